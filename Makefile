@@ -1,0 +1,52 @@
+# Switchboard's commands; `make` alone lists them.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench build deploy clean
+
+VENV := .venv/bin
+# What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
+ARGS ?=
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'make run ARGS="--help" lists the options of the local stack;'
+	@echo 'make deploy needs CODE_BUCKET=name and reads infra/deploy.parameters: see infra/deploy'
+
+# All members at once, as the stack itself builds its functions: then every crate is built once.
+run: ## start the whole system on this machine and play the main job once
+	cargo build --workspace --bins
+	@cargo run --quiet --bin local -- $(ARGS)
+
+test: ## every test, the end-to-end test on the local stack included
+	infra/local/make-venv
+	cargo test --workspace
+
+lint: ## formatting, clippy, documentation, template, licences and advisories
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items
+	infra/local/make-venv
+	$(VENV)/cfn-lint infra/template.yaml
+	@if cargo deny --version >/dev/null 2>&1; then \
+		echo cargo deny check bans licenses sources; cargo deny check bans licenses sources; \
+	else \
+		echo 'skipped: cargo deny is not installed (cargo install cargo-deny)'; \
+	fi
+
+bench: ## size, start-up and memory of the release binaries, as measured on this machine
+	cargo build --release --workspace --bins
+	cargo bench --workspace
+
+build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
+	infra/local/make-venv
+	infra/build
+
+deploy: ## build, upload and deploy to AWS
+	infra/local/make-venv
+	infra/deploy
+
+clean: ## remove what was built, the tools and the local state
+	cargo clean
+	rm -rf .venv

@@ -1,0 +1,207 @@
+//! What VAPI sends, in both of its shapes, and how each wants its answer.
+//!
+//! - `apiRequest`: the raw object of the model's arguments with the tool's static parameters merged in, here one called
+//!   `metadata`. Earlier clients put the arguments under `parameters`.
+//! - `tool-calls`: `{"message": {"type": "tool-calls", "toolCallList": [...], "call", "customer", "phoneNumber"}}`, where a
+//!   list item is `{id, function: {name, arguments}}`, `{id, name, arguments}` or `{id, name, parameters}`, the arguments an
+//!   object or JSON text.
+
+use serde_json::{Map, Value, json};
+use shared::{
+    Error, Result,
+    http::Reply,
+    models::{CallId, E164},
+};
+
+/// A request of VAPI's to run a tool.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) metadata: Metadata,
+    pub(crate) requested: Vec<Requested>,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    ApiRequest,
+    ToolCalls,
+}
+
+/// About the call, as VAPI says; none of it is believed before `numbers::verify`.
+#[derive(Debug, Default)]
+pub(crate) struct Metadata {
+    pub(crate) token: Option<String>,
+    pub(crate) call_id: Option<CallId>,
+    pub(crate) caller: Option<String>,
+    pub(crate) called: Option<E164>,
+    /// A hint of our own, from when the tool was made: it has no effect that would need a claim.
+    pub(crate) read_only: bool,
+}
+
+/// One run that is asked for.
+#[derive(Debug)]
+pub(crate) struct Requested {
+    /// VAPI's id and the function's name, which the answer repeats.
+    call: Option<(String, String)>,
+    pub(crate) arguments: Map<String, Value>,
+}
+
+impl Invocation {
+    /// # Errors
+    /// [`Error::Malformed`] for what is neither shape.
+    pub(crate) fn read(body: Value) -> Result<Self> {
+        let Value::Object(mut body) = body else {
+            return Err(Error::Malformed("the body must be a JSON object".into()));
+        };
+        match body.get_mut("message").filter(|message| message.get("type").is_some_and(|kind| kind == "tool-calls")) {
+            Some(message) => Self::tool_calls(&message.take()),
+            None => Ok(Self::api_request(body)),
+        }
+    }
+
+    fn api_request(mut body: Map<String, Value>) -> Self {
+        let metadata = Metadata::read(&body.remove("metadata").unwrap_or_default());
+        let nested = body.len() == 1;
+        let arguments = match body.remove("parameters") {
+            Some(Value::Object(arguments)) if nested => arguments,
+            Some(own) => {
+                body.insert("parameters".into(), own);
+                body
+            }
+            None => body,
+        };
+        Self { metadata, requested: vec![Requested { call: None, arguments }], shape: Shape::ApiRequest }
+    }
+
+    fn tool_calls(message: &Value) -> Result<Self> {
+        let list = message.get("toolCallList").or_else(|| message.get("toolCalls")).and_then(Value::as_array);
+        let list = list.ok_or_else(|| Error::Malformed("message.toolCallList must be a list".into()))?;
+        let mut metadata = Metadata::default();
+        let requested = list
+            .iter()
+            .map(|item| {
+                let function = item.get("function").unwrap_or(item);
+                let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+                let arguments = function.get("arguments").or_else(|| function.get("parameters"));
+                let mut arguments = match arguments {
+                    Some(Value::Object(arguments)) => arguments.clone(),
+                    Some(Value::String(json)) => serde_json::from_str(json).map_err(|error| {
+                        Error::Malformed(format!("the arguments of a tool call are not valid JSON: {error}"))
+                    })?,
+                    _ => Map::new(),
+                };
+                if let Some(own) = arguments.remove("metadata") {
+                    metadata = Metadata::read(&own);
+                }
+                Ok(Requested { call: Some((text(item.get("id")), text(function.get("name")))), arguments })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        // The message itself tells about the call, whatever the arguments hold.
+        let at = |path: &str| message.pointer(path).and_then(Value::as_str).and_then(present);
+        metadata.call_id = at("/call/id").and_then(|id| id.parse().ok()).or(metadata.call_id);
+        metadata.caller =
+            at("/customer/number").or_else(|| at("/call/customer/number")).map(str::to_owned).or(metadata.caller);
+        metadata.called = at("/phoneNumber/number").and_then(|number| number.parse().ok()).or(metadata.called);
+        Ok(Self { metadata, requested, shape: Shape::ToolCalls })
+    }
+
+    /// Whether one message asks for several functions, of which this tool can be only one.
+    pub(crate) fn mixes_tools(&self) -> bool {
+        let mut names = self.requested.iter().filter_map(|requested| requested.call.as_ref()).map(|(_, name)| name);
+        names.next().is_some_and(|first| names.any(|name| name != first))
+    }
+
+    /// The answers of the runs, in the order they were asked for.
+    pub(crate) fn answer(&self, answers: Vec<Map<String, Value>>) -> Result<Reply> {
+        if self.shape == Shape::ApiRequest {
+            return Reply::ok(&answers.into_iter().next().unwrap_or_default());
+        }
+        let results: Vec<Value> = self
+            .requested
+            .iter()
+            .zip(answers)
+            .map(|(requested, answer)| {
+                let (id, name) = requested.call.clone().unwrap_or_default();
+                // VAPI takes strings only, without line breaks: JSON text has none.
+                match answer.get("error").and_then(Value::as_str) {
+                    Some(sentence) => {
+                        json!({"toolCallId": id, "name": name, "error": sentence.replace(['\r', '\n'], " ")})
+                    }
+                    None => json!({"toolCallId": id, "name": name, "result": Value::Object(answer).to_string()}),
+                }
+            })
+            .collect();
+        Reply::ok(&json!({ "results": results }))
+    }
+}
+
+impl Requested {
+    pub(crate) fn names(&self, tool: &str) -> bool {
+        self.call.as_ref().is_some_and(|(_, name)| name == tool)
+    }
+}
+
+impl Metadata {
+    fn read(metadata: &Value) -> Self {
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).and_then(present);
+        Self {
+            token: text("token").map(str::to_owned),
+            call_id: text("callId").and_then(|id| id.parse().ok()),
+            caller: text("callerPhoneNumber").map(str::to_owned),
+            called: text("calledPhoneNumber").and_then(|number| number.parse().ok()),
+            read_only: metadata.get("readOnly").and_then(Value::as_bool).unwrap_or(false),
+        }
+    }
+}
+
+/// Liquid resolves what it does not know to nothing, and has been seen to leave a template as it was.
+fn present(text: &str) -> Option<&str> {
+    let text = text.trim();
+    (!text.is_empty() && !text.contains("{{")).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(body: Value) -> Value {
+        Value::Object(Invocation::read(body).unwrap().requested.remove(0).arguments)
+    }
+
+    #[test]
+    fn arguments_stand_beside_the_metadata_or_under_parameters() {
+        assert_eq!(arguments(json!({"text": "hi", "metadata": {"token": "t"}})), json!({"text": "hi"}));
+        assert_eq!(arguments(json!({"parameters": {"text": "hi"}, "metadata": {}})), json!({"text": "hi"}));
+        // A tool of which an argument is called so.
+        assert_eq!(
+            arguments(json!({"parameters": {"a": 1}, "text": "hi"})),
+            json!({"parameters": {"a": 1}, "text": "hi"})
+        );
+        assert_eq!(arguments(json!({"parameters": "all", "metadata": {}})), json!({"parameters": "all"}));
+    }
+
+    #[test]
+    fn the_four_spellings_of_a_tool_call() {
+        for item in [
+            json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}),
+            json!({"id": "c", "function": {"name": "f", "arguments": "{\"x\":1}"}}),
+            json!({"id": "c", "name": "f", "arguments": {"x": 1}}),
+            json!({"id": "c", "name": "f", "parameters": {"x": 1}}),
+        ] {
+            assert_eq!(arguments(json!({"message": {"type": "tool-calls", "toolCallList": [item]}})), json!({"x": 1}));
+        }
+    }
+
+    #[test]
+    fn unresolved_and_empty_liquid_is_absent() {
+        let body = json!({"metadata": {"callId": "{{ call.id }}", "callerPhoneNumber": "", "calledPhoneNumber": "+15550100002"}});
+        let metadata = Invocation::read(body).unwrap().metadata;
+        assert!(metadata.call_id.is_none() && metadata.caller.is_none() && metadata.called.is_some());
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert!(matches!(Invocation::read(json!([])), Err(Error::Malformed(_))));
+        assert!(matches!(Invocation::read(json!({"message": {"type": "tool-calls"}})), Err(Error::Malformed(_))));
+    }
+}

@@ -1,0 +1,46 @@
+//! POST /api/tools/{id}/execute: VAPI calls a tool in the middle of a conversation.
+
+use execute::{Deps, handle};
+use shared::{
+    clients::{self, Outbound, Pipedream, Secrets, Twilio},
+    config,
+    http::{self, ToolTokens},
+    idempotency::Idempotency,
+    store::{Calls, Database, Executions, PhoneNumbers, Tools},
+    telemetry,
+    tools::Services,
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    telemetry::init()?;
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let secrets = Secrets::new(&aws);
+    let http_client = clients::http_client()?;
+    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
+    // Beside the start, which Lambda does not throttle, instead of in the first call.
+    if let Err(error) = tokens.warm().await {
+        tracing::warn!("the tool token secret could not be read ahead: {}", shared::error::chain(&error));
+    }
+    let services = Services {
+        phone_numbers: PhoneNumbers::new(&database),
+        secrets: secrets.clone(),
+        twilio: Twilio::new(http_client.clone(), config::twilio_url()),
+        pipedream: Pipedream::new(http_client, config::pipedream_url()),
+        pipedream_secret: config::pipedream_secret()?,
+        outbound: Outbound::new(config::outbound_open_hosts())?,
+    };
+    let deps = Deps {
+        tools: Tools::new(&database),
+        calls: Calls::new(&database),
+        executions: Executions::new(&database),
+        idempotency: Idempotency::new(&database, config::idempotency_window()?),
+        tokens,
+        secrets,
+        vapi_secret: config::vapi_secret()?,
+        services,
+        history: config::history()?,
+    };
+    http::serve("execute", deps, handle).await
+}

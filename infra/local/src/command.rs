@@ -1,0 +1,61 @@
+//! Programs that run beside us, line by line.
+
+use std::process::Stdio;
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    process::Command,
+};
+
+use crate::{Error, Result};
+
+/// How a program ended, and what it said.
+pub(crate) struct Ended {
+    pub(crate) success: bool,
+    pub(crate) stdout: Vec<String>,
+    pub(crate) stderr: Vec<String>,
+}
+
+/// Runs `command` to its end; every line it writes is shown to `seen` as it comes. Dropping the future ends the program.
+///
+/// # Errors
+/// If it cannot be started or read, with the operating system's reason.
+pub(crate) async fn run(command: &mut Command, what: &str, seen: impl Fn(Stream, &str) + Sync) -> Result<Ended> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(Error::file(format!("start {what}")))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdout, stderr, status) = tokio::join!(
+        lines(stdout, |line| seen(Stream::Stdout, line)),
+        lines(stderr, |line| seen(Stream::Stderr, line)),
+        child.wait()
+    );
+    let failed = Error::file(format!("run {what}"));
+    let status = status.map_err(failed)?;
+    Ok(Ended { success: status.success(), stdout, stderr })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+async fn lines(source: Option<impl AsyncRead + Unpin>, seen: impl Fn(&str)) -> Vec<String> {
+    let mut all = Vec::new();
+    let Some(source) = source else { return all };
+    let mut source = BufReader::new(source);
+    let mut line = Vec::new();
+    // An unreadable pipe is one that has ended; the exit code tells what came of the program.
+    while matches!(source.read_until(b'\n', &mut line).await, Ok(read) if read > 0) {
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        seen(&text);
+        all.push(text);
+        line.clear();
+    }
+    all
+}

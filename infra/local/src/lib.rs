@@ -1,0 +1,41 @@
+//! Switchboard on one machine: a local AWS with the real template and the functions' programs, and stand-ins for the
+//! services outside.
+//!
+//! [`Stack::start`] starts all of it; the program `local` (`make run`) and the end-to-end test use the same one.
+
+use std::path::PathBuf;
+
+pub mod arguments;
+pub mod demo;
+pub mod ports;
+pub mod report;
+pub mod stack;
+pub mod standins;
+
+mod aws;
+mod command;
+mod deploy;
+mod error;
+mod front_door;
+mod function_logs;
+mod identity;
+mod lock;
+mod ministack;
+mod programs;
+mod progress;
+mod python;
+mod seed;
+mod workspace;
+
+pub use error::{Error, Result};
+pub use ports::Ports;
+pub use progress::Progress;
+pub use stack::{Options, Stack};
+
+/// `target/local` of this repository.
+///
+/// # Errors
+/// If the repository this program was built from is gone.
+pub fn default_state_dir() -> Result<PathBuf> {
+    Ok(workspace::Workspace::find()?.path("target/local"))
+}

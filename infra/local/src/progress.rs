@@ -1,0 +1,102 @@
+//! What the user sees while something takes its time: plain lines, so that they can stand in a log as well.
+
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// A long step says at most this often what it is doing.
+const DETAIL_EVERY: Duration = Duration::from_secs(2);
+
+/// Numbers the steps and prints them.
+pub struct Progress {
+    steps: usize,
+    begun: AtomicUsize,
+    print: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").field("steps", &self.steps).field("begun", &self.begun).finish_non_exhaustive()
+    }
+}
+
+impl Progress {
+    /// Each line goes to `print`, without a line end.
+    pub fn new(steps: usize, print: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { steps, begun: AtomicUsize::new(0), print: Box::new(print) }
+    }
+
+    /// Says nothing; for tests.
+    pub fn silent() -> Self {
+        Self::new(0, |_line| {})
+    }
+
+    pub(crate) fn step(&self, what: &str) -> Step<'_> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        self.line(&format!("[{number}/{}] {what}", self.steps));
+        Step { progress: self, begun: Instant::now(), said: Mutex::new(Instant::now()) }
+    }
+
+    pub(crate) fn line(&self, text: &str) {
+        (self.print)(text);
+    }
+}
+
+/// A step under way.
+pub(crate) struct Step<'a> {
+    progress: &'a Progress,
+    begun: Instant,
+    said: Mutex<Instant>,
+}
+
+impl Step<'_> {
+    /// What it is doing now; dropped when it said something a moment ago.
+    pub(crate) fn detail(&self, text: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.elapsed() >= DETAIL_EVERY && !text.trim().is_empty() {
+            *said = Instant::now();
+            self.progress.line(&format!("      {:>3} s  {}", self.begun.elapsed().as_secs(), text.trim()));
+        }
+    }
+
+    /// A line that must be seen, such as a compiler's message.
+    pub(crate) fn notice(&self, text: &str) {
+        self.progress.line(text);
+    }
+
+    pub(crate) fn done(self, result: &str) {
+        self.progress.line(&format!("      {result} · {:.1} s", self.begun.elapsed().as_secs_f64()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn steps_are_numbered_and_details_do_not_flood() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&lines);
+        let progress = Progress::new(2, move |line| sink.lock().unwrap().push(line.to_owned()));
+        let step = progress.step("first");
+        step.detail("too early to be worth a line");
+        step.done("made it");
+        let step = progress.step("second");
+        *step.said.lock().unwrap() -= DETAIL_EVERY;
+        step.detail("compiling");
+        step.detail("compiling more");
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines[0], "[1/2] first");
+        assert!(lines[1].starts_with("      made it · "), "{lines:?}");
+        assert_eq!(lines[2], "[2/2] second");
+        assert!(lines[3].ends_with("  compiling"), "{lines:?}");
+        assert_eq!(lines.len(), 4);
+    }
+}

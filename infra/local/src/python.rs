@@ -1,0 +1,43 @@
+//! The tools of the local stack: Python packages of pinned versions in `.venv`, made by `infra/local/make-venv`.
+
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use crate::{Error, Result, command, lock::Lock, progress::Step, workspace::Workspace};
+
+/// A virtual environment that has the tools.
+#[derive(Debug, Clone)]
+pub(crate) struct Venv {
+    root: PathBuf,
+}
+
+impl Venv {
+    /// Makes it, or finds it made for the same requirements.
+    ///
+    /// # Errors
+    /// [`Error::Python`] with the script's sentence.
+    pub(crate) async fn ensure(workspace: &Workspace, step: &Step<'_>) -> Result<Self> {
+        let _alone = Lock::take(&workspace.cache_dir(), "venv").await?;
+        let script = workspace.path("infra/local/make-venv");
+        let ended =
+            command::run(&mut Command::new(&script), "infra/local/make-venv", |_stream, line| step.detail(line))
+                .await?;
+        if ended.success {
+            return Ok(Self { root: workspace.path(".venv") });
+        }
+        // The sentence is the last line; pip's own words, if any, stand before it.
+        for line in ended.stderr.iter().rev().skip(1).take(10).rev() {
+            step.notice(line);
+        }
+        Err(Error::Python(ended.stderr.last().cloned().unwrap_or_else(|| "infra/local/make-venv failed".to_owned())))
+    }
+
+    pub(crate) fn python(&self) -> PathBuf {
+        self.program("python")
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        Path::new(&self.root).join("bin").join(name)
+    }
+}

@@ -1,0 +1,171 @@
+//! The demo organization, from `infra/local/demo.json`: rows, secrets, and the agent's assistant at the VAPI stand-in.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Error, Result,
+    aws::Aws,
+    deploy::{Deployed, create_secret},
+    identity::User,
+    workspace::Workspace,
+};
+
+/// The file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Data {
+    pub(crate) organization: Organization,
+    /// Email of a member of `organization`.
+    pub(crate) user: String,
+    pub(crate) other_organization: Organization,
+    /// Email of a member of `other_organization`.
+    pub(crate) other_user: String,
+    pub(crate) agent: Agent,
+    pub(crate) phone_number: PhoneNumber,
+    pub(crate) twilio: Twilio,
+    pub(crate) vapi: ApiKey,
+    pub(crate) pipedream: Pipedream,
+    pub(crate) llm: ApiKey,
+    pub(crate) demo: Demo,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Organization {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) slug: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Agent {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Body of VAPI's `POST /assistant`.
+    pub(crate) assistant: Value,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PhoneNumber {
+    pub(crate) id: String,
+    /// E.164.
+    pub(crate) number: String,
+    pub(crate) label: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Twilio {
+    pub(crate) account_sid: String,
+    pub(crate) auth_token: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiKey {
+    pub(crate) api_key: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pipedream {
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+    pub(crate) project_id: String,
+    pub(crate) environment: String,
+    /// Connected by `organization`.
+    pub(crate) accounts: Vec<PipedreamAccount>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PipedreamAccount {
+    pub(crate) id: String,
+    pub(crate) app: String,
+}
+
+/// What the demo does.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Demo {
+    /// Body of `POST /api/{slug}/tools`.
+    pub(crate) tool: Value,
+    /// What the model says when it calls the tool.
+    pub(crate) arguments: Map<String, Value>,
+    /// The caller's number, E.164.
+    pub(crate) caller: String,
+}
+
+impl Data {
+    pub(crate) fn read(workspace: &Workspace) -> Result<Self> {
+        let text = std::fs::read_to_string(workspace.path("infra/local/demo.json"));
+        let text = text.map_err(|error| Error::DemoData(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| Error::DemoData(error.to_string()))
+    }
+}
+
+/// Creates the agent's assistant at VAPI's stand-in, as a dashboard would at VAPI. Gives its id.
+pub(crate) async fn create_assistant(http: &reqwest::Client, vapi_url: &str, data: &Data) -> Result<String> {
+    let address = format!("{vapi_url}/assistant");
+    let failed = |source| Error::Http { address: address.clone(), source };
+    let request = http.post(&address).bearer_auth(&data.vapi.api_key).json(&data.agent.assistant);
+    let answer = request.send().await.map_err(failed)?;
+    let (status, body) = (answer.status(), answer.text().await.map_err(failed)?);
+    let created: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
+    match created.get("id").and_then(Value::as_str) {
+        Some(id) if status.is_success() => Ok(id.to_owned()),
+        _ => Err(Error::DemoData(format!("VAPI's stand-in refused the assistant: {status} {body}"))),
+    }
+}
+
+/// Writes the rows and the phone number's secret.
+pub(crate) async fn write(
+    aws: &Aws,
+    deployed: &Deployed,
+    data: &Data,
+    assistant_id: &str,
+    users: [&User; 2],
+) -> Result<()> {
+    let now = shared::models::Timestamp::now().to_string();
+    let put = async |table: &str, attributes: &[(&str, &str)]| {
+        let times = [("created_at", now.as_str()), ("updated_at", now.as_str())];
+        let item: Map<String, Value> =
+            attributes.iter().chain(&times).map(|(name, value)| ((*name).to_owned(), json!({"S": value}))).collect();
+        let request = json!({"TableName": format!("{}{table}", deployed.table_prefix), "Item": item});
+        aws.json("dynamodb", "DynamoDB_20120810.PutItem", &request).await.map(drop)
+    };
+    for (organization, user) in [&data.organization, &data.other_organization].into_iter().zip(users) {
+        let Organization { id, name, slug } = organization;
+        put("organizations", &[("id", id), ("name", name), ("slug", slug)]).await?;
+        put("organization_members", &[("user_id", &user.id), ("organization_id", id), ("role", "owner")]).await?;
+    }
+    let organization = ("organization_id", data.organization.id.as_str());
+    let Agent { id, name, .. } = &data.agent;
+    put("agents", &[("id", id), organization, ("name", name), ("external_assistant_id", assistant_id)]).await?;
+
+    let PhoneNumber { id, number, label } = &data.phone_number;
+    let Twilio { account_sid, auth_token } = &data.twilio;
+    let credentials = json!({"account_sid": account_sid, "auth_token": auth_token});
+    let secret = create_secret(aws, &format!("{}{id}", deployed.twilio_secret_prefix), &credentials).await?;
+    let number = [("id", id.as_str()), organization, ("number", number), ("label", label)];
+    let rest = [("agent_id", data.agent.id.as_str()), ("credentials_secret", &secret)];
+    put("phone_numbers", &[&number[..], &rest[..]].concat()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_data_can_be_read_and_keeps_the_organizations_apart() {
+        let data = Data::read(&Workspace::find().unwrap()).unwrap();
+        assert_ne!(data.organization.id, data.other_organization.id);
+        assert_ne!(data.organization.slug, data.other_organization.slug);
+        assert_ne!(data.user, data.other_user);
+        assert!(data.phone_number.number.parse::<shared::models::E164>().is_ok());
+        assert!(data.demo.caller.parse::<shared::models::E164>().is_ok());
+    }
+}

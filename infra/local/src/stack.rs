@@ -1,0 +1,318 @@
+//! The whole system on this machine.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+use crate::{
+    Error, Result,
+    aws::{ACCESS_KEY, Aws, REGION, SECRET_KEY},
+    deploy::{self, Deployed, STACK},
+    front_door::FrontDoor,
+    function_logs::FunctionLogs,
+    identity::{User, UserPool},
+    ministack::Ministack,
+    ports::{self, Ports},
+    programs,
+    progress::Progress,
+    python::Venv,
+    seed::{self, Data},
+    standins::{self, Standin, llm::Llm, pipedream::Pipedream, twilio::Twilio, vapi::Vapi},
+    workspace::Workspace,
+};
+
+/// How many steps [`Stack::start`] shows.
+pub const STEPS: usize = 7;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where `stack.json`, `env` and the logs go.
+    pub state_dir: PathBuf,
+    pub ports: Ports,
+    /// Hosts (`host` or `host:port`) that `api_request` tools may reach beside the stand-ins, although they are private.
+    pub open_hosts: Vec<String>,
+}
+
+/// A running system. Dropping it ends all its parts and waits, a few milliseconds, until they are gone.
+#[derive(Debug)]
+pub struct Stack {
+    /// What `stack.json` says.
+    pub description: Description,
+    pub vapi: Standin<Vapi>,
+    pub twilio: Standin<Twilio>,
+    pub pipedream: Standin<Pipedream>,
+    pub llm: Standin<Llm>,
+    pub(crate) data: Data,
+    pub(crate) http: reqwest::Client,
+    state_dir: PathBuf,
+    _front_door: FrontDoor,
+    _function_logs: FunctionLogs,
+    ministack: Ministack,
+}
+
+/// `stack.json`: how to reach and use the running system.
+#[derive(Debug, Clone, Serialize)]
+pub struct Description {
+    pub api_url: String,
+    /// None: nothing streams.
+    pub stream_url: Option<String>,
+    /// Id token of a member of the organization `slug`.
+    pub token: String,
+    /// Id token of a member of the organization `other_slug` only.
+    pub other_token: String,
+    pub slug: String,
+    pub other_slug: String,
+    pub organization_id: String,
+    pub other_organization_id: String,
+    pub agent_id: String,
+    /// VAPI's id of the agent.
+    pub assistant_id: String,
+    pub phone_number_id: String,
+    pub phone_number: String,
+    pub twilio_account_sid: String,
+    pub twilio_auth_token: String,
+    pub vapi_api_key: String,
+    pub execute_token_hint: String,
+    pub standins: Standins,
+    /// The local AWS, with the credentials `test` and `test`.
+    pub endpoint_url: String,
+    pub region: String,
+    pub stack_name: String,
+    pub table_prefix: String,
+}
+
+/// Addresses of the stand-ins.
+#[derive(Debug, Clone, Serialize)]
+pub struct Standins {
+    pub vapi: String,
+    pub twilio: String,
+    pub pipedream: String,
+    pub llm: String,
+}
+
+impl Stack {
+    /// Builds, starts and seeds everything; says on `progress` what it is doing. When it fails, or is dropped before its
+    /// end, what it had started is ended.
+    pub async fn start(options: &Options, progress: &Progress) -> Result<Self> {
+        let workspace = Workspace::find()?;
+        let data = Data::read(&workspace)?;
+        let http = shared::clients::http_client().map_err(Error::Client)?;
+        let state_dir = &options.state_dir;
+        fs::create_dir_all(state_dir).map_err(Error::file(format!("create {}", state_dir.display())))?;
+        let state_dir = state_dir.canonicalize().map_err(Error::file(format!("open {}", state_dir.display())))?;
+
+        // First what takes ports: a taken one is known before the long steps.
+        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream and the LLM");
+        let listener = ports::listen(options.ports.api, "the API")?;
+        let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
+        let api_url = format!("http://{api_address}");
+        let (vapi, twilio, pipedream, llm) = start_standins(options.ports, &data)?;
+        let aws_port = ports::free(options.ports.aws, "AWS (ministack)")?;
+        step.done("listening");
+
+        let step = progress.step("checking Python and the tools in .venv");
+        let venv = Venv::ensure(&workspace, &step).await?;
+        step.done("ready");
+
+        let step = progress.step("building the functions");
+        let programs = programs::build(&workspace, &step).await?;
+        step.done(&format!("{} functions built", programs.len()));
+
+        let step = progress.step("packing the functions");
+        let packages = programs::pack(&workspace, programs, &step).await?;
+        step.done("packed");
+
+        let step = progress.step("starting AWS (ministack)");
+        let ministack = Ministack::start(&venv, &state_dir, aws_port, &http, &step).await?;
+        let aws = Aws::new(http.clone(), ministack.endpoint());
+        step.done(ministack.endpoint());
+
+        let step = progress.step("deploying infra/template.yaml");
+        let code_prefix = deploy::upload(&aws, &packages, &step).await?;
+        let pool = UserPool::create(&aws).await?;
+        let addresses = Standins {
+            vapi: vapi.url.clone(),
+            twilio: twilio.url.clone(),
+            pipedream: pipedream.url.clone(),
+            llm: llm.url.clone(),
+        };
+        let parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
+        let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
+        step.done(&format!("stack {STACK} is complete"));
+
+        let step = progress.step("seeding the demo organization");
+        let user = pool.sign_up(&aws, &data.user).await?;
+        let other_user = pool.sign_up(&aws, &data.other_user).await?;
+        let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
+        seed::write(&aws, &deployed, &data, &assistant_id, [&user, &other_user]).await?;
+        let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
+        let functions = packages.iter().map(|package| package.function.clone()).collect();
+        let function_logs = FunctionLogs::follow(&aws, functions, state_dir.join("functions.log"))?;
+        let environment = deploy::environment(&aws, &packages).await?;
+        let description = describe(&data, [user, other_user], api_url, assistant_id, addresses, &aws, &deployed);
+        write_files(&state_dir, &description, environment)?;
+        step.done(&format!("organization {}", description.slug));
+
+        Ok(Self {
+            description,
+            vapi,
+            twilio,
+            pipedream,
+            llm,
+            data,
+            http,
+            state_dir,
+            _front_door: front_door,
+            _function_logs: function_logs,
+            ministack,
+        })
+    }
+
+    /// Comes back only if a part ended by itself, with the reason.
+    pub async fn ended(&mut self) -> Error {
+        self.ministack.ended().await
+    }
+
+    /// Where `stack.json`, `env` and the logs are.
+    pub fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    /// The last lines that the functions logged.
+    pub fn last_function_logs(&self, lines: usize) -> Vec<String> {
+        let log = fs::read_to_string(self.state_dir.join("functions.log")).unwrap_or_default();
+        let all: Vec<&str> = log.lines().collect();
+        all.iter().skip(all.len().saturating_sub(lines)).map(|&line| line.to_owned()).collect()
+    }
+}
+
+type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>);
+
+fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
+    let failed = |service, port| {
+        move |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::AddrInUse => Error::PortTaken { port, service },
+            _ => Error::Standin { service, source },
+        }
+    };
+    let vapi = standins::vapi::Options { api_key: data.vapi.api_key.clone(), ..Default::default() };
+    let twilio = standins::twilio::Options::default().with_account(
+        &data.twilio.account_sid,
+        &data.twilio.auth_token,
+        &[&data.phone_number.number],
+    );
+    let mut pipedream = standins::pipedream::Options {
+        client_id: data.pipedream.client_id.clone(),
+        client_secret: data.pipedream.client_secret.clone(),
+        project_id: data.pipedream.project_id.clone(),
+        ..Default::default()
+    };
+    for account in &data.pipedream.accounts {
+        pipedream = pipedream.with_account(&account.id, &data.organization.id, &account.app);
+    }
+    let llm = standins::llm::Options { api_key: data.llm.api_key.clone() };
+    Ok((
+        standins::vapi::start(ports::address(ports.vapi), vapi).map_err(failed("VAPI's stand-in", ports.vapi))?,
+        standins::twilio::start(ports::address(ports.twilio), twilio)
+            .map_err(failed("Twilio's stand-in", ports.twilio))?,
+        standins::pipedream::start(ports::address(ports.pipedream), pipedream)
+            .map_err(failed("Pipedream's stand-in", ports.pipedream))?,
+        standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
+    ))
+}
+
+/// The template's parameters beside those of the code.
+fn parameters(
+    data: &Data,
+    pool: &UserPool,
+    api_url: &str,
+    standins: &Standins,
+    open_hosts: &[String],
+) -> Vec<(&'static str, String)> {
+    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm];
+    let hosts: Vec<&str> = hosts
+        .iter()
+        .map(|url| url.trim_start_matches("http://"))
+        .chain(open_hosts.iter().map(String::as_str))
+        .collect();
+    vec![
+        ("JwtIssuer", pool.issuer()),
+        ("JwtAudience", pool.audience().to_owned()),
+        ("PublicUrl", api_url.to_owned()),
+        ("VapiApiKey", data.vapi.api_key.clone()),
+        ("PipedreamClientId", data.pipedream.client_id.clone()),
+        ("PipedreamClientSecret", data.pipedream.client_secret.clone()),
+        ("PipedreamProjectId", data.pipedream.project_id.clone()),
+        ("PipedreamEnvironment", data.pipedream.environment.clone()),
+        ("VapiUrl", standins.vapi.clone()),
+        ("TwilioUrl", standins.twilio.clone()),
+        ("PipedreamUrl", standins.pipedream.clone()),
+        ("OutboundOpenHosts", hosts.join(",")),
+    ]
+}
+
+fn describe(
+    data: &Data,
+    [user, other_user]: [User; 2],
+    api_url: String,
+    assistant_id: String,
+    standins: Standins,
+    aws: &Aws,
+    deployed: &Deployed,
+) -> Description {
+    Description {
+        api_url,
+        stream_url: None,
+        token: user.token,
+        other_token: other_user.token,
+        slug: data.organization.slug.clone(),
+        other_slug: data.other_organization.slug.clone(),
+        organization_id: data.organization.id.clone(),
+        other_organization_id: data.other_organization.id.clone(),
+        agent_id: data.agent.id.clone(),
+        assistant_id,
+        phone_number_id: data.phone_number.id.clone(),
+        phone_number: data.phone_number.number.clone(),
+        twilio_account_sid: data.twilio.account_sid.clone(),
+        twilio_auth_token: data.twilio.auth_token.clone(),
+        vapi_api_key: data.vapi.api_key.clone(),
+        execute_token_hint: format!(
+            "A tool's token is what VAPI sends: GET {}/tool/{{external_tool_id}} with `authorization: Bearer {}`, there \
+             `value.token` of the entry with the key `metadata` in `parameters`.",
+            standins.vapi, data.vapi.api_key
+        ),
+        standins,
+        endpoint_url: aws.endpoint().to_owned(),
+        region: REGION.to_owned(),
+        stack_name: STACK.to_owned(),
+        table_prefix: deployed.table_prefix.clone(),
+    }
+}
+
+/// `stack.json`, and `env`: the functions' environment, for `cargo lambda watch --env-file`.
+fn write_files(state_dir: &Path, description: &Description, mut environment: BTreeMap<String, String>) -> Result<()> {
+    let json = serde_json::to_string_pretty(description).unwrap_or_default();
+    let path = state_dir.join("stack.json");
+    fs::write(&path, json + "\n").map_err(Error::file(format!("write {}", path.display())))?;
+
+    for (name, value) in [
+        ("AWS_ENDPOINT_URL", description.endpoint_url.as_str()),
+        ("AWS_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+    ] {
+        environment.insert(name.to_owned(), value.to_owned());
+    }
+    let mut lines = String::new();
+    for (name, value) in environment.iter().filter(|(_name, value)| !value.is_empty()) {
+        // Writing to a String cannot fail.
+        let _ok = writeln!(lines, "{name}={value}");
+    }
+    let path = state_dir.join("env");
+    fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))
+}

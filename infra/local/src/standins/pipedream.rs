@@ -1,0 +1,321 @@
+//! Stand-in for Pipedream Connect: client credentials, the catalogue of actions, and running one.
+//!
+//! A run is carried out only with a known action, an account of the very external user, and props of the declared names and
+//! types. Beside the request log it keeps the runs: `GET /runs` and `DELETE /runs`, or [`Standin::runs`].
+
+mod catalogue;
+
+pub use catalogue::{Action, Trouble};
+
+use std::{collections::BTreeSet, io, net::SocketAddr, sync::Mutex};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{
+    Standin, clock,
+    exchange::{Answer, Request},
+    locked,
+    server::{self, Service},
+};
+
+const PAGE: usize = 10;
+const LARGEST_PAGE: usize = 100;
+const LONGEST_USER_ID: usize = 250;
+/// Seconds a token is said to last.
+const TOKEN_LIFE: u32 = 3600;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub client_id: String,
+    pub client_secret: String,
+    /// `proj_` and letters and digits.
+    pub project_id: String,
+    pub accounts: Vec<Account>,
+    pub actions: Vec<Action>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            client_id: "pd-client".to_owned(),
+            client_secret: "pd-secret".to_owned(),
+            project_id: "proj_local1".to_owned(),
+            accounts: Vec::new(),
+            actions: catalogue::actions(),
+        }
+    }
+}
+
+impl Options {
+    #[must_use]
+    pub fn with_account(mut self, id: &str, external_user_id: &str, app: &str) -> Self {
+        self.accounts.push(Account {
+            id: id.to_owned(),
+            external_user_id: external_user_id.to_owned(),
+            app: app.to_owned(),
+        });
+        self
+    }
+}
+
+/// An account an external user connected.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// `apn_…`.
+    pub id: String,
+    pub external_user_id: String,
+    /// The app's slug, `google_sheets`.
+    pub app: String,
+}
+
+/// An action that was run, also if it failed at its service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    /// The action's key.
+    pub id: String,
+    pub external_user_id: String,
+    pub configured_props: Value,
+    /// `development` or `production`.
+    pub environment: String,
+    /// What the action itself reported in `os`.
+    pub error: Option<String>,
+    /// When, ISO 8601.
+    pub at: String,
+}
+
+#[derive(Debug)]
+pub struct Pipedream {
+    options: Options,
+    tokens: Mutex<BTreeSet<String>>,
+    runs: Mutex<Vec<Run>>,
+}
+
+pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedream>> {
+    server::serve(address, Pipedream { options, tokens: Mutex::default(), runs: Mutex::default() })
+}
+
+impl Standin<Pipedream> {
+    /// What was run, in order.
+    pub fn runs(&self) -> Vec<Run> {
+        locked(&self.service.runs).clone()
+    }
+
+    pub fn clear_runs(&self) {
+        locked(&self.service.runs).clear();
+    }
+
+    /// Every token given out so far is refused from here on.
+    pub fn revoke_tokens(&self) {
+        locked(&self.service.tokens).clear();
+    }
+}
+
+impl Service for Pipedream {
+    fn answer(&self, request: &Request) -> Answer {
+        let segments = request.segments();
+        let answer = match (request.method.as_str(), segments.as_slice()) {
+            ("POST", ["v1", "oauth", "token"]) => self.token(request),
+            (method, ["v1", "connect", project, "actions", rest @ ..]) => {
+                self.let_in(project, request).and_then(|environment| match (method, rest) {
+                    ("GET", []) => self.list(request),
+                    ("GET", [key]) => self.action(key),
+                    ("POST", ["run"]) => self.run(request, &environment),
+                    _ => Err(Problem::new(404, "not_found", "Not found")),
+                })
+            }
+            _ => Err(Problem::new(404, "not_found", "Not found")),
+        };
+        answer.unwrap_or_else(Problem::answer)
+    }
+
+    fn failure(&self, status: u16) -> Answer {
+        match status {
+            429 => Answer::json(429, &json!({ "error": "Too many requests" })),
+            status => {
+                let reason = axum::http::StatusCode::from_u16(status).ok().and_then(|it| it.canonical_reason());
+                Answer::json(status, &json!({ "error": reason.unwrap_or("error") }))
+            }
+        }
+    }
+
+    async fn control(&self, request: &Request) -> Option<Answer> {
+        match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/runs") => Some(Answer::json(200, &json!(*locked(&self.runs)))),
+            ("DELETE", "/runs") => {
+                locked(&self.runs).clear();
+                Some(Answer::empty(204))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Pipedream {
+    fn token(&self, request: &Request) -> Result<Answer, Problem> {
+        if !request.is_json() {
+            return Err(Problem::new(400, "invalid_request", "the body must be application/json"));
+        }
+        let body = request.json().map_err(|error| Problem::new(400, "invalid_request", error.to_string()))?;
+        let field = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+        if field("grant_type") != "client_credentials" {
+            return Err(Problem::new(400, "unsupported_grant_type", "grant_type must be client_credentials"));
+        }
+        if field("client_id") != self.options.client_id || field("client_secret") != self.options.client_secret {
+            return Err(Problem::new(401, "invalid_client", "Client authentication failed"));
+        }
+        let token = format!("pd_at_{}", Uuid::new_v4().simple());
+        locked(&self.tokens).insert(token.clone());
+        Ok(Answer::json(200, &json!({ "access_token": token, "token_type": "Bearer", "expires_in": TOKEN_LIFE })))
+    }
+
+    /// The environment asked for, if token, project and environment are right.
+    fn let_in(&self, project: &str, request: &Request) -> Result<String, Problem> {
+        let known = request.bearer().is_some_and(|token| locked(&self.tokens).contains(token));
+        if !known {
+            return Err(Problem::new(401, "unauthorized", "Unauthorized"));
+        }
+        if project != self.options.project_id {
+            return Err(Problem::new(404, "not_found", "project not found"));
+        }
+        let environment = request.header("x-pd-environment").unwrap_or_default().to_ascii_lowercase();
+        if !matches!(environment.as_str(), "development" | "production") {
+            let message = "x-pd-environment must be development or production";
+            return Err(Problem::new(400, "invalid_environment", message));
+        }
+        Ok(environment)
+    }
+
+    fn find(&self, key: &str) -> Result<&Action, Problem> {
+        let found = self.options.actions.iter().find(|action| action.key == key);
+        found.ok_or_else(|| Problem::new(404, "component_not_found", format!("no action with key {key}")))
+    }
+
+    fn list(&self, request: &Request) -> Result<Answer, Problem> {
+        let limit = match request.parameter("limit").map(str::parse::<usize>) {
+            None => PAGE,
+            Some(Ok(limit)) if (1..=LARGEST_PAGE).contains(&limit) => limit,
+            Some(_) => return Err(Problem::new(400, "invalid_limit", "limit must be 1 to 100")),
+        };
+        let wanted = request.parameter("q").unwrap_or_default().to_lowercase();
+        let app = request.parameter("app");
+        let mut matching = self.options.actions.iter().filter(|action| {
+            let text = format!("{} {} {}", action.key, action.name, action.description).to_lowercase();
+            app.is_none_or(|app| action.app == app) && text.contains(&wanted)
+        });
+        let total = matching.clone().count();
+        if let Some(cursor) = request.parameter("after") {
+            let before = matching.by_ref();
+            if !before.any(|action| action.key == cursor) {
+                return Err(Problem::new(400, "invalid_cursor", "after is no cursor of this list"));
+            }
+        }
+        let page: Vec<_> = matching.take(limit).collect();
+        let body = json!({
+            "data": page.iter().map(|action| action.brief()).collect::<Vec<_>>(),
+            "page_info": {
+                "count": page.len(),
+                "total_count": total,
+                "start_cursor": page.first().map(|action| &action.key),
+                "end_cursor": page.last().map(|action| &action.key),
+            },
+        });
+        Ok(Answer::json(200, &body))
+    }
+
+    fn action(&self, key: &str) -> Result<Answer, Problem> {
+        Ok(Answer::json(200, &json!({ "data": self.find(key)?.whole() })))
+    }
+
+    fn run(&self, request: &Request, environment: &str) -> Result<Answer, Problem> {
+        if !request.is_json() {
+            return Err(Problem::new(400, "invalid_request", "the body must be application/json"));
+        }
+        let body = request.json().map_err(|error| Problem::new(400, "invalid_request", error.to_string()))?;
+        let body =
+            body.as_object().ok_or_else(|| Problem::new(400, "invalid_request", "the body must be an object"))?;
+        let (key, user) = asked(body)?;
+        let action = self.find(key)?;
+        if let Some(version) = body.get("version")
+            && version.as_str() != Some(&action.version)
+        {
+            return Err(Problem::new(404, "component_not_found", format!("no version {version} of action {key}")));
+        }
+        let props = body.get("configured_props").cloned().unwrap_or_else(|| json!({}));
+        let given = props.as_object();
+        let given = given.ok_or_else(|| Problem::new(400, "invalid_request", "configured_props must be an object"))?;
+        let mut problems = action.problems(given);
+        for (prop, account) in action.accounts(given) {
+            let known = self.options.accounts.iter();
+            if !known.clone().any(|it| it.id == account && it.external_user_id == user && it.app == action.app) {
+                let message = format!("account {account} is not connected to {} for this user", action.app);
+                problems.insert(prop.to_owned(), Value::String(message));
+            }
+        }
+        if !problems.is_empty() {
+            let details = Value::Object(problems);
+            return Err(Problem { details, ..Problem::new(400, "invalid_props", "configured_props are not valid") });
+        }
+        let error = action.trouble(given).map(str::to_owned);
+        let answer = match &error {
+            None => json!({ "exports": { "$summary": action.summary(given) }, "os": [], "ret": action.ret }),
+            Some(message) => failed_inside(message),
+        };
+        locked(&self.runs).push(Run {
+            id: key.to_owned(),
+            external_user_id: user.to_owned(),
+            configured_props: props.clone(),
+            environment: environment.to_owned(),
+            error,
+            at: clock::iso(clock::now()),
+        });
+        Ok(Answer::json(200, &answer))
+    }
+}
+
+/// The action's key and the external user, if the body holds them and nothing that is not known.
+fn asked(body: &Map<String, Value>) -> Result<(&str, &str), Problem> {
+    const FIELDS: [&str; 6] = ["id", "external_user_id", "version", "configured_props", "dynamic_props_id", "stash_id"];
+    if let Some(unknown) = body.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+        return Err(Problem::new(400, "invalid_request", format!("unknown field: {unknown}")));
+    }
+    let field = |name: &str| body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let missing = |name: &str| Problem::new(400, "invalid_request", format!("{name} is required"));
+    let key = field("id").ok_or_else(|| missing("id"))?;
+    let user = field("external_user_id").ok_or_else(|| missing("external_user_id"))?;
+    if user.chars().count() > LONGEST_USER_ID {
+        return Err(Problem::new(400, "invalid_request", "external_user_id is longer than 250 characters"));
+    }
+    Ok((key, user))
+}
+
+/// An action that failed at its service: HTTP 200 all the same, and the error among the observations.
+fn failed_inside(message: &str) -> Value {
+    let now = clock::now().as_millisecond();
+    json!({
+        "exports": {},
+        "os": [
+            { "ts": now, "k": "console.log", "msg": "running" },
+            { "ts": now, "k": "error", "err": { "name": "Error", "message": message, "stack": format!("Error: {message}") } },
+        ],
+        "ret": null,
+    })
+}
+
+struct Problem {
+    status: u16,
+    code: &'static str,
+    message: String,
+    details: Value,
+}
+
+impl Problem {
+    fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), details: json!({}) }
+    }
+
+    fn answer(self) -> Answer {
+        Answer::json(self.status, &json!({ "error": self.message, "code": self.code, "details": self.details }))
+    }
+}

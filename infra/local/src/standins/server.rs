@@ -1,0 +1,341 @@
+//! The HTTP server under every stand-in: request log, faults, and the door that can be slammed.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{ConnectInfo, State, connect_info::Connected},
+    http,
+    serve::{IncomingStream, Listener},
+};
+use futures_util::stream;
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+
+use super::{
+    exchange::{Answer, Payload, Request, refused},
+    fault::{DropAt, Effect, Fault, Faults},
+    record::{Log, Recorded},
+};
+
+/// The biggest body that is read; VAPI's messages carry a whole assistant and its history.
+const LARGEST_BODY: usize = 16 * 1024 * 1024;
+
+/// What makes one stand-in different from another.
+pub(super) trait Service: Send + Sync + 'static {
+    /// Carries a request out and answers it as the real service would.
+    fn answer(&self, request: &Request) -> Answer;
+
+    /// The service's own error answer for a status that a fault asks for.
+    fn failure(&self, status: u16) -> Answer;
+
+    /// Answers a request meant for the stand-in and unknown to the real service; nothing for any other.
+    fn control(&self, request: &Request) -> impl Future<Output = Option<Answer>> + Send;
+}
+
+/// A running stand-in. Dropping it closes its port and every connection.
+#[derive(Debug)]
+pub struct Standin<S> {
+    /// `http://127.0.0.1:<port>`, without a slash at the end.
+    pub url: String,
+    address: SocketAddr,
+    pub(super) service: Arc<S>,
+    log: Arc<Log>,
+    faults: Arc<Faults>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<S> Standin<S> {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Every request so far in order of arrival, control routes left out.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.log.all()
+    }
+
+    pub fn clear_requests(&self) {
+        self.log.clear();
+    }
+
+    /// Adds a fault after those that are still to come.
+    pub fn inject(&self, fault: Fault) {
+        self.faults.add(fault);
+    }
+
+    /// The faults not used up yet.
+    pub fn faults(&self) -> Vec<Fault> {
+        self.faults.left()
+    }
+
+    pub fn clear_faults(&self) {
+        self.faults.clear();
+    }
+}
+
+impl<S> Drop for Standin<S> {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there was printed where it happened; there is nothing left to stop.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Shared<S> {
+    service: Arc<S>,
+    log: Arc<Log>,
+    faults: Arc<Faults>,
+}
+
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Self { service: Arc::clone(&self.service), log: Arc::clone(&self.log), faults: Arc::clone(&self.faults) }
+    }
+}
+
+/// Binds and serves on a thread of its own, so that a test's paused clock or blocked runtime does not reach it.
+pub(super) fn serve<S: Service>(address: SocketAddr, service: S) -> io::Result<Standin<S>> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _entered = runtime.enter();
+        TcpListener::from_std(listener)?
+    };
+    let shared = Shared { service: Arc::new(service), log: Arc::default(), faults: Arc::default() };
+    let standin_service = Arc::clone(&shared.service);
+    let (log, faults) = (Arc::clone(&shared.log), Arc::clone(&shared.faults));
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::Builder::new().name(format!("standin-{}", address.port())).spawn(move || {
+        runtime.block_on(async {
+            let router = Router::new().fallback(receive::<S>).with_state(shared);
+            let served = axum::serve(Doors(listener), router.into_make_service_with_connect_info::<Door>());
+            tokio::select! {
+                _ = served => {}
+                _ = stopped => {}
+            }
+        });
+        // Without waiting for a name that is being looked up.
+        runtime.shutdown_background();
+    })?;
+    Ok(Standin {
+        url: format!("http://{address}"),
+        address,
+        service: standin_service,
+        log,
+        faults,
+        stop: Some(stop),
+        thread: Some(thread),
+    })
+}
+
+async fn receive<S: Service>(
+    State(shared): State<Shared<S>>,
+    ConnectInfo(door): ConnectInfo<Door>,
+    request: http::Request<Body>,
+) -> http::Response<Body> {
+    let request = match read(request).await {
+        Ok(request) => request,
+        Err(error) => return response(refused(error)),
+    };
+    if let Some(answer) = shared.control(&request).await {
+        return response(answer);
+    }
+    let number = shared.log.received(&request);
+    // On a task of its own, because a service carries on when the caller hangs up.
+    let handled = tokio::spawn(async move {
+        let fault = shared.faults.meet(&request).unwrap_or_default();
+        let answer = shared.handle(&request, &fault).await;
+        if let Some(answer) = &answer {
+            shared.log.answered(number, answer.status);
+        }
+        answer
+    });
+    match handled.await {
+        Ok(Some(answer)) => response(answer),
+        Ok(None) => {
+            door.slam();
+            response(Answer::empty(500))
+        }
+        Err(error) => response(Answer::json(500, &json!({ "error": format!("the stand-in itself failed: {error}") }))),
+    }
+}
+
+impl<S: Service> Shared<S> {
+    async fn control(&self, request: &Request) -> Option<Answer> {
+        let answer = match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/requests") => Answer::json(200, &json!(self.log.all())),
+            ("DELETE", "/requests") => {
+                self.log.clear();
+                Answer::empty(204)
+            }
+            ("GET", "/faults") => Answer::json(200, &json!(self.faults.left())),
+            ("PUT", "/faults") => match request.json() {
+                Ok(faults) => match self.faults.replace(faults) {
+                    Ok(()) => Answer::json(200, &json!(self.faults.left())),
+                    Err(problem) => refused(problem),
+                },
+                Err(error) => refused(error),
+            },
+            ("DELETE", "/faults") => {
+                self.faults.clear();
+                Answer::empty(204)
+            }
+            _ => return self.service.control(request).await,
+        };
+        Some(answer)
+    }
+
+    /// The answer, or nothing if the connection is to be cut.
+    async fn handle(&self, request: &Request, fault: &Fault) -> Option<Answer> {
+        let delay = Duration::from_millis(fault.delay_ms);
+        let carried_out = match fault.effect() {
+            Effect::First => {
+                let answer = self.service.answer(request);
+                tokio::time::sleep(delay).await;
+                Some(answer)
+            }
+            Effect::Last => {
+                tokio::time::sleep(delay).await;
+                Some(self.service.answer(request))
+            }
+            Effect::None => {
+                tokio::time::sleep(delay).await;
+                None
+            }
+        };
+        if matches!(fault.drop, Some(DropAt::Before | DropAt::After)) {
+            return None;
+        }
+        let answer = match (&fault.body, fault.status, carried_out) {
+            (Some(body), status, _) => Answer::chosen(status.unwrap_or(200), body),
+            (None, Some(status), _) => self.service.failure(status),
+            (None, None, Some(answer)) => answer,
+            (None, None, None) => self.service.failure(503),
+        };
+        Some(answer.with_headers(&fault.headers))
+    }
+}
+
+async fn read(request: http::Request<Body>) -> Result<Request, axum::Error> {
+    let (head, body) = request.into_parts();
+    let mut headers = BTreeMap::<String, String>::new();
+    for (name, value) in &head.headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        headers
+            .entry(name.as_str().to_owned())
+            .and_modify(|joined| {
+                joined.push_str(", ");
+                joined.push_str(&value);
+            })
+            .or_insert_with(|| value.clone().into_owned());
+    }
+    let query = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+    let body = axum::body::to_bytes(body, LARGEST_BODY).await?.to_vec();
+    Ok(Request { method: head.method.to_string(), path: head.uri.path().to_owned(), query, headers, body })
+}
+
+fn response(answer: Answer) -> http::Response<Body> {
+    let body = match answer.payload {
+        Payload::Whole(bytes) => Body::from(bytes),
+        Payload::Frames(frames) => Body::from_stream(stream::iter(frames.into_iter().map(Ok::<_, io::Error>))),
+    };
+    let mut builder = http::Response::builder().status(answer.status);
+    for (name, value) in &answer.headers {
+        builder = builder.header(name, value);
+    }
+    builder.body(body).unwrap_or_else(|error| {
+        let mut broken = http::Response::new(Body::from(error.to_string()));
+        *broken.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
+        broken
+    })
+}
+
+/// Whether a connection is to be cut in place of the next answer.
+#[derive(Clone, Debug, Default)]
+struct Door(Arc<AtomicBool>);
+
+impl Door {
+    fn slam(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn slammed(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Connected<IncomingStream<'_, Doors>> for Door {
+    fn connect_info(stream: IncomingStream<'_, Doors>) -> Self {
+        stream.io().door.clone()
+    }
+}
+
+struct Doors(TcpListener);
+
+impl Listener for Doors {
+    type Io = Doorway;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Doorway, SocketAddr) {
+        let (stream, address) = Listener::accept(&mut self.0).await;
+        // A socket that refuses this is slower, not wrong.
+        drop(stream.set_nodelay(true));
+        (Doorway { stream, door: Door::default() }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+/// A connection that writes nothing once its door is slammed: the server gives it up and closes it.
+struct Doorway {
+    stream: TcpStream,
+    door: Door,
+}
+
+impl AsyncRead for Doorway {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Doorway {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.door.slammed() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

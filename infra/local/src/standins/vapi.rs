@@ -1,0 +1,403 @@
+//! Stand-in for VAPI: tools, assistants, and the calls it makes to a tool's URL.
+//!
+//! Refuses what VAPI's validator refuses, in its words, answers lists as plain arrays and replaces each field of a PATCH whole.
+//! Own routes, without credentials:
+//!
+//! - `POST /simulate/tool-call`: a [`ToolCall`]; calls the tool as VAPI would in a phone call and answers
+//!   `{call_id, tool_call_id, request: {method, url, headers, body}, attempts, response: {status, body} | null,
+//!   content_for_model: text | null, failure: text | null}`. 404 if assistant or tool are unknown or not attached, 400 if
+//!   the tool cannot be called.
+//! - `PUT /simulate/pin`: `{tool_id, pinned = true}`; deleting a pinned tool is refused with 409 `tool_pinned`.
+
+mod fields;
+mod liquid;
+mod shelf;
+mod tool_call;
+mod validation;
+mod webhook;
+
+pub use liquid::Error as LiquidError;
+pub use tool_call::{CallError, Outgoing, ToolCall};
+
+use std::{collections::BTreeSet, io, net::SocketAddr, sync::Mutex};
+
+use jiff::{Timestamp, ToSpan};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use self::shelf::{Listing, Shelf};
+use super::{
+    Standin, clock,
+    exchange::{Answer, Request, refused},
+    locked,
+    server::{self, Service},
+};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The private key every request must carry as its bearer token.
+    pub api_key: String,
+    pub org_id: String,
+    /// Assistants there are from the start: bodies of `POST /assistant`, with an `id` if it matters.
+    pub assistants: Vec<Value>,
+    /// The same for tools.
+    pub tools: Vec<Value>,
+    /// What a tool's or a server's `credentialId` stands for.
+    pub credentials: Vec<Credential>,
+}
+
+/// A custom credential: a header that is added to the requests of the tools that name it.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    pub id: String,
+    pub header: String,
+    pub value: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            api_key: "vapi-private-key".to_owned(),
+            org_id: "11111111-1111-4111-8111-111111111111".to_owned(),
+            assistants: Vec::new(),
+            tools: Vec::new(),
+            credentials: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Adds an assistant of the usual kind, without tools.
+    #[must_use]
+    pub fn with_assistant(mut self, id: &str) -> Self {
+        self.assistants.push(json!({
+            "id": id,
+            "name": "Front desk",
+            "firstMessage": "Hello, how can I help?",
+            "firstMessageMode": "assistant-speaks-first",
+            "model": {
+                "provider": "openai",
+                "model": "gpt-4o-mini",
+                "temperature": 0.3,
+                "maxTokens": 500,
+                "messages": [{ "role": "system", "content": "You answer the phone." }],
+                "toolIds": [],
+            },
+            "voice": { "provider": "vapi", "voiceId": "Elliot" },
+            "transcriber": { "provider": "deepgram", "model": "nova-3", "language": "en" },
+            "serverMessages": ["tool-calls", "status-update", "end-of-call-report"],
+        }));
+        self
+    }
+
+    #[must_use]
+    pub fn with_credential(mut self, id: &str, header: &str, value: &str) -> Self {
+        self.credentials.push(Credential { id: id.to_owned(), header: header.to_owned(), value: value.to_owned() });
+        self
+    }
+}
+
+#[derive(Debug)]
+pub struct Vapi {
+    api_key: String,
+    org_id: String,
+    credentials: Vec<Credential>,
+    client: reqwest::Client,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tools: Shelf,
+    assistants: Shelf,
+    pinned: BTreeSet<String>,
+    latest: Timestamp,
+}
+
+impl State {
+    fn shelf(&mut self, collection: Collection) -> &mut Shelf {
+        match collection {
+            Collection::Tool => &mut self.tools,
+            Collection::Assistant => &mut self.assistants,
+        }
+    }
+
+    /// The time, later than any it gave before, so that lists have one order and pages lose nothing.
+    fn time(&mut self) -> String {
+        let next = self.latest.checked_add(1.millisecond()).unwrap_or(self.latest);
+        self.latest = clock::now().max(next);
+        clock::iso(self.latest)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Collection {
+    Tool,
+    Assistant,
+}
+
+impl Collection {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "Tool",
+            Self::Assistant => "Assistant",
+        }
+    }
+}
+
+/// Starts the stand-in; fails if the address is taken or an assistant or tool of the options is not valid.
+pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>> {
+    let vapi = Vapi {
+        api_key: options.api_key,
+        org_id: options.org_id,
+        credentials: options.credentials,
+        client: tool_call::client()?,
+        state: Mutex::default(),
+    };
+    let given = options.tools.into_iter().map(|tool| (Collection::Tool, tool));
+    for (collection, body) in given.chain(options.assistants.into_iter().map(|it| (Collection::Assistant, it))) {
+        let Value::Object(mut body) = body else {
+            return Err(io::Error::other(format!("{}: not an object", collection.name())));
+        };
+        let id = body.remove("id").and_then(|id| id.as_str().map(str::to_owned));
+        let created = vapi.create(collection, body, id);
+        created.map_err(|problems| io::Error::other(format!("{}: {}", collection.name(), problems.join("; "))))?;
+    }
+    server::serve(address, vapi)
+}
+
+impl Standin<Vapi> {
+    /// The tools as the API answers them, newest first.
+    pub fn tools(&self) -> Vec<Value> {
+        locked(&self.service.state).tools.newest_first()
+    }
+
+    /// The assistants as the API answers them, newest first.
+    pub fn assistants(&self) -> Vec<Value> {
+        locked(&self.service.state).assistants.newest_first()
+    }
+
+    pub fn tool(&self, id: &str) -> Option<Value> {
+        locked(&self.service.state).tools.get(id).cloned().map(Value::Object)
+    }
+
+    pub fn assistant(&self, id: &str) -> Option<Value> {
+        locked(&self.service.state).assistants.get(id).cloned().map(Value::Object)
+    }
+
+    /// Makes `DELETE /tool/{id}` answer 409.
+    pub fn pin(&self, tool_id: &str) {
+        locked(&self.service.state).pinned.insert(tool_id.to_owned());
+    }
+
+    /// The request VAPI would send for this call, not sent: for handlers that are driven without a server.
+    pub fn outgoing(&self, call: &ToolCall) -> Result<Outgoing, CallError> {
+        self.service.outgoing(call)
+    }
+}
+
+impl Service for Vapi {
+    fn answer(&self, request: &Request) -> Answer {
+        let (collection, id) = match request.segments().as_slice() {
+            ["tool"] => (Collection::Tool, None),
+            ["tool", id] => (Collection::Tool, Some((*id).to_owned())),
+            ["assistant"] => (Collection::Assistant, None),
+            ["assistant", id] => (Collection::Assistant, Some((*id).to_owned())),
+            _ => return unknown_route(request),
+        };
+        if !matches!((request.method.as_str(), &id), ("GET" | "POST", None) | ("GET" | "PATCH" | "DELETE", Some(_))) {
+            return unknown_route(request);
+        }
+        if request.bearer() != Some(self.api_key.as_str()) {
+            return self.failure(401);
+        }
+        match (request.method.as_str(), id) {
+            ("POST", None) => match body(request).and_then(|body| self.create(collection, body, None)) {
+                Ok(created) => Answer::json(201, &created),
+                Err(problems) => bad_request(&problems),
+            },
+            ("GET", None) => match Listing::of(&request.query) {
+                Ok(listing) => Answer::json(200, &listing.page(locked(&self.state).shelf(collection))),
+                Err(problems) => bad_request(&problems),
+            },
+            ("GET", Some(id)) => match locked(&self.state).shelf(collection).get(&id) {
+                Some(found) => Answer::json(200, &json!(found)),
+                None => unknown_id(collection, &id),
+            },
+            ("PATCH", Some(id)) => match body(request) {
+                Ok(body) => self.change(collection, &id, body),
+                Err(problems) => bad_request(&problems),
+            },
+            (_, Some(id)) => self.delete(collection, &id),
+            (_, None) => unknown_route(request),
+        }
+    }
+
+    fn failure(&self, status: u16) -> Answer {
+        let body = match status {
+            401 => json!({
+                "message": "Invalid Key. Hot tip, you may be using the private key instead of the public key, or vice versa.",
+                "error": "Unauthorized",
+                "statusCode": 401,
+            }),
+            429 => json!({ "message": "Rate limit exceeded" }),
+            500 => json!({ "message": "Internal server error", "statusCode": 500 }),
+            status => {
+                let error = axum::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+                json!({ "message": error, "error": error, "statusCode": status })
+            }
+        };
+        Answer::json(status, &body)
+    }
+
+    async fn control(&self, request: &Request) -> Option<Answer> {
+        match (request.method.as_str(), request.path.as_str()) {
+            ("POST", "/simulate/tool-call") => Some(match serde_json::from_slice::<ToolCall>(&request.body) {
+                Ok(call) => self.simulate(&call).await,
+                Err(error) => refused(error),
+            }),
+            ("PUT", "/simulate/pin") => Some(match serde_json::from_slice::<Pin>(&request.body) {
+                Ok(pin) => {
+                    let pinned = &mut locked(&self.state).pinned;
+                    if pin.pinned {
+                        pinned.insert(pin.tool_id)
+                    } else {
+                        pinned.remove(&pin.tool_id)
+                    };
+                    Answer::empty(204)
+                }
+                Err(error) => refused(error),
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pin {
+    tool_id: String,
+    #[serde(default = "yes")]
+    pinned: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Vapi {
+    fn create(
+        &self,
+        collection: Collection,
+        mut body: Map<String, Value>,
+        id: Option<String>,
+    ) -> Result<Value, Vec<String>> {
+        if collection == Collection::Tool {
+            drop_tolerated(&mut body);
+        }
+        let problems = match collection {
+            Collection::Tool => fields::new_tool(&body),
+            Collection::Assistant => fields::assistant(&body),
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        body.retain(|_, value| !value.is_null());
+        let mut state = locked(&self.state);
+        let now = state.time();
+        body.insert("id".to_owned(), json!(id.unwrap_or_else(|| Uuid::new_v4().to_string())));
+        body.insert("orgId".to_owned(), json!(self.org_id));
+        body.insert("createdAt".to_owned(), json!(now));
+        body.insert("updatedAt".to_owned(), json!(now));
+        mirror_body(&mut body);
+        state.shelf(collection).add(body.clone());
+        Ok(Value::Object(body))
+    }
+
+    fn change(&self, collection: Collection, id: &str, mut body: Map<String, Value>) -> Answer {
+        let mut state = locked(&self.state);
+        let now = state.time();
+        let Some(found) = state.shelf(collection).get_mut(id) else { return unknown_id(collection, id) };
+        let problems = match collection {
+            Collection::Tool => {
+                let kind = found.get("type").and_then(Value::as_str).unwrap_or_default();
+                if kind == "apiRequest" {
+                    body.remove("async");
+                    body.remove("strict");
+                }
+                fields::tool_change(&body, kind)
+            }
+            Collection::Assistant => fields::assistant(&body),
+        };
+        if !problems.is_empty() {
+            return bad_request(&problems);
+        }
+        for (name, value) in body {
+            if value.is_null() {
+                found.remove(&name);
+            } else {
+                found.insert(name, value);
+            }
+        }
+        found.insert("updatedAt".to_owned(), json!(now));
+        mirror_body(found);
+        Answer::json(200, &json!(found))
+    }
+
+    fn delete(&self, collection: Collection, id: &str) -> Answer {
+        let mut state = locked(&self.state);
+        if collection == Collection::Tool && state.pinned.contains(id) {
+            let body = json!({ "error": "tool_pinned", "message": "Tool is pinned by a published assistant version" });
+            return Answer::json(409, &body);
+        }
+        match state.shelf(collection).remove(id) {
+            Some(removed) => Answer::json(200, &Value::Object(removed)),
+            None => unknown_id(collection, id),
+        }
+    }
+}
+
+/// VAPI ignores these two on an `apiRequest` tool, though they are none of its fields.
+fn drop_tolerated(tool: &mut Map<String, Value>) {
+    if tool.get("type").and_then(Value::as_str) == Some("apiRequest") {
+        tool.remove("async");
+        tool.remove("strict");
+    }
+}
+
+/// Where an `apiRequest` tool has a `function`, VAPI overwrites its parameters with the body's schema.
+fn mirror_body(tool: &mut Map<String, Value>) {
+    if tool.get("type").and_then(Value::as_str) == Some("apiRequest")
+        && let Some(schema) = tool.get("body").cloned()
+        && let Some(function) = tool.get_mut("function").and_then(Value::as_object_mut)
+    {
+        function.insert("parameters".to_owned(), schema);
+    }
+}
+
+/// The body's object; empty if the body is not declared to be JSON, since then the service does not read it.
+fn body(request: &Request) -> Result<Map<String, Value>, Vec<String>> {
+    if !request.is_json() {
+        return Ok(Map::new());
+    }
+    match request.json() {
+        Ok(Value::Object(body)) => Ok(body),
+        Ok(_) => Err(vec!["Unexpected token in JSON: an object is expected".to_owned()]),
+        Err(error) => Err(vec![format!("Unexpected token in JSON: {error}")]),
+    }
+}
+
+fn bad_request(problems: &[String]) -> Answer {
+    Answer::json(400, &json!({ "message": problems, "error": "Bad Request", "statusCode": 400 }))
+}
+
+fn unknown_route(request: &Request) -> Answer {
+    let message = format!("Cannot {} {}", request.method, request.path);
+    Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
+}
+
+fn unknown_id(collection: Collection, id: &str) -> Answer {
+    let message = format!("Couldn't Get {}. `id` {id} Does Not Exist.", collection.name());
+    Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
+}

@@ -1,0 +1,117 @@
+//! VAPI's `tool-calls` server message.
+
+use serde_json::{Map, Value, json};
+
+use super::tool_call::Call;
+use crate::standins::clock;
+
+/// What a message tells about.
+pub(super) struct Occasion<'a> {
+    pub(super) org_id: &'a str,
+    pub(super) assistant: &'a Map<String, Value>,
+    pub(super) tool: &'a Map<String, Value>,
+    pub(super) call: &'a Call,
+    pub(super) tool_call_id: &'a str,
+    pub(super) name: &'a str,
+    /// With the static parameters in them.
+    pub(super) arguments: Value,
+    pub(super) from_model: &'a Map<String, Value>,
+}
+
+/// `{"message": {…}}`. The history holds the arguments as text and without static parameters, as the model gave them.
+pub(super) fn tool_calls(occasion: &Occasion<'_>) -> Value {
+    let Occasion { org_id, assistant, tool, call, tool_call_id, name, arguments, from_model } = occasion;
+    let now = clock::now();
+    let wish = json!({
+        "id": tool_call_id,
+        "type": "function",
+        "function": { "name": name, "arguments": arguments },
+        "isPrecededByText": false,
+    });
+    let mut tool_with_call = (*tool).clone();
+    tool_with_call.insert("toolCall".to_owned(), wish.clone());
+    let history = history(assistant, tool_call_id, name, from_model, now.as_millisecond());
+    let formatted: Vec<_> =
+        prompt(assistant).map(|text| json!({ "role": "system", "content": text })).into_iter().collect();
+    let customer = json!({ "number": call.customer_number });
+    let address = format!("phone-call-websocket.aws-us-west-2-backend-production1.vapi.ai/{}", call.id);
+    json!({
+        "message": {
+            "timestamp": now.as_millisecond(),
+            "type": "tool-calls",
+            "toolCalls": [wish],
+            "toolCallList": [wish],
+            "toolWithToolCallList": [tool_with_call],
+            "artifact": {
+                "messages": history,
+                "messagesOpenAIFormatted": formatted,
+                "variables": call.variable_values,
+                "variableValues": call.variable_values,
+            },
+            "call": {
+                "id": call.id,
+                "orgId": org_id,
+                "createdAt": call.started_at,
+                "updatedAt": call.started_at,
+                "type": "inboundPhoneCall",
+                "cost": 0,
+                "monitor": {
+                    "listenUrl": format!("wss://{address}/listen"),
+                    "controlUrl": format!("https://{address}/control"),
+                },
+                "transport": { "conversationType": "voice", "provider": "twilio", "callSid": call.sid },
+                "phoneCallProvider": "twilio",
+                "phoneCallProviderId": call.sid,
+                "phoneCallTransport": "pstn",
+                "status": "in-progress",
+                "assistantId": assistant.get("id"),
+                "assistantOverrides": { "variableValues": call.variable_values },
+                "phoneNumberId": call.phone_number_id,
+                "customer": customer,
+            },
+            "phoneNumber": {
+                "id": call.phone_number_id,
+                "orgId": org_id,
+                "provider": "twilio",
+                "number": call.phone_number,
+                "name": "Main line",
+                "createdAt": call.started_at,
+                "updatedAt": call.started_at,
+                "status": "active",
+            },
+            "customer": customer,
+            "assistant": assistant,
+        }
+    })
+}
+
+fn prompt(assistant: &Map<String, Value>) -> Option<&str> {
+    let messages = assistant.get("model")?.get("messages")?.as_array()?;
+    let system = messages.iter().find(|message| message.get("role").and_then(Value::as_str) == Some("system"))?;
+    system.get("content")?.as_str()
+}
+
+fn history(
+    assistant: &Map<String, Value>,
+    tool_call_id: &str,
+    name: &str,
+    from_model: &Map<String, Value>,
+    now: i64,
+) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if let Some(text) = prompt(assistant) {
+        messages.push(json!({ "role": "system", "message": text, "time": now, "secondsFromStart": 0 }));
+    }
+    messages.push(json!({
+        "role": "tool_calls",
+        "message": "",
+        "time": now,
+        "secondsFromStart": 0.5,
+        "toolCalls": [{
+            "id": tool_call_id,
+            "type": "function",
+            "function": { "name": name, "arguments": Value::Object(from_model.clone()).to_string() },
+        }],
+    }));
+    messages
+}

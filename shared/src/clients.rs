@@ -1,0 +1,19 @@
+//! Services of others, one closed box each: verbs of our domain in, models out, wire shapes private.
+//!
+//! Four vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
+
+mod error;
+mod http_client;
+pub mod outbound;
+pub mod pipedream;
+pub mod secrets;
+pub mod twilio;
+pub mod vapi;
+
+pub use error::{Error, Failure, Service};
+pub use http_client::{aws_http_client, http_client};
+pub use outbound::Outbound;
+pub use pipedream::Pipedream;
+pub use secrets::Secrets;
+pub use twilio::Twilio;
+pub use vapi::Vapi;

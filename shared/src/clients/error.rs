@@ -1,0 +1,153 @@
+//! How a call to somebody else's service fails.
+
+use std::{fmt, time::Duration};
+
+/// Whose service failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    Vapi,
+    Twilio,
+    Pipedream,
+    SecretsManager,
+    /// An address a tool's author or a model chose.
+    Outbound,
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Vapi => "VAPI",
+            Self::Twilio => "Twilio",
+            Self::Pipedream => "Pipedream",
+            Self::SecretsManager => "Secrets Manager",
+            Self::Outbound => "the address called",
+        })
+    }
+}
+
+/// What went wrong, told apart by what it says of the effect.
+#[derive(Debug)]
+pub enum Failure {
+    /// No connection was made: nothing left the building.
+    Unreachable,
+    /// Our own guard refused the address; the sentence says why. Nothing left the building.
+    Refused(String),
+    /// No answer in time, or the connection broke after the request was sent.
+    NoAnswer,
+    /// 429: not processed.
+    RateLimited { retry_after: Option<Duration> },
+    /// Any other 4xx: the service understood and declined. `excerpt` is for the log and for building sentences from
+    /// known codes, never for the public as it is.
+    Rejected { status: u16, excerpt: String },
+    /// 5xx: it may or may not have acted.
+    Broken { status: u16, excerpt: String },
+    /// A success whose body we cannot use.
+    Undecodable(String),
+}
+
+/// A failed call.
+#[derive(Debug)]
+pub struct Error {
+    pub service: Service,
+    pub failure: Failure,
+    pub(crate) source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(service: Service, failure: Failure) -> Self {
+        Self { service, failure, source: None }
+    }
+
+    pub(crate) fn because(
+        service: Service,
+        failure: Failure,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self { service, failure, source: Some(source.into()) }
+    }
+
+    /// The HTTP status the service answered with, if it did.
+    pub const fn status(&self) -> Option<u16> {
+        match self.failure {
+            Failure::Rejected { status, .. } | Failure::Broken { status, .. } => Some(status),
+            Failure::RateLimited { .. } => Some(429),
+            _ => None,
+        }
+    }
+
+    /// Whether the request may have had its effect although we know nothing of it.
+    pub const fn effect_possible(&self) -> bool {
+        match self.failure {
+            Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => true,
+            Failure::Unreachable | Failure::Refused(_) | Failure::RateLimited { .. } | Failure::Rejected { .. } => {
+                false
+            }
+        }
+    }
+
+    /// Whether the same request may be sent again if sending it twice does no harm.
+    pub(crate) const fn transient(&self) -> bool {
+        matches!(
+            self.failure,
+            Failure::Unreachable | Failure::NoAnswer | Failure::RateLimited { .. } | Failure::Broken { .. }
+        )
+    }
+
+    /// Whether the same request may be sent again although it must not act twice.
+    pub(crate) const fn never_processed(&self) -> bool {
+        matches!(self.failure, Failure::Unreachable | Failure::RateLimited { .. })
+    }
+
+    /// How long the service asked us to wait.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        match self.failure {
+            Failure::RateLimited { retry_after } => retry_after,
+            _ => None,
+        }
+    }
+
+    /// Status for whoever called us: 504 for silence, 503 when trying again helps, 502 otherwise.
+    pub(crate) const fn status_for_our_caller(&self) -> u16 {
+        match self.failure {
+            Failure::NoAnswer => 504,
+            Failure::Unreachable | Failure::RateLimited { .. } => 503,
+            _ => 502,
+        }
+    }
+
+    /// A sentence anybody may read: the service and the kind of failure, nothing of what it said.
+    pub fn public(&self) -> String {
+        let service = self.service;
+        match &self.failure {
+            Failure::Unreachable => format!("{service} cannot be reached; try again in a moment"),
+            Failure::Refused(why) => why.clone(),
+            Failure::NoAnswer => format!("{service} did not answer in time"),
+            Failure::RateLimited { .. } => format!("{service} allows no more requests just now; try again in a moment"),
+            Failure::Rejected { status: 401 | 403, .. } => format!("{service} refused our credentials; check its key"),
+            Failure::Rejected { status, .. } => format!("{service} refused the request (status {status})"),
+            Failure::Broken { status, .. } => format!("{service} failed (status {status})"),
+            Failure::Undecodable(_) => format!("{service} gave an answer that cannot be read"),
+        }
+    }
+}
+
+/// For the log: what the service said too, cut short.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.public())?;
+        match &self.failure {
+            Failure::Rejected { excerpt, .. } | Failure::Broken { excerpt, .. } | Failure::Undecodable(excerpt)
+                if !excerpt.is_empty() =>
+            {
+                write!(f, ": {excerpt}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

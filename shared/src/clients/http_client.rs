@@ -1,0 +1,225 @@
+//! The HTTP clients, and the one way a vendor is called.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::config::SharedHttpClient;
+use aws_smithy_http_client::tls;
+use backon::{BackoffBuilder, ExponentialBuilder};
+use reqwest::{RequestBuilder, Response, header::RETRY_AFTER};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Error, Failure, Service};
+use crate::{Deadline, config::Aws};
+
+/// How much of an error body is kept for the log, in characters.
+const EXCERPT: usize = 300;
+
+/// What a vendor may answer at most, in bytes.
+const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
+
+/// The process's client for vendors. It follows no redirects: no vendor's API answers with one, and a bearer token must
+/// not travel to where it points. Clones share connections.
+///
+/// # Errors
+/// When TLS cannot be set up, which no input causes.
+pub fn http_client() -> Result<reqwest::Client, crate::Error> {
+    builder()?.build().map_err(crate::Error::internal)
+}
+
+/// What every client of ours has: ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no
+/// redirects, 2 s to connect.
+#[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]
+pub(super) fn builder() -> Result<reqwest::ClientBuilder, crate::Error> {
+    let tls = tls_config().map_err(crate::Error::internal)?;
+    Ok(reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .connect_timeout(Duration::from_secs(2))
+        .pool_idle_timeout(Duration::from_secs(60)))
+}
+
+/// Made once; a clone shares its parts.
+fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
+    static TLS: OnceLock<rustls::ClientConfig> = OnceLock::new();
+    if let Some(config) = TLS.get() {
+        return Ok(config.clone());
+    }
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TLS.get_or_init(|| config).clone())
+}
+
+/// The HTTP client of the AWS SDK: the same rustls on ring; none at all for a local endpoint over plain http.
+pub fn aws_http_client(aws: &Aws) -> SharedHttpClient {
+    let plain = aws.endpoint_url.as_deref().is_some_and(|url| url.starts_with("http://"));
+    let builder = aws_smithy_http_client::Builder::new();
+    if plain {
+        builder.build_http()
+    } else {
+        builder.tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https()
+    }
+}
+
+/// Which failures may be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// Sending twice does no harm: on anything transient.
+    Harmless,
+    /// It must act once: only when the service cannot have acted.
+    NeverProcessed,
+}
+
+/// Sends a request until it succeeds, fails for good, or `deadline` is near; honours `Retry-After`. Gives the body of a
+/// 2xx answer.
+pub(super) async fn send(
+    service: Service,
+    request: RequestBuilder,
+    retry: Retry,
+    deadline: Deadline,
+) -> Result<Vec<u8>, Error> {
+    let mut pauses = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(200))
+        .with_max_delay(Duration::from_secs(2))
+        .with_max_times(3)
+        .with_jitter()
+        .build();
+    loop {
+        let attempt = request
+            .try_clone()
+            .ok_or_else(|| Error::new(service, Failure::Undecodable("a streamed request cannot be sent".into())))?
+            .timeout(deadline.remaining());
+        let error = match once(service, attempt).await {
+            Ok(body) => return Ok(body),
+            Err(error) => error,
+        };
+        let again = match retry {
+            Retry::Harmless => error.transient(),
+            Retry::NeverProcessed => error.never_processed(),
+        };
+        let Some(pause) = pauses.next().filter(|_| again) else { return Err(error) };
+        let pause = error.retry_after().unwrap_or(pause);
+        if pause >= deadline.remaining() {
+            return Err(error);
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// As [`send`], the answer read as JSON.
+pub(super) async fn send_json<T: DeserializeOwned>(
+    service: Service,
+    request: RequestBuilder,
+    retry: Retry,
+    deadline: Deadline,
+) -> Result<T, Error> {
+    let body = send(service, request, retry, deadline).await?;
+    serde_json::from_slice(&body).map_err(|error| {
+        // serde's text names the path and the type, not the content.
+        Error::because(service, Failure::Undecodable(error.to_string()), error)
+    })
+}
+
+async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
+    let response = request.send().await.map_err(|error| not_sent(service, error))?;
+    let status = response.status().as_u16();
+    let retry_after = retry_after(&response);
+    let body = read(response, LARGEST_ANSWER).await;
+    match status {
+        200..=299 => body.map_err(|error| error.of(service)),
+        429 => Err(Error::new(service, Failure::RateLimited { retry_after })),
+        500.. => Err(Error::new(service, Failure::Broken { status, excerpt: excerpt(&body.unwrap_or_default()) })),
+        _ => Err(Error::new(service, Failure::Rejected { status, excerpt: excerpt(&body.unwrap_or_default()) })),
+    }
+}
+
+pub(super) fn not_sent(service: Service, error: reqwest::Error) -> Error {
+    // The address may hold a token or a phone number.
+    let error = error.without_url();
+    let failure = if error.is_connect() || error.is_builder() { Failure::Unreachable } else { Failure::NoAnswer };
+    Error::because(service, failure, error)
+}
+
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// Why a body could not be read.
+pub(super) enum Unread {
+    TooLarge(usize),
+    Broken(reqwest::Error),
+}
+
+impl Unread {
+    pub(super) fn of(self, service: Service) -> Error {
+        match self {
+            Self::TooLarge(limit) => {
+                Error::new(service, Failure::Undecodable(format!("the answer is larger than {limit} bytes")))
+            }
+            Self::Broken(error) => Error::because(service, Failure::NoAnswer, error.without_url()),
+        }
+    }
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Unread> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+        if body.len() + chunk.len() > limit {
+            return Err(Unread::TooLarge(limit));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The beginning of an error body, for the log: the message of a JSON error if there is one, with every digit of what may
+/// be a phone number hidden.
+pub(super) fn excerpt(body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Object(error)) => {
+            let code = error.get("code").map(|code| format!("{code}: ")).unwrap_or_default();
+            let message = ["message", "error", "detail", "title"].iter().find_map(|name| error.get(*name));
+            message.map_or_else(String::new, |message| match message {
+                Value::String(text) => format!("{code}{text}"),
+                other => format!("{code}{other}"),
+            })
+        }
+        _ => String::from_utf8_lossy(body).into_owned(),
+    };
+    let mut shown = String::new();
+    for word in text.split_inclusive(|c: char| c.is_whitespace()) {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        if digits >= 7 {
+            shown.extend(word.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }));
+        } else {
+            shown.push_str(word);
+        }
+    }
+    shown.chars().take(EXCERPT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_keeps_the_code_and_hides_numbers() {
+        let body = br#"{"code":21211,"message":"The 'To' number 5551234567 is not valid.","status":400}"#;
+        assert_eq!(excerpt(body), "21211: The 'To' number ########## is not valid.");
+        assert_eq!(
+            excerpt(br#"{"message":["property tools should not exist"]}"#),
+            r#"["property tools should not exist"]"#
+        );
+        assert_eq!(excerpt(b"<html>"), "<html>");
+    }
+}

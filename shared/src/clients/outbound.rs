@@ -1,0 +1,257 @@
+//! The guarded client, for addresses that a tool's author or a model chose.
+//!
+//! What it must not reach stands beside the function: the Lambda runtime API, the metadata service, a VPC. Checking a name
+//! and then fetching it loses to DNS that changes its answer in between, so the check is inside the client's only resolver
+//! and covers every address of the answer. A literal IP never meets the resolver and is checked apart, on the first
+//! address and on every redirect. What cannot be checked is refused.
+
+mod addresses;
+
+use std::{
+    error::Error as _,
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use reqwest::{
+    Method, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, USER_AGENT},
+};
+use serde_json::Value;
+
+use self::addresses::is_public;
+use super::{
+    Error, Failure, Service,
+    http_client::{builder, not_sent, read},
+};
+use crate::Deadline;
+
+/// Hops a GET follows.
+const REDIRECTS: usize = 5;
+
+#[derive(Clone)]
+pub struct Outbound {
+    http: reqwest::Client,
+    open: Arc<OpenHosts>,
+}
+
+/// A request to an address of somebody's choice.
+#[derive(Debug)]
+pub struct Request {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Option<Value>,
+    /// Largest answer that is read, in bytes; a larger one is an error.
+    pub limit: usize,
+}
+
+/// What the address answered, whatever the status.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: String,
+    pub body: Vec<u8>,
+}
+
+impl Outbound {
+    /// `open_hosts` (`name` or `name:port`) are let through although they are private, also by plain http.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up, which no input causes.
+    pub fn new(open_hosts: Vec<String>) -> crate::Result<Self> {
+        let open = Arc::new(OpenHosts(open_hosts));
+        let http = builder()?
+            .dns_resolver(GuardedResolver(open.clone()))
+            .user_agent("switchboard")
+            .build()
+            .map_err(crate::Error::internal)?;
+        Ok(Self { http, open })
+    }
+
+    /// Reads an address a person or a model wrote.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn parse(&self, url: &str) -> Result<Url, String> {
+        let url = Url::parse(url.trim()).map_err(|error| format!("the address is no URL ({error})"))?;
+        self.check(&url).map(|()| url)
+    }
+
+    /// Sends a request. A GET follows up to five redirects, each checked like the first address; headers given here do not
+    /// travel to another host. Nothing is retried.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] for an address that is not allowed, else as for every vendor.
+    pub async fn send(&self, request: Request, deadline: Deadline) -> Result<Answer, Error> {
+        let Request { method, mut url, mut headers, body, limit } = request;
+        for _hop in 0..=REDIRECTS {
+            self.check(&url).map_err(refused)?;
+            let mut outgoing =
+                self.http.request(method.clone(), url.clone()).headers(headers.clone()).timeout(deadline.remaining());
+            if let Some(body) = &body {
+                outgoing = outgoing.json(body);
+            }
+            let response = outgoing.send().await.map_err(failed)?;
+            let status = response.status().as_u16();
+            let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let (Some(target), 301 | 302 | 303 | 307 | 308) = (target, status) else {
+                let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                let content_type = content_type.unwrap_or_default().to_owned();
+                let body = read(response, limit).await.map_err(|unread| unread.of(Service::Outbound))?;
+                return Ok(Answer { status, content_type, body });
+            };
+            if method != Method::GET {
+                return Ok(Answer { status, content_type: String::new(), body: Vec::new() });
+            }
+            let next =
+                url.join(target).map_err(|error| refused(format!("it redirects to what is no URL ({error})")))?;
+            if next.origin() != url.origin() {
+                let kept = [ACCEPT, USER_AGENT];
+                headers = headers
+                    .into_iter()
+                    .filter_map(|(name, value)| name.filter(|name| kept.contains(name)).map(|name| (name, value)))
+                    .collect();
+            }
+            url = next;
+        }
+        Err(refused(format!("it redirects more than {REDIRECTS} times")))
+    }
+
+    fn check(&self, url: &Url) -> Result<(), String> {
+        let host = url.host_str().ok_or("the address names no host")?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the address must not hold a user name or password; use a header".into());
+        }
+        if self.open.allows(url) {
+            return Ok(());
+        }
+        if url.scheme() != "https" {
+            return Err(format!("only https addresses may be called, not {}", url.scheme()));
+        }
+        let literal = match url.host() {
+            Some(url::Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
+            Some(url::Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
+            _ => None,
+        };
+        match literal {
+            Some(ip) if !is_public(ip) => Err(format!("the address {host} is not public")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refused(why: impl Into<String>) -> Error {
+    Error::new(Service::Outbound, Failure::Refused(why.into()))
+}
+
+/// A failed request; a refusal of the resolver's lies at the bottom of reqwest's chain.
+fn failed(error: reqwest::Error) -> Error {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(not_public) = cause.downcast_ref::<NotPublic>() {
+            return refused(not_public.to_string());
+        }
+        source = cause.source();
+    }
+    not_sent(Service::Outbound, error)
+}
+
+#[derive(Debug)]
+struct OpenHosts(Vec<String>);
+
+impl OpenHosts {
+    fn allows(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str() else { return false };
+        let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
+        matches!(url.scheme(), "http" | "https")
+            && self.0.iter().any(|open| open == host || Some(open) == with_port.as_ref())
+    }
+
+    /// Whether a name may be private on some port; which port was checked with the URL.
+    fn names(&self, host: &str) -> bool {
+        self.0.iter().any(|open| open.split(':').next() == Some(host))
+    }
+}
+
+/// The client's only resolver: an answer with a single address that is not public is refused as a whole.
+struct GuardedResolver(Arc<OpenHosts>);
+
+#[derive(Debug)]
+struct NotPublic(String);
+
+impl fmt::Display for NotPublic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the address {} is not public", self.0)
+    }
+}
+
+impl std::error::Error for NotPublic {}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let open = self.0.names(&host);
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            if open || found.iter().all(|address| is_public(address.ip())) {
+                Ok(Box::new(found.into_iter()) as Addrs)
+            } else {
+                Err(NotPublic(host).into())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(open: &[&str]) -> Outbound {
+        Outbound::new(open.iter().map(|host| (*host).to_owned()).collect()).unwrap()
+    }
+
+    #[test]
+    fn an_address_is_refused_unless_it_is_public_https() {
+        let guard = guard(&[]);
+        assert!(guard.parse("https://api.example.com/x").is_ok());
+        assert!(guard.parse("https://93.184.216.34/").is_ok());
+        for bad in [
+            "http://api.example.com/",
+            "https://127.0.0.1/",
+            "https://127.1/",
+            "https://0x7f000001/",
+            "https://2130706433/",
+            "https://[::1]/",
+            "https://[::ffff:169.254.169.254]/",
+            "https://169.254.169.254/latest/meta-data",
+            "https://user:pass@api.example.com/",
+            "file:///etc/passwd",
+            "ftp://example.com/",
+            "not a url",
+            "",
+        ] {
+            assert!(guard.parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_open_host_is_open_on_its_port_only() {
+        let guard = guard(&["127.0.0.1:4571"]);
+        assert!(guard.parse("http://127.0.0.1:4571/customers").is_ok());
+        assert!(guard.parse("http://127.0.0.1:9001/2018-06-01/runtime").is_err());
+        assert!(guard.parse("https://127.0.0.1/").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
+        let guard = guard(&[]);
+        let url = guard.parse("https://localhost/").unwrap();
+        let request = Request { method: Method::GET, url, headers: HeaderMap::new(), body: None, limit: 100 };
+        let error = guard.send(request, Deadline::after(std::time::Duration::from_secs(5))).await.unwrap_err();
+        assert!(matches!(error.failure, Failure::Refused(_)), "{error:?}");
+        assert!(!error.effect_possible());
+    }
+}

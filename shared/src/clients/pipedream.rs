@@ -1,0 +1,227 @@
+//! Pipedream Connect: looking an action up and running it.
+//!
+//! Running is not idempotent, so a failure after which it may have acted is never retried here (Pipedream's own SDKs do).
+//! A 200 does not mean success: an error stands inside `os[]` or `error`.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::{
+    Error, Failure, Service,
+    http_client::{Retry, send_json},
+};
+use crate::{Deadline, models::OrganizationId};
+
+/// A token is renewed this long before it runs out, as Pipedream's SDKs do.
+const MARGIN: Duration = Duration::from_secs(120);
+
+#[derive(Clone)]
+pub struct Pipedream {
+    http: reqwest::Client,
+    base_url: String,
+    /// One token for the process; the lock makes concurrent callers wait for one renewal.
+    token: Arc<Mutex<Option<Token>>>,
+}
+
+/// The project, as it stands in its secret.
+#[derive(Clone, Deserialize)]
+pub struct Project {
+    client_id: String,
+    client_secret: SecretString,
+    project_id: String,
+    /// `production` or `development`.
+    environment: String,
+}
+
+struct Token {
+    bearer: SecretString,
+    renew_at: Instant,
+}
+
+/// What an action is, as far as creating a tool needs it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Action {
+    pub key: String,
+    pub version: String,
+    #[serde(default)]
+    configurable_props: Vec<Prop>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Prop {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Action {
+    /// Name of the prop that takes the connected account; not always the app's slug (`googleSheets` for `google_sheets`).
+    pub fn app_prop(&self) -> Option<&str> {
+        self.configurable_props.iter().find(|prop| prop.kind == "app").map(|prop| prop.name.as_str())
+    }
+}
+
+/// One run of an action.
+#[derive(Debug)]
+pub struct Run<'a> {
+    pub action: &'a str,
+    pub version: Option<&'a str>,
+    pub dynamic_props_id: Option<&'a str>,
+    pub configured_props: Map<String, Value>,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub enum Finished {
+    /// The action's return value and exports.
+    Done { result: Value, exports: Value },
+    /// The action itself reported an error, in these words.
+    Failed(String),
+}
+
+impl Pipedream {
+    pub fn new(http: reqwest::Client, base_url: impl Into<String>) -> Self {
+        Self { http, base_url: base_url.into(), token: Arc::default() }
+    }
+
+    /// Looks an action up. `None`: there is no such action.
+    pub async fn action(&self, project: &Project, key: &str, deadline: Deadline) -> Result<Option<Action>, Error> {
+        #[derive(Deserialize)]
+        struct Answer {
+            data: Action,
+        }
+        let path =
+            format!("actions/{}", percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC));
+        let request = self.request(project, reqwest::Method::GET, &path, deadline).await?;
+        match send_json::<Answer>(Service::Pipedream, request, Retry::Harmless, deadline).await {
+            Ok(answer) => Ok(Some(answer.data)),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs an action with an account that the organization has connected. The external user is the organization.
+    pub async fn run(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        run: Run<'_>,
+        deadline: Deadline,
+    ) -> Result<Finished, Error> {
+        let mut body = json!({
+            "id": run.action,
+            "external_user_id": organization.to_string(),
+            "configured_props": run.configured_props,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(run.version.map(|version| ("version".to_owned(), version.into())));
+            body.extend(run.dynamic_props_id.map(|id| ("dynamic_props_id".to_owned(), id.into())));
+        }
+        let request = self.request(project, reqwest::Method::POST, "actions/run", deadline).await?.json(&body);
+        let mut answer: Map<String, Value> =
+            send_json(Service::Pipedream, request, Retry::NeverProcessed, deadline).await?;
+        if let Some(message) = reported_error(&answer) {
+            return Ok(Finished::Failed(message));
+        }
+        let exports = answer.remove("exports").unwrap_or_default();
+        let result = match answer.remove("ret").unwrap_or_default() {
+            Value::Null => exports.get("$return_value").cloned().unwrap_or_default(),
+            value => value,
+        };
+        Ok(Finished::Done { result, exports })
+    }
+
+    async fn request(
+        &self,
+        project: &Project,
+        method: reqwest::Method,
+        path: &str,
+        deadline: Deadline,
+    ) -> Result<reqwest::RequestBuilder, Error> {
+        let token = self.token(project, deadline).await?;
+        let url = format!("{}/v1/connect/{}/{path}", self.base_url, project.project_id);
+        Ok(self
+            .http
+            .request(method, url)
+            .bearer_auth(token.expose_secret())
+            .header("x-pd-environment", &project.environment))
+    }
+
+    async fn token(&self, project: &Project, deadline: Deadline) -> Result<SecretString, Error> {
+        #[derive(Deserialize)]
+        struct Answer {
+            access_token: SecretString,
+            expires_in: u64,
+        }
+        let mut token = self.token.lock().await;
+        if let Some(token) = token.as_ref().filter(|token| Instant::now() < token.renew_at) {
+            return Ok(token.bearer.clone());
+        }
+        let request = self
+            .http
+            .post(format!("{}/v1/oauth/token", self.base_url))
+            .header("x-pd-environment", &project.environment)
+            .json(&json!({
+                "grant_type": "client_credentials",
+                "client_id": project.client_id,
+                "client_secret": project.client_secret.expose_secret(),
+            }));
+        let answer: Answer =
+            send_json(Service::Pipedream, request, Retry::Harmless, deadline).await.map_err(|error| {
+                // Nothing was asked of an action yet: whatever happened here, no effect is possible.
+                match error.failure {
+                    Failure::NoAnswer | Failure::Broken { .. } => Error { failure: Failure::Unreachable, ..error },
+                    _ => error,
+                }
+            })?;
+        let life = Duration::from_secs(answer.expires_in);
+        let renew_at = Instant::now() + life.saturating_sub(MARGIN).max(life / 2);
+        *token = Some(Token { bearer: answer.access_token.clone(), renew_at });
+        Ok(answer.access_token)
+    }
+}
+
+/// The error inside a 200: an observation with `k` = `error` anywhere in `os`, or an `error` that is text or an object.
+fn reported_error(answer: &Map<String, Value>) -> Option<String> {
+    let observed = answer.get("os").and_then(Value::as_array).into_iter().flatten().find_map(|observation| {
+        (observation.get("k")? == "error").then(|| {
+            let error = observation.get("err").unwrap_or(observation);
+            error
+                .get("message")
+                .or_else(|| observation.get("msg"))
+                .and_then(Value::as_str)
+                .unwrap_or("unknown error")
+                .to_owned()
+        })
+    });
+    observed.or_else(|| match answer.get("error")? {
+        Value::Null => None,
+        Value::String(message) => Some(message.clone()),
+        error => Some(error.get("message").and_then(Value::as_str).unwrap_or("unknown error").to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_inside_200_is_found_wherever_it_stands() {
+        let error = |answer: Value| reported_error(answer.as_object().unwrap());
+        assert_eq!(
+            error(json!({"os": [{"k": "console.log", "msg": "x"}, {"k": "error", "err": {"message": "no channel"}}]})),
+            Some("no channel".into())
+        );
+        assert_eq!(error(json!({"error": "msg"})), Some("msg".into()));
+        assert_eq!(error(json!({"error": {"message": "m", "attribution": "user"}})), Some("m".into()));
+        assert_eq!(error(json!({"os": [{"k": "error"}]})), Some("unknown error".into()));
+        assert_eq!(error(json!({"os": [], "ret": 1, "error": null})), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Secrets Manager: one JSON secret per vendor account, cached for five minutes, so that a rotated secret is taken up
+//! without a deployment.
+//!
+//! | secret | JSON |
+//! |---|---|
+//! | tool token | `{"current": "…", "previous": "…"}`: see `http::tool_token` |
+//! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
+//! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
+//! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use aws_sdk_secretsmanager::{
+    Client,
+    config::{BehaviorVersion, Region, timeout::TimeoutConfig},
+    error::SdkError,
+    operation::get_secret_value::GetSecretValueError,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+
+use super::{Error, Failure, Service, aws_http_client};
+use crate::config::Aws;
+
+const FRESH: Duration = Duration::from_secs(300);
+
+type Cache = Arc<Mutex<HashMap<String, (Instant, SecretString)>>>;
+
+#[derive(Clone)]
+pub struct Secrets {
+    client: Client,
+    cache: Cache,
+}
+
+impl Secrets {
+    pub fn new(aws: &Aws) -> Self {
+        let mut config = aws_sdk_secretsmanager::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(aws.region.clone()))
+            .credentials_provider(aws.credentials.clone())
+            .http_client(aws_http_client(aws))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(Duration::from_secs(1))
+                    .operation_attempt_timeout(Duration::from_secs(2))
+                    .operation_timeout(Duration::from_secs(5))
+                    .build(),
+            );
+        config.set_endpoint_url(aws.endpoint_url.clone());
+        Self { client: Client::from_conf(config.build()), cache: Cache::default() }
+    }
+
+    /// The secret `id` (a name or ARN), read as JSON.
+    ///
+    /// # Errors
+    /// [`Failure::Rejected`] if it does not exist or may not be read, [`Failure::Undecodable`] if it has another shape;
+    /// neither says anything of its content.
+    pub async fn get<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+        let cached =
+            self.cache().get(id).filter(|(read_at, _)| read_at.elapsed() < FRESH).map(|(_, secret)| secret.clone());
+        let secret = match cached {
+            Some(secret) => secret,
+            None => self.read(id).await?,
+        };
+        serde_json::from_str(secret.expose_secret()).map_err(|_may_quote_the_secret| {
+            Error::new(
+                Service::SecretsManager,
+                Failure::Undecodable(format!("secret {id} has not the expected JSON shape")),
+            )
+        })
+    }
+
+    async fn read(&self, id: &str) -> Result<SecretString, Error> {
+        let answer = self.client.get_secret_value().secret_id(id).send().await.map_err(failed)?;
+        let text = answer.secret_string.ok_or_else(|| {
+            Error::new(Service::SecretsManager, Failure::Undecodable(format!("secret {id} holds no text")))
+        })?;
+        let secret = SecretString::from(text);
+        self.cache().insert(id.to_owned(), (Instant::now(), secret.clone()));
+        Ok(secret)
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, SecretString)>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failed(error: SdkError<GetSecretValueError>) -> Error {
+    let failure = match &error {
+        SdkError::ServiceError(answer) => {
+            Failure::Rejected { status: answer.raw().status().as_u16(), excerpt: String::new() }
+        }
+        SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Failure::NoAnswer,
+        _ => Failure::Unreachable,
+    };
+    Error::because(Service::SecretsManager, failure, error)
+}

@@ -1,0 +1,223 @@
+//! VAPI: tools and assistants.
+//!
+//! Errors are NestJS's: `{message: string | [string], error, statusCode}`. Lists are plain arrays. A PATCH replaces every
+//! top-level field it names as a whole; there is no version or precondition, so whoever changes an assistant holds the
+//! agent's lease ([`crate::store::Agents::lock`]).
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Error, Failure, Service,
+    http_client::{Retry, send, send_json},
+};
+use crate::Deadline;
+
+/// Our account there, as it stands in its secret.
+#[derive(Clone, Deserialize)]
+pub struct Account {
+    api_key: SecretString,
+    /// The bearer token of the custom credential VAPI sends us, when one is set up.
+    #[serde(default)]
+    pub webhook_bearer: Option<SecretString>,
+}
+
+#[derive(Clone)]
+pub struct Vapi {
+    http: reqwest::Client,
+    base_url: String,
+}
+
+/// An `apiRequest` tool to be made: VAPI calls `url` with what the model filled in and the static `parameters`.
+#[derive(Debug, Serialize)]
+pub struct NewTool<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    pub url: &'a str,
+    /// JSON schema of the arguments; VAPI wants at least one property.
+    pub body: &'a Value,
+    /// Hidden from the model, resolved as Liquid, merged last: `[{key, value}]`.
+    pub parameters: Value,
+    /// 1 to 300.
+    #[serde(rename = "timeoutSeconds")]
+    pub timeout_seconds: u32,
+}
+
+/// VAPI's answer about a tool: its id, and the whole object.
+#[derive(Debug, Clone)]
+pub struct ExternalTool {
+    pub id: String,
+    pub object: Value,
+}
+
+/// An assistant's `model` as a whole, which is what a change of `toolIds` must send back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AssistantModel(Map<String, Value>);
+
+impl AssistantModel {
+    pub fn tool_ids(&self) -> Vec<&str> {
+        self.0.get("toolIds").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The same model with the tool, once.
+    #[must_use]
+    pub fn with_tool(&self, id: &str) -> Self {
+        let mut ids = self.tool_ids();
+        ids.push(id);
+        self.with_tool_ids(&ids)
+    }
+
+    /// The same model without the tool.
+    #[must_use]
+    pub fn without_tool(&self, id: &str) -> Self {
+        let ids: Vec<&str> = self.tool_ids().into_iter().filter(|present| *present != id).collect();
+        self.with_tool_ids(&ids)
+    }
+
+    fn with_tool_ids(&self, ids: &[&str]) -> Self {
+        let mut once: Vec<&str> = Vec::new();
+        for id in ids {
+            if !once.contains(id) {
+                once.push(id);
+            }
+        }
+        let mut model = self.0.clone();
+        model.insert("toolIds".to_owned(), json!(once));
+        Self(model)
+    }
+}
+
+impl Vapi {
+    pub fn new(http: reqwest::Client, base_url: impl Into<String>) -> Self {
+        Self { http, base_url: base_url.into() }
+    }
+
+    /// Makes a tool. Retried only when VAPI cannot have made it; [`Error::effect_possible`] tells when it may have.
+    pub async fn create_tool(
+        &self,
+        account: &Account,
+        tool: &NewTool<'_>,
+        deadline: Deadline,
+    ) -> Result<ExternalTool, Error> {
+        let mut body = serde_json::to_value(tool)
+            .map_err(|error| Error::because(Service::Vapi, Failure::Undecodable(error.to_string()), error))?;
+        if let Value::Object(body) = &mut body {
+            body.insert("type".into(), "apiRequest".into());
+            body.insert("method".into(), "POST".into());
+        }
+        let request = self.request(account, reqwest::Method::POST, "/tool").json(&body);
+        let object: Value = send_json(Service::Vapi, request, Retry::NeverProcessed, deadline).await?;
+        let id = text_at(&object, "id")?;
+        Ok(ExternalTool { id, object })
+    }
+
+    /// The tools named `name` whose callback is `url`: what a lost answer to [`Vapi::create_tool`] may have left.
+    pub async fn tools_calling(
+        &self,
+        account: &Account,
+        url: &str,
+        deadline: Deadline,
+    ) -> Result<Vec<ExternalTool>, Error> {
+        let request = self.request(account, reqwest::Method::GET, "/tool");
+        let newest: Vec<Value> = send_json(Service::Vapi, request, Retry::Harmless, deadline).await?;
+        newest
+            .into_iter()
+            .filter(|tool| tool.get("url").and_then(Value::as_str) == Some(url))
+            .map(|object| Ok(ExternalTool { id: text_at(&object, "id")?, object }))
+            .collect()
+    }
+
+    /// Deletes a tool; one that is gone already is fine.
+    pub async fn delete_tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<(), Error> {
+        let request = self.request(account, reqwest::Method::DELETE, &format!("/tool/{}", segment(id)));
+        match send(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.status() == Some(404) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The model of an assistant. `None`: VAPI has no such assistant.
+    pub async fn assistant_model(
+        &self,
+        account: &Account,
+        id: &str,
+        deadline: Deadline,
+    ) -> Result<Option<AssistantModel>, Error> {
+        let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
+        match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(assistant) => model_of(assistant).map(Some),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the model of an assistant, and checks from the answer that the `toolIds` are what was asked for.
+    pub async fn set_assistant_model(
+        &self,
+        account: &Account,
+        id: &str,
+        model: &AssistantModel,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let request = self
+            .request(account, reqwest::Method::PATCH, &format!("/assistant/{}", segment(id)))
+            .json(&json!({ "model": model.0 }));
+        let answered = model_of(send_json(Service::Vapi, request, Retry::Harmless, deadline).await?)?;
+        if answered.tool_ids() == model.tool_ids() {
+            Ok(())
+        } else {
+            Err(Error::new(
+                Service::Vapi,
+                Failure::Undecodable("the assistant's toolIds are not those that were sent".into()),
+            ))
+        }
+    }
+
+    fn request(&self, account: &Account, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base_url)).bearer_auth(account.api_key.expose_secret())
+    }
+}
+
+fn model_of(mut assistant: Value) -> Result<AssistantModel, Error> {
+    match assistant.get_mut("model").map(Value::take) {
+        Some(Value::Object(model)) => Ok(AssistantModel(model)),
+        _ => Err(Error::new(Service::Vapi, Failure::Undecodable("the assistant has no model".into()))),
+    }
+}
+
+fn text_at(object: &Value, name: &str) -> Result<String, Error> {
+    let text = object.get(name).and_then(Value::as_str).map(str::to_owned);
+    text.ok_or_else(|| Error::new(Service::Vapi, Failure::Undecodable(format!("{name} is missing"))))
+}
+
+/// An id as one segment of a path, whatever it holds.
+fn segment(id: &str) -> String {
+    percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC).to_string().replace("%2D", "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(ids: &[&str]) -> AssistantModel {
+        let value =
+            json!({"model": {"provider": "openai", "model": "gpt", "messages": [{"role": "system"}], "toolIds": ids}});
+        model_of(value).unwrap()
+    }
+
+    #[test]
+    fn a_change_of_tool_ids_keeps_the_rest_of_the_model_and_no_id_twice() {
+        let changed = model(&["a", "a"]).with_tool("b").with_tool("b");
+        assert_eq!(changed.tool_ids(), ["a", "b"]);
+        assert_eq!(changed.0.get("messages"), model(&[]).0.get("messages"));
+        assert_eq!(changed.without_tool("a").tool_ids(), ["b"]);
+    }
+
+    #[test]
+    fn a_model_without_tool_ids_gets_them() {
+        let bare = model_of(json!({"model": {"provider": "openai"}})).unwrap();
+        assert_eq!(bare.with_tool("a").tool_ids(), ["a"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! One error for all endpoints, named by what it means to the caller.
+//!
+//! `Display` is what the public may read. The cause stays in `source()`, is logged once where the request ends
+//! ([`crate::http::serve`]) and never reaches an answer.
+
+use serde::Serialize;
+
+use crate::clients;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A boxed cause, for the log.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// 401: nobody is known to be asking.
+    #[error("authentication is required")]
+    Unauthenticated,
+    /// 403: somebody is known, and may not do this.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// 404: it does not exist, or belongs to somebody else.
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    /// 400: the request cannot be read at all.
+    #[error("{0}")]
+    Malformed(String),
+    /// 422: the request can be read, and these fields are wrong.
+    #[error("{0}")]
+    Invalid(Problems),
+    /// 409: the request is right, but not in the present state of things.
+    #[error("{0}")]
+    Conflict(String),
+    /// 502, 503 or 504: a service we depend on failed.
+    #[error("{}", .0.public())]
+    Upstream(#[source] clients::Error),
+    /// 503: our own database or secrets are out of reach or throttled.
+    #[error("{0} is unavailable, try again")]
+    Unavailable(&'static str, #[source] Cause),
+    /// 500: a fault of ours.
+    #[error("internal error")]
+    Internal(#[source] Cause),
+}
+
+impl Error {
+    /// An internal error from any cause, also a plain sentence.
+    pub fn internal(cause: impl Into<Cause>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// A single wrong field.
+    pub fn invalid(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        let mut problems = Problems::default();
+        problems.add(field, problem);
+        Self::Invalid(problems)
+    }
+
+    /// HTTP status code.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::Unauthenticated => 401,
+            Self::Forbidden(_) => 403,
+            Self::NotFound(_) => 404,
+            Self::Conflict(_) => 409,
+            Self::Invalid(_) => 422,
+            Self::Internal(_) => 500,
+            Self::Upstream(error) => error.status_for_our_caller(),
+            Self::Unavailable(..) => 503,
+        }
+    }
+
+    /// Stable word for programs: the `code` of a problem document.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "malformed",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden(_) => "forbidden",
+            Self::NotFound(_) => "not_found",
+            Self::Conflict(_) => "conflict",
+            Self::Invalid(_) => "invalid",
+            Self::Internal(_) => "internal",
+            Self::Upstream(_) => "upstream",
+            Self::Unavailable(..) => "unavailable",
+        }
+    }
+}
+
+impl From<clients::Error> for Error {
+    fn from(error: clients::Error) -> Self {
+        Self::Upstream(error)
+    }
+}
+
+/// What is wrong with a request, field by field, all at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Problems(Vec<Problem>);
+
+/// One wrong field: its path in the request (`recipients.fixedValues[0]`) and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    pub field: String,
+    pub problem: String,
+}
+
+impl Problems {
+    pub fn add(&mut self, field: impl Into<String>, problem: impl Into<String>) {
+        self.0.push(Problem { field: field.into(), problem: problem.into() });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.0.iter()
+    }
+
+    /// `Ok(value)` when nothing is wrong.
+    pub fn into_result<T>(self, value: Option<T>) -> Result<T> {
+        match value {
+            Some(value) if self.is_empty() => Ok(value),
+            _ => Err(Error::Invalid(self)),
+        }
+    }
+}
+
+impl std::fmt::Display for Problems {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, Problem { field, problem }) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{field}: {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The whole chain of causes, for one log line.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let line = cause.to_string();
+        if !text.ends_with(&line) {
+            text.push_str(": ");
+            text.push_str(&line);
+        }
+        source = cause.source();
+    }
+    text
+}

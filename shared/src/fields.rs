@@ -1,0 +1,170 @@
+//! Reading a JSON object strictly, and naming everything that is wrong with it at once.
+//!
+//! serde stops at the first error; a person who fills in a form wants all of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::error::Problems;
+
+/// A JSON object being read. Each getter notes the field as known and reports what is wrong with it;
+/// [`Fields::finish`] reports the fields nobody asked for.
+pub struct Fields<'a> {
+    object: &'a Map<String, Value>,
+    path: String,
+    known: BTreeSet<&'static str>,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads `value`, found at `path` (empty for the body itself). `None`, with a problem on record, if it is no object.
+    pub fn of(value: &'a Value, path: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
+        let path = path.into();
+        if let Value::Object(object) = value {
+            return Some(Self { object, path, known: BTreeSet::new(), problems });
+        }
+        problems
+            .add(if path.is_empty() { "body".into() } else { path }, format!("must be an object, not {}", kind(value)));
+        None
+    }
+
+    /// Path of a field in the request.
+    pub fn path(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    pub fn problem(&mut self, name: &str, problem: impl Into<String>) {
+        let path = self.path(name);
+        self.problems.add(path, problem);
+    }
+
+    pub fn problems(&mut self) -> &mut Problems {
+        self.problems
+    }
+
+    /// The raw value; JSON `null` is as good as absent.
+    pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.insert(name);
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    pub fn required(&mut self, name: &'static str) -> Option<&'a Value> {
+        let value = self.get(name);
+        if value.is_none() {
+            self.problem(name, "is required");
+        }
+        value
+    }
+
+    /// Optional text of at most `longest` characters, trimmed; empty text is absent.
+    pub fn text(&mut self, name: &'static str, longest: usize) -> Option<String> {
+        let value = self.get(name)?;
+        let Some(text) = value.as_str() else {
+            self.problem(name, format!("must be text, not {}", kind(value)));
+            return None;
+        };
+        let text = text.trim();
+        if text.chars().count() > longest {
+            self.problem(name, format!("must have at most {longest} characters"));
+            return None;
+        }
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    pub fn required_text(&mut self, name: &'static str, longest: usize) -> Option<String> {
+        let before = self.problems.iter().count();
+        let text = self.text(name, longest);
+        if text.is_none() && self.problems.iter().count() == before {
+            self.problem(name, "is required");
+        }
+        text
+    }
+
+    pub fn boolean(&mut self, name: &'static str, default: bool) -> bool {
+        match self.get(name) {
+            None => default,
+            Some(Value::Bool(value)) => *value,
+            Some(other) => {
+                self.problem(name, format!("must be true or false, not {}", kind(other)));
+                default
+            }
+        }
+    }
+
+    /// An optional value that parses from text.
+    pub fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
+        let text = self.text(name, 2_000)?;
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem(name, error.to_string());
+                None
+            }
+        }
+    }
+
+    pub fn required_parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
+        if self.required(name).is_some() { self.parse(name) } else { None }
+    }
+
+    /// The members of an optional object.
+    pub fn members(&mut self, name: &'static str) -> Vec<(&'a String, &'a Value)> {
+        match self.get(name) {
+            None => Vec::new(),
+            Some(Value::Object(object)) => object.iter().collect(),
+            Some(other) => {
+                self.problem(name, format!("must be an object, not {}", kind(other)));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Reports every field that no getter asked for.
+    pub fn finish(self) {
+        for name in self.object.keys().filter(|name| !self.known.contains(name.as_str())) {
+            let known: Vec<&str> = self.known.iter().copied().collect();
+            self.problems.add(self.path(name), format!("is not a known field; known are {}", known.join(", ")));
+        }
+    }
+}
+
+/// What a JSON value is, in words.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everything_wrong_is_named_at_once() {
+        let mut problems = Problems::default();
+        let value = json!({"label": 7, "extra": true, "flag": "yes"});
+        let mut fields = Fields::of(&value, "", &mut problems).unwrap();
+        fields.required_text("label", 10);
+        fields.required_text("type", 10);
+        fields.boolean("flag", false);
+        fields.finish();
+        let named: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(named, ["label", "type", "flag", "extra"]);
+    }
+
+    #[test]
+    fn a_nested_path_is_written_as_in_the_request() {
+        let mut problems = Problems::default();
+        let value = json!({"a": 1});
+        Fields::of(&value, "text.schema", &mut problems).unwrap().finish();
+        assert_eq!(problems.iter().next().unwrap().field, "text.schema.a");
+    }
+}

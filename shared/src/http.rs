@@ -1,0 +1,14 @@
+//! HTTP on Lambda: one way to serve, to let in, to read a body and to answer.
+
+pub mod access;
+mod body;
+mod reply;
+mod serve;
+pub mod tool_token;
+
+pub use access::Access;
+pub use body::{json_body, path};
+pub use lambda_http::Request;
+pub use reply::Reply;
+pub use serve::{answer, deadline, serve};
+pub use tool_token::ToolTokens;

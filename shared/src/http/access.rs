@@ -1,0 +1,56 @@
+//! Who may ask: a user of the JWT authorizer who is a member of the organization in the URL.
+//!
+//! API Gateway has checked the token's signature, issuer, audience and expiry; it knows nothing of who owns what. Slug and
+//! membership are read beside each other. An organization that does not exist and one the user does not belong to are
+//! answered alike.
+
+use futures_util::join;
+use lambda_http::{Request, RequestExt, request::RequestContext};
+
+use crate::{
+    Error, Result,
+    models::{Member, Slug, UserId},
+    store::{Database, OrganizationMembers, Organizations},
+};
+
+#[derive(Clone)]
+pub struct Access {
+    organizations: Organizations,
+    members: OrganizationMembers,
+}
+
+impl Access {
+    pub fn new(database: &Database) -> Self {
+        Self { organizations: Organizations::new(database), members: OrganizationMembers::new(database) }
+    }
+
+    /// The member who asks, in one round trip.
+    ///
+    /// # Errors
+    /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs.
+    pub async fn member(&self, request: &Request, slug: &str) -> Result<Member> {
+        let user_id = user(request)?;
+        let slug: Slug = slug.parse().map_err(|_not_a_slug| Error::NotFound("organization"))?;
+        // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
+        let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.organizations_of(&user_id));
+        let (organization, theirs) = (organization?, theirs?);
+        if theirs.contains(&organization.id) {
+            Ok(Member { organization_id: organization.id, user_id })
+        } else {
+            Err(Error::NotFound("organization"))
+        }
+    }
+}
+
+fn user(request: &Request) -> Result<UserId> {
+    let context = request.request_context_ref().ok_or(Error::Unauthenticated)?;
+    let RequestContext::ApiGatewayV2(context) = context else { return Err(Error::Unauthenticated) };
+    let subject = context
+        .authorizer
+        .as_ref()
+        .and_then(|authorizer| authorizer.jwt.as_ref())
+        .and_then(|jwt| jwt.claims.get("sub"))
+        .filter(|subject| !subject.is_empty())
+        .ok_or(Error::Unauthenticated)?;
+    Ok(UserId::new(subject))
+}

@@ -1,0 +1,34 @@
+//! Reading requests.
+
+use lambda_http::{Body, Request, RequestExt};
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+/// The segments of the path, decoded: `/api/acme/tools` is `["api", "acme", "tools"]`. A function with several routes
+/// matches on them.
+pub fn path(request: &Request) -> Vec<String> {
+    let raw = request.raw_http_path();
+    let raw = if raw.is_empty() { request.uri().path() } else { raw };
+    raw.split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
+        .collect()
+}
+
+/// The body as JSON.
+///
+/// # Errors
+/// [`Error::Malformed`], with the line and column, for what is no JSON.
+pub fn json_body(request: &Request) -> Result<Value> {
+    let bytes: &[u8] = match request.body() {
+        Body::Text(text) => text.as_bytes(),
+        Body::Binary(bytes) => bytes,
+        _ => &[],
+    };
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::Malformed("the body is empty; send a JSON object".into()));
+    }
+    serde_json::from_slice(bytes).map_err(|error| Error::Malformed(format!("the body is not valid JSON: {error}")))
+}

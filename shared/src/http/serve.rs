@@ -1,0 +1,142 @@
+//! The life of a request, which every function shares: request id, error to problem document, one log line on failure,
+//! metrics, and what follows the answer.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use lambda_http::{Body, Request, RequestExt, Response};
+use lambda_runtime::{LambdaInvocation, tower::Layer};
+use tower::{Service, service_fn};
+
+use super::reply::{self, Afterwards, Reply};
+use crate::{Deadline, Result, models::Timestamp, telemetry};
+
+/// Kept back from the invocation's time to write the answer down and send it.
+const RESERVE: Duration = Duration::from_millis(500);
+
+/// Without a deadline of Lambda's (tests, odd emulators).
+const USUAL: Duration = Duration::from_secs(20);
+
+/// Serves requests until Lambda ends the process. `deps` live as long as that.
+///
+/// # Errors
+/// When the runtime API is out of reach.
+pub async fn serve<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
+where
+    D: Sync + 'static,
+    F: Fn(&'static D, Request) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<Reply>> + Send,
+{
+    let deps: &'static D = Box::leak(Box::new(deps));
+    let pending = Pending::default();
+    let service = service_fn({
+        let pending = pending.clone();
+        move |request: Request| {
+            let pending = pending.clone();
+            async move {
+                let (response, afterwards) = answer(function, request, |request| handle(deps, request)).await;
+                pending.add(afterwards);
+                Ok::<_, std::convert::Infallible>(response)
+            }
+        }
+    });
+    lambda_runtime::Runtime::new(lambda_http::Adapter::from(service)).layer(FinishPending(pending)).run().await
+}
+
+/// One request from arrival to answer: what [`serve`] does for each, and what tests call.
+pub async fn answer<F, Fut>(function: &'static str, request: Request, handle: F) -> (Response<Body>, Option<Afterwards>)
+where
+    F: FnOnce(Request) -> Fut,
+    Fut: Future<Output = Result<Reply>>,
+{
+    let started = Instant::now();
+    let request_id = request.lambda_context_ref().map(|context| context.request_id.clone()).unwrap_or_default();
+    let reply = match handle(request).await {
+        Ok(reply) => {
+            telemetry::request(function, "ok", started.elapsed());
+            reply
+        }
+        Err(error) => {
+            reply::log(function, &request_id, &error);
+            telemetry::request(function, error.code(), started.elapsed());
+            Reply::problem(&error, &request_id)
+        }
+    };
+    reply.into_response().unwrap_or_else(|error| {
+        reply::log(function, &request_id, &error);
+        let mut response = Response::new(Body::Empty);
+        *response.status_mut() = lambda_http::http::StatusCode::INTERNAL_SERVER_ERROR;
+        (response, None)
+    })
+}
+
+/// When the present request must have been answered: Lambda's own deadline, less what it takes to say so.
+pub fn deadline(request: &Request) -> Deadline {
+    let at = request.lambda_context_ref().map_or(0, |context| context.deadline);
+    let left = i64::try_from(at).unwrap_or(0) - Timestamp::now().as_millis();
+    match u64::try_from(left) {
+        Ok(left) if at > 0 => Deadline::after(Duration::from_millis(left)).reserving(RESERVE),
+        _ => Deadline::after(USUAL),
+    }
+}
+
+/// Work that the answers of this process have left behind.
+#[derive(Clone, Default)]
+struct Pending(Arc<Mutex<Vec<Afterwards>>>);
+
+impl Pending {
+    fn add(&self, work: Option<Afterwards>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(work);
+    }
+
+    fn take(&self) -> Vec<Afterwards> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Does the pending work after the answer was posted and before the next event is asked for: Lambda freezes the process
+/// only then, so the caller does not wait for it and it is not lost either.
+struct FinishPending(Pending);
+
+impl<S> Layer<S> for FinishPending {
+    type Service = Finishing<S>;
+
+    fn layer(&self, inner: S) -> Finishing<S> {
+        Finishing { inner, pending: self.0.clone() }
+    }
+}
+
+struct Finishing<S> {
+    inner: S,
+    pending: Pending,
+}
+
+impl<S> Service<LambdaInvocation> for Finishing<S>
+where
+    S: Service<LambdaInvocation>,
+    S::Future: Send + 'static,
+    S::Response: Send,
+    S::Error: Send,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, invocation: LambdaInvocation) -> Self::Future {
+        let answered = self.inner.call(invocation);
+        let pending = self.pending.clone();
+        Box::pin(async move {
+            let outcome = answered.await;
+            for work in pending.take() {
+                work.await;
+            }
+            outcome
+        })
+    }
+}

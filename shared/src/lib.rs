@@ -1,0 +1,18 @@
+//! What Switchboard's endpoints have in common.
+//!
+//! Arrows go one way: `functions -> http, idempotency -> tools -> store, clients -> models -> error`.
+
+pub mod clients;
+pub mod config;
+pub mod deadline;
+pub mod error;
+pub mod fields;
+pub mod http;
+pub mod idempotency;
+pub mod models;
+pub mod store;
+pub mod telemetry;
+pub mod tools;
+
+pub use deadline::Deadline;
+pub use error::{Error, Result};

@@ -1,0 +1,29 @@
+//! What the system is about: nouns whose values can only be valid. They know nothing of HTTP, DynamoDB or vendors.
+
+mod agent;
+mod agent_tool;
+mod call;
+mod execution;
+mod ids;
+mod organization;
+mod phone_number;
+mod slug;
+mod timestamp;
+mod tool;
+mod tool_name;
+mod unowned;
+mod verified_tool;
+
+pub use agent::Agent;
+pub use agent_tool::AgentTool;
+pub use call::{Call, CallId};
+pub use execution::{Execution, ExecutionStatus};
+pub use ids::{AgentId, ExecutionId, OrganizationId, PhoneNumberId, ToolId, UserId};
+pub use organization::{Member, Organization};
+pub use phone_number::{E164, PhoneNumber};
+pub use slug::Slug;
+pub use timestamp::Timestamp;
+pub use tool::{Tool, ToolType};
+pub use tool_name::ToolName;
+pub use unowned::{Owned, Unowned};
+pub use verified_tool::VerifiedTool;

@@ -1,0 +1,17 @@
+//! A voice agent: an assistant of VAPI's that belongs to an organization.
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentId, OrganizationId, Timestamp};
+
+/// A row of `agents`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Agent {
+    pub id: AgentId,
+    pub organization_id: OrganizationId,
+    pub name: String,
+    /// VAPI's id of the assistant.
+    pub external_assistant_id: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}

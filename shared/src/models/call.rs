@@ -1,0 +1,61 @@
+//! A phone call.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentId, E164, OrganizationId, Owned, Timestamp};
+
+/// VAPI's id of a call. It is a UUID today, of version 7 or 4; all we need is that it can be a key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be 1 to 100 letters, digits, _ and -")]
+pub struct NotACallId;
+
+impl CallId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for CallId {
+    type Err = NotACallId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if (1..=100).contains(&text.len()) && text.bytes().all(allowed) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotACallId)
+        }
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A row of `calls`: a call that came in through us, with the numbers Twilio signed for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    pub id: CallId,
+    pub organization_id: OrganizationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// May be withheld or no number at all (`client:…`, `sip:…`), hence text.
+    pub caller_phone_number: String,
+    pub called_phone_number: E164,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Owned for Call {
+    fn owner(&self) -> OrganizationId {
+        self.organization_id
+    }
+}

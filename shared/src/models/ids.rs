@@ -1,0 +1,83 @@
+//! Ids. Each kind is a type of its own, so that one cannot be passed for another.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Text that is no UUID.
+#[derive(Debug, thiserror::Error)]
+#[error("must be a UUID")]
+pub struct NotAUuid(#[source] uuid::Error);
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// A new id; ids made later sort later.
+            pub fn generate() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAUuid;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text).map(Self).map_err(NotAUuid)
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// `agents.id`
+    AgentId
+);
+uuid_id!(
+    /// `executions.id`
+    ExecutionId
+);
+uuid_id!(
+    /// `organizations.id`
+    OrganizationId
+);
+uuid_id!(
+    /// `phone_numbers.id`
+    PhoneNumberId
+);
+uuid_id!(
+    /// `tools.id`
+    ToolId
+);
+
+/// `sub` of a token: whatever text the OIDC issuer gives its users.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UserId(String);
+
+impl UserId {
+    pub fn new(subject: impl Into<String>) -> Self {
+        Self(subject.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

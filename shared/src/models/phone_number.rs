@@ -1,0 +1,125 @@
+//! Phone numbers: the value, and the row of a number an organization owns.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentId, OrganizationId, Owned, PhoneNumberId, Timestamp};
+
+/// A number in E.164: `+`, then 7 to 15 digits, the first not 0.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct E164(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be a phone number in E.164 form, such as +15550100001")]
+pub struct NotE164;
+
+impl E164 {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What may stand in a log or an error: the last two digits.
+    pub fn masked(&self) -> String {
+        let tail = self.0.get(self.0.len().saturating_sub(2)..).unwrap_or_default();
+        format!("+…{tail}")
+    }
+}
+
+impl FromStr for E164 {
+    type Err = NotE164;
+
+    /// Blanks, dashes, dots and brackets that people and models write into numbers are dropped; nothing is guessed.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let compact: String =
+            text.trim().chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '\u{a0}')).collect();
+        let digits = compact.strip_prefix('+').ok_or(NotE164)?;
+        let valid = (7..=15).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0');
+        if valid { Ok(Self(compact)) } else { Err(NotE164) }
+    }
+}
+
+impl TryFrom<String> for E164 {
+    type Error = NotE164;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<E164> for String {
+    fn from(number: E164) -> Self {
+        number.0
+    }
+}
+
+impl fmt::Display for E164 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Never the whole number: `Debug` ends in logs.
+impl fmt::Debug for E164 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.masked())
+    }
+}
+
+/// A row of `phone_numbers`: a Twilio number of an organization.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PhoneNumber {
+    pub id: PhoneNumberId,
+    pub organization_id: OrganizationId,
+    pub number: E164,
+    pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// Name or ARN of the secret with the number's Twilio account; the credentials themselves are never in the table.
+    pub credentials_secret: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Owned for PhoneNumber {
+    fn owner(&self) -> OrganizationId {
+        self.organization_id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn accepts_what_people_write_and_guesses_nothing() {
+        assert_eq!("+1 (555) 010-0001".parse::<E164>().unwrap().as_str(), "+15550100001");
+        for bad in
+            ["", "+", "15550100001", "+0123456789", "+123456", "+1234567890123456", "+1555abc0001", "+１５５５0100001"]
+        {
+            assert!(bad.parse::<E164>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn debug_hides_the_number() {
+        let number: E164 = "+15550100042".parse().unwrap();
+        assert_eq!(format!("{number:?}"), "+…42");
+    }
+
+    proptest! {
+        #[test]
+        fn a_parsed_number_parses_to_itself(text in "\\PC{0,24}") {
+            if let Ok(number) = text.parse::<E164>() {
+                prop_assert!(number.as_str().starts_with('+'));
+                prop_assert!(number.as_str()[1..].bytes().all(|byte| byte.is_ascii_digit()));
+                prop_assert_eq!(number.as_str().parse::<E164>().unwrap(), number);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! An organization's name in URLs.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// 1 to 63 of `a-z`, `0-9` and `-`, as it stands in `/api/{slug}/…`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Slug(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")]
+pub struct NotASlug;
+
+impl Slug {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Slug {
+    type Err = NotASlug;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let valid = (1..=63).contains(&text.len())
+            && text.bytes().all(allowed)
+            && !text.starts_with('-')
+            && !text.ends_with('-');
+        if valid { Ok(Self(text.to_owned())) } else { Err(NotASlug) }
+    }
+}
+
+impl TryFrom<String> for Slug {
+    type Error = NotASlug;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Slug> for String {
+    fn from(slug: Slug) -> Self {
+        slug.0
+    }
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,112 @@
+//! A tool, as the table has it.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{OrganizationId, Timestamp, ToolId, ToolName};
+
+/// What a tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
+pub enum ToolType {
+    ApiRequest,
+    PipedreamAction,
+    Query,
+    Sms,
+    TransferCall,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of sms, api_request, pipedream_action, transfer_call, query")]
+pub struct NotAToolType;
+
+impl ToolType {
+    /// The one spelling that is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ApiRequest => "api_request",
+            Self::PipedreamAction => "pipedream_action",
+            Self::Query => "query",
+            Self::Sms => "sms",
+            Self::TransferCall => "transfer_call",
+        }
+    }
+}
+
+impl FromStr for ToolType {
+    type Err = NotAToolType;
+
+    /// Seed 003 spells some types one way in its CHECK and another in its text; `externalApp` is what
+    /// `pipedream_action` was called before.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "api_request" | "apiRequest" => Ok(Self::ApiRequest),
+            "pipedream_action" | "externalApp" => Ok(Self::PipedreamAction),
+            "query" => Ok(Self::Query),
+            "sms" => Ok(Self::Sms),
+            "transfer_call" | "transferCall" => Ok(Self::TransferCall),
+            _ => Err(NotAToolType),
+        }
+    }
+}
+
+impl TryFrom<String> for ToolType {
+    type Error = NotAToolType;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ToolType> for &'static str {
+    fn from(kind: ToolType) -> Self {
+        kind.as_str()
+    }
+}
+
+impl fmt::Display for ToolType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A row of `tools`, column by column as in seed 003.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tool {
+    pub id: ToolId,
+    pub name: ToolName,
+    pub label: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    pub organization_id: OrganizationId,
+    /// VAPI's id of the tool; absent for a tool that only runs on call start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_tool_id: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: ToolType,
+    /// What the model sees: `{name, description, parameters}`.
+    pub function_schema: Value,
+    /// What the model must never see, with its variables still in place.
+    #[serde(default)]
+    pub static_config: Value,
+    /// The whole `ToolConfig`, for editing; `tools::ToolConfig::stored` reads it.
+    #[serde(default)]
+    pub config_metadata: Value,
+    #[serde(default, rename = "async")]
+    pub is_async: bool,
+    #[serde(default)]
+    pub execute_on_call_start: bool,
+    #[serde(default = "attachable")]
+    pub attach_to_agent: bool,
+    /// VAPI's own object, its token masked; empty for a tool that only runs on call start.
+    #[serde(default)]
+    pub data: Value,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+const fn attachable() -> bool {
+    true
+}

@@ -1,0 +1,17 @@
+//! Proof that a caller presented a tool's own token.
+
+use super::ToolId;
+
+/// A tool id whose token was checked. Only `http::tool_token` makes one.
+#[derive(Debug, Clone, Copy)]
+pub struct VerifiedTool(ToolId);
+
+impl VerifiedTool {
+    pub(crate) const fn new(id: ToolId) -> Self {
+        Self(id)
+    }
+
+    pub const fn id(self) -> ToolId {
+        self.0
+    }
+}

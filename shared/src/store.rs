@@ -1,0 +1,30 @@
+//! The tables. One file a table: its keys and access patterns in the module's doc, serde for the items, the raw SDK for
+//! the expressions.
+//!
+//! The organization is the first argument of every read and write that a tenant can cause; a row of another tenant is
+//! "not found". Where a read must run before the organization is known, it gives an [`crate::models::Unowned`] row.
+
+mod agent_tools;
+mod agents;
+mod calls;
+mod cursor;
+mod database;
+mod executions;
+mod lease;
+mod organization_members;
+mod organizations;
+mod phone_numbers;
+mod tools;
+
+pub use agent_tools::AgentTools;
+pub use agents::Agents;
+pub use calls::Calls;
+pub use cursor::{Cursor, Page};
+pub use database::Database;
+pub(crate) use database::{condition_failure, failed, from_item, number, text, to_attribute};
+pub use executions::Executions;
+pub use lease::Lease;
+pub use organization_members::OrganizationMembers;
+pub use organizations::Organizations;
+pub use phone_numbers::PhoneNumbers;
+pub use tools::Tools;

@@ -1,0 +1,73 @@
+//! Pages of a list.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde::Serialize;
+
+use super::database::{Item, text};
+use crate::{Error, Result, models::OrganizationId};
+
+/// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
+#[derive(Debug, Serialize)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    pub next_cursor: Option<String>,
+}
+
+/// Where a page begins, opaque to the reader. It holds no organization: a cursor handed to another tenant opens nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    created_at: String,
+    id: String,
+}
+
+impl Cursor {
+    /// # Errors
+    /// [`Error::Invalid`] for `cursor` when the text is no cursor of ours.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page");
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_not_base64| wrong())?;
+        let plain = String::from_utf8(bytes).map_err(|_not_text| wrong())?;
+        let (created_at, id) = plain.split_once(' ').ok_or_else(wrong)?;
+        id.parse::<crate::models::ToolId>().map_err(|_not_an_id| wrong())?;
+        Ok(Self { created_at: created_at.to_owned(), id: id.to_owned() })
+    }
+
+    /// The start key of the index `by_organization`.
+    pub(crate) fn start_key(&self, organization: OrganizationId) -> Item {
+        Item::from([
+            ("organization_id".into(), text(organization)),
+            ("created_at".into(), text(&self.created_at)),
+            ("id".into(), text(&self.id)),
+        ])
+    }
+
+    /// The cursor of the page that follows the one that ended at `key`.
+    pub(crate) fn after(key: &Item) -> Option<String> {
+        let created_at = key.get("created_at")?.as_s().ok()?;
+        let id = key.get("id")?.as_s().ok()?;
+        Some(BASE64_URL_SAFE_NO_PAD.encode(format!("{created_at} {id}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_cursor_or_a_problem_never_a_panic(text in "\\PC{0,60}") {
+            let _ = Cursor::parse(&text);
+        }
+    }
+
+    #[test]
+    fn a_cursor_survives_the_round_trip() {
+        let organization = OrganizationId::generate();
+        let id = crate::models::ToolId::generate().to_string();
+        let cursor = Cursor { created_at: "2026-11-20T16:20:52.123Z".into(), id };
+        let encoded = Cursor::after(&cursor.start_key(organization)).unwrap();
+        assert_eq!(Cursor::parse(&encoded).unwrap(), cursor);
+    }
+}

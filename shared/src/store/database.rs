@@ -1,0 +1,130 @@
+//! The connection to DynamoDB, and what every table needs of it.
+
+use std::{collections::HashMap, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    error::{ProvideErrorMetadata, SdkError},
+    operation::{delete_item::DeleteItemError, put_item::PutItemError, update_item::UpdateItemError},
+    types::AttributeValue,
+};
+use serde::de::DeserializeOwned;
+
+use crate::{Error, Result, clients, config::Aws};
+
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// DynamoDB, and the prefix of this stack's tables. Cloning shares the connection.
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) client: Client,
+    prefix: String,
+}
+
+impl Database {
+    /// The SDK sets no time limit of its own: a hanging connection would hold the caller until the function's end.
+    pub fn connect(aws: &Aws, prefix: impl Into<String>) -> Self {
+        let mut config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(aws.region.clone()))
+            .credentials_provider(aws.credentials.clone())
+            .http_client(clients::aws_http_client(aws))
+            .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(Duration::from_secs(1))
+                    .operation_attempt_timeout(Duration::from_millis(1_500))
+                    .operation_timeout(Duration::from_secs(5))
+                    .build(),
+            );
+        config.set_endpoint_url(aws.endpoint_url.clone());
+        Self { client: Client::from_conf(config.build()), prefix: prefix.into() }
+    }
+
+    /// The full name of a table.
+    pub fn table(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}
+
+/// What a failed call means to us: throttled and unreachable are outages, everything else is our own fault.
+pub(crate) fn failed<E>(error: SdkError<E>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
+    const OUTAGES: [&str; 7] = [
+        "InternalServerError",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ServiceUnavailable",
+        "ThrottlingException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    ];
+    let outage = match &error {
+        SdkError::ServiceError(service) => service.err().code().is_none_or(|code| OUTAGES.contains(&code)),
+        SdkError::ConstructionFailure(_) => false,
+        _ => true,
+    };
+    if outage { Error::Unavailable("the database", Box::new(error)) } else { Error::internal(error) }
+}
+
+pub(crate) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
+    serde_dynamo::from_item(item).map_err(Error::internal)
+}
+
+pub(crate) fn to_item<T: serde::Serialize>(row: &T) -> Result<Item> {
+    serde_dynamo::to_item(row).map_err(Error::internal)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "ids are Copy, and a reference is as good")]
+pub(crate) fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+pub(crate) fn number(value: i64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+pub(crate) fn to_attribute<T: serde::Serialize>(value: &T) -> Result<AttributeValue> {
+    serde_dynamo::to_attribute_value(value).map_err(Error::internal)
+}
+
+/// A write that can be refused by its own condition.
+pub(crate) trait ConditionFailure {
+    /// The item that made the condition fail, empty when there was none; `None` for any other error.
+    fn refused(&self) -> Option<Item>;
+}
+
+impl ConditionFailure for PutItemError {
+    fn refused(&self) -> Option<Item> {
+        match self {
+            Self::ConditionalCheckFailedException(refusal) => Some(refusal.item.clone().unwrap_or_default()),
+            _ => None,
+        }
+    }
+}
+
+impl ConditionFailure for UpdateItemError {
+    fn refused(&self) -> Option<Item> {
+        match self {
+            Self::ConditionalCheckFailedException(refusal) => Some(refusal.item.clone().unwrap_or_default()),
+            _ => None,
+        }
+    }
+}
+
+impl ConditionFailure for DeleteItemError {
+    fn refused(&self) -> Option<Item> {
+        match self {
+            Self::ConditionalCheckFailedException(refusal) => Some(refusal.item.clone().unwrap_or_default()),
+            _ => None,
+        }
+    }
+}
+
+/// The item that made the condition fail, or `None` for any other error.
+pub(crate) fn condition_failure<E: ConditionFailure>(error: &SdkError<E>) -> Option<Item> {
+    error.as_service_error().and_then(ConditionFailure::refused)
+}

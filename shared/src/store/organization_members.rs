@@ -1,0 +1,47 @@
+//! `organization_members`. Key: `user_id` (partition), `organization_id` (sort).
+
+use aws_sdk_dynamodb::Client;
+use serde::Deserialize;
+
+use super::database::{Database, failed, from_item, text};
+use crate::{
+    Result,
+    models::{OrganizationId, UserId},
+};
+
+#[derive(Clone)]
+pub struct OrganizationMembers {
+    client: Client,
+    table: String,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    organization_id: OrganizationId,
+}
+
+impl OrganizationMembers {
+    pub fn new(database: &Database) -> Self {
+        Self { client: database.client.clone(), table: database.table("organization_members") }
+    }
+
+    /// The organizations a user belongs to, so that membership can be read beside the slug, not after it.
+    pub async fn organizations_of(&self, user: &UserId) -> Result<Vec<OrganizationId>> {
+        let mut organizations = Vec::new();
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("#user = :user")
+            .expression_attribute_names("#user", "user_id")
+            .expression_attribute_values(":user", text(user))
+            .into_paginator()
+            .items()
+            .send();
+        while let Some(item) = pages.next().await {
+            let row: Row = from_item(item.map_err(failed)?)?;
+            organizations.push(row.organization_id);
+        }
+        Ok(organizations)
+    }
+}

@@ -1,0 +1,90 @@
+//! Logs and metrics, both as JSON lines on stdout.
+//!
+//! A log line reads by itself and has dotted fields to search by (`tool.id`, `call.id`, `upstream.service`,
+//! `duration_ms`). Never in it: bodies, arguments, results, phone numbers, tokens. Metrics are CloudWatch's embedded
+//! metric format; dimensions are few and enumerable, never ids.
+
+use std::{
+    io::Write,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use serde_json::json;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::{config, models::Timestamp};
+
+const NAMESPACE: &str = "Switchboard";
+
+/// Starts logging; once, first thing in `main`.
+///
+/// # Errors
+/// When `AWS_LAMBDA_LOG_LEVEL` is no level.
+pub fn init() -> Result<(), config::Error> {
+    let level = LevelFilter::from_level(config::log_level()?);
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(false)
+        .with_target(false)
+        .with_max_level(level)
+        .finish();
+    // A second subscriber in the same process (tests) is no fault.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    Ok(())
+}
+
+/// One finished request: its outcome and how long it took.
+pub fn request(function: &str, outcome: &str, duration: Duration) {
+    static WARM: AtomicBool = AtomicBool::new(false);
+    let cold_start = u8::from(!WARM.swap(true, Ordering::Relaxed));
+    emit(&json!({
+        "_aws": {
+            "Timestamp": Timestamp::now().as_millis(),
+            "CloudWatchMetrics": [{
+                "Namespace": NAMESPACE,
+                "Dimensions": [["Function", "Outcome"]],
+                "Metrics": [
+                    {"Name": "Requests", "Unit": "Count"},
+                    {"Name": "Latency", "Unit": "Milliseconds"},
+                    {"Name": "ColdStart", "Unit": "Count"},
+                ],
+            }],
+        },
+        "Function": function,
+        "Outcome": outcome,
+        "Requests": 1,
+        "Latency": milliseconds(duration),
+        "ColdStart": cold_start,
+    }));
+}
+
+/// One run of a tool: what became of it and how long it took.
+pub fn tool_run(kind: &str, status: &str, duration: Duration) {
+    emit(&json!({
+        "_aws": {
+            "Timestamp": Timestamp::now().as_millis(),
+            "CloudWatchMetrics": [{
+                "Namespace": NAMESPACE,
+                "Dimensions": [["ToolType", "Status"]],
+                "Metrics": [{"Name": "ToolRuns", "Unit": "Count"}, {"Name": "ToolLatency", "Unit": "Milliseconds"}],
+            }],
+        },
+        "ToolType": kind,
+        "Status": status,
+        "ToolRuns": 1,
+        "ToolLatency": milliseconds(duration),
+    }));
+}
+
+/// Whole milliseconds with three decimals.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
+}
+
+fn emit(line: &serde_json::Value) {
+    // Losing a metric must not lose the answer.
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}

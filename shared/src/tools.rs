@@ -1,0 +1,29 @@
+//! What a tool is: its configuration, what of it the model sees, what stays hidden, and what happens when it is called.
+//!
+//! [`ToolConfig`] is what a person edits. From it come the `function_schema` (the arguments a model fills in) and the
+//! `static_config` (what the model must never see). At execution the two meet again: [`arguments::check`] lets through
+//! what the schema declares, each [`Parameter`] gives its value with the static one winning, and the type's own file acts.
+
+pub mod api_request;
+pub mod arguments;
+mod config;
+mod parameter;
+pub mod pipedream_action;
+pub mod query;
+mod run;
+mod schema;
+pub mod sms;
+pub mod transfer_call;
+pub mod variables;
+
+pub use config::{Action, ToolConfig};
+pub use parameter::Parameter;
+pub use run::{Effect, Ran, Services, run};
+pub use schema::NO_ARGUMENTS;
+pub use variables::{Conversation, to_liquid};
+
+/// How long VAPI waits for a tool, in seconds: `timeoutSeconds` of the tools we make there.
+pub const VAPI_WAITS_SECONDS: u32 = 20;
+
+/// Within which we answer it, so that the model gets our sentence and not VAPI's time-out.
+pub const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(18);

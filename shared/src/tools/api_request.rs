@@ -1,0 +1,239 @@
+//! `api_request`: calls an HTTP address through the guarded client.
+//!
+//! ```json
+//! {"type": "api_request", "method": "GET", "url": Parameter, "headers": {"x-api-key": Parameter}, "body": {"name": Parameter}}
+//! ```
+//!
+//! The model sees `url`, `header_<name>` and `body_<name>` where their mode lets it. A GET or DELETE has no body: there
+//! the members of `body` become the query.
+
+use std::collections::BTreeMap;
+
+use reqwest::{
+    Method,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+use serde_json::{Map, Value};
+
+use super::{
+    Conversation, Effect, Parameter, Ran, Services,
+    config::{Place, all_hidden, all_to_json, argument_name, object, parameter, parameters},
+    variables::{self, Encoding},
+};
+use crate::{
+    Deadline,
+    clients::{
+        Failure,
+        outbound::{Answer, Request},
+    },
+    fields::Fields,
+};
+
+/// Largest answer that is read, in bytes.
+const LARGEST_ANSWER: usize = 1024 * 1024;
+/// Of what an address says went wrong, this much goes into the model's sentence, in characters.
+const LONGEST_REASON: usize = 200;
+/// Headers that the client sets itself, or that would change where or how the request goes.
+const FORBIDDEN_HEADERS: [&str; 6] =
+    ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
+/// A hidden value shorter than this is too common a text to be looked for in an answer.
+const SHORTEST_SECRET: usize = 6;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiRequest {
+    method: Method,
+    url: Parameter,
+    headers: BTreeMap<String, Parameter>,
+    body: BTreeMap<String, Parameter>,
+}
+
+impl ApiRequest {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let method = fields.required_text("method", 10).and_then(|method| match method.to_ascii_uppercase().as_str() {
+            "GET" => Some(Method::GET),
+            "POST" => Some(Method::POST),
+            "PUT" => Some(Method::PUT),
+            "PATCH" => Some(Method::PATCH),
+            "DELETE" => Some(Method::DELETE),
+            _ => {
+                fields.problem("method", "must be one of GET, POST, PUT, PATCH, DELETE");
+                None
+            }
+        });
+        let url = parameter(fields, "url");
+        match &url {
+            Some(Parameter::Fixed { value: Value::String(url) }) => {
+                // Variables may stand in the path or the query, not where they would choose the host.
+                let scheme = url.split("://").next().unwrap_or_default();
+                let host =
+                    url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+                if !matches!(scheme, "https" | "http") || host.is_empty() || host.contains("{{") {
+                    fields.problem("url.value", "must be an https address whose host is written out");
+                }
+            }
+            Some(Parameter::Fixed { .. }) => fields.problem("url.value", "must be text"),
+            Some(Parameter::ArrayExtendable { .. }) => fields.problem("url.mode", "must be fixed or ai"),
+            _ => {}
+        }
+        let headers = parameters(fields, "headers", |name| {
+            argument_name(name)
+                && HeaderName::from_bytes(name.as_bytes()).is_ok()
+                && !FORBIDDEN_HEADERS.contains(&name.to_ascii_lowercase().as_str())
+        });
+        for (name, header) in &headers {
+            match header {
+                Parameter::Fixed { value: Value::String(_) } | Parameter::Ai { .. } => {}
+                Parameter::Fixed { .. } => fields.problem(&format!("headers.{name}.value"), "must be text"),
+                Parameter::ArrayExtendable { .. } => {
+                    fields.problem(&format!("headers.{name}.mode"), "must be fixed or ai");
+                }
+            }
+        }
+        let body = parameters(fields, "body", argument_name);
+        Some(Self { method: method?, url: url?, headers, body })
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
+        let within = |object: &str, prefix: &str, name: &String| Place {
+            field: format!("{object}.{name}"),
+            argument: format!("{prefix}_{name}"),
+        };
+        let mut all = vec![(Place::named("url"), &self.url)];
+        all.extend(self.headers.iter().map(|(name, parameter)| (within("headers", "header", name), parameter)));
+        all.extend(self.body.iter().map(|(name, parameter)| (within("body", "body", name), parameter)));
+        all
+    }
+
+    pub(super) fn static_config(&self) -> Value {
+        Value::Object(object([
+            ("method", Some(self.method.as_str().into())),
+            ("url", self.url.hidden()),
+            ("headers", Some(all_hidden(&self.headers))),
+            ("body", Some(all_hidden(&self.body))),
+        ]))
+    }
+
+    pub(super) fn to_json(&self) -> Map<String, Value> {
+        object([
+            ("method", Some(self.method.as_str().into())),
+            ("url", Some(self.url.to_json())),
+            ("headers", (!self.headers.is_empty()).then(|| all_to_json(&self.headers))),
+            ("body", (!self.body.is_empty()).then(|| all_to_json(&self.body))),
+        ])
+    }
+
+    pub(super) fn has_effect(&self) -> bool {
+        self.method != Method::GET
+    }
+
+    pub(super) async fn run(
+        &self,
+        services: &Services,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+        deadline: Deadline,
+    ) -> Ran {
+        let request = match self.request(services, conversation, arguments) {
+            Ok(request) => request,
+            Err(sentence) => return Ran::failed(sentence),
+        };
+        let answer = match services.outbound.send(request, deadline).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let ran = match &error.failure {
+                    Failure::Refused(why) => Ran::failed(format!("The request was not sent: {why}.")),
+                    _ if self.has_effect() && error.effect_possible() => Ran::unknown(
+                        "The service did not confirm; it is not known whether it was done. Do not try again.",
+                    ),
+                    Failure::Unreachable => Ran::failed("The service cannot be reached just now; nothing was done."),
+                    Failure::Undecodable(_) => Ran::failed("The service's answer is too large to be read."),
+                    _ => Ran::failed("The service did not answer in time."),
+                };
+                return ran.because(error);
+            }
+        };
+        self.report(&answer, conversation)
+    }
+
+    fn report(&self, answer: &Answer, conversation: &Conversation) -> Ran {
+        let Answer { status, content_type, body } = answer;
+        let text = self.without_secrets(String::from_utf8_lossy(body).into_owned(), conversation);
+        let json: Option<Value> = serde_json::from_str(&text).ok();
+        match status {
+            200..=299 => {
+                let result = json.unwrap_or_else(|| {
+                    if content_type.starts_with("text/") || !text.is_empty() { text.into() } else { Value::Null }
+                });
+                let ran = Ran::succeeded(result);
+                if self.has_effect() { ran.with(Effect::Done) } else { ran }
+            }
+            500.. if self.has_effect() => Ran::unknown(format!(
+                "The service failed with status {status}; it is not known whether it was done. Do not try again."
+            )),
+            _ => {
+                let reason = json.as_ref().and_then(|json| {
+                    ["message", "error", "detail"].iter().find_map(|name| json.get(*name).and_then(Value::as_str))
+                });
+                let reason: String = reason.unwrap_or_default().chars().take(LONGEST_REASON).collect();
+                Ran::failed(if reason.is_empty() {
+                    format!("The service answered with status {status}.")
+                } else {
+                    format!("The service answered with status {status}: {reason}")
+                })
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        services: &Services,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Request, String> {
+        let missing = |unknown: variables::Unknown| format!("{unknown}.");
+        let url = self.url.value(arguments.get("url"), conversation, Encoding::Url).map_err(missing)?;
+        let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
+        let mut url = services.outbound.parse(&url).map_err(|why| format!("The request was not sent: {why}."))?;
+        let mut headers = HeaderMap::new();
+        for (name, parameter) in &self.headers {
+            let value = parameter
+                .value(arguments.get(&format!("header_{name}")), conversation, Encoding::Plain)
+                .map_err(missing)?;
+            let Some(value) = value.as_ref().and_then(Value::as_str) else { continue };
+            let problem = || format!("The argument \"header_{name}\" cannot be used as a header.");
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_not_a_name| problem())?;
+            headers.insert(name, HeaderValue::from_str(value).map_err(|_not_a_value| problem())?);
+        }
+        let mut body = Map::new();
+        for (name, parameter) in &self.body {
+            let value = parameter
+                .value(arguments.get(&format!("body_{name}")), conversation, Encoding::Plain)
+                .map_err(missing)?;
+            body.extend(value.map(|value| (name.clone(), value)));
+        }
+        let in_query = matches!(self.method, Method::GET | Method::DELETE);
+        if in_query && !body.is_empty() {
+            let mut query = url.query_pairs_mut();
+            for (name, value) in &body {
+                query.append_pair(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            }
+        }
+        let body = (!in_query && !self.body.is_empty()).then_some(Value::Object(body));
+        Ok(Request { method: self.method.clone(), url, headers, body, limit: LARGEST_ANSWER })
+    }
+
+    /// What the address echoes of our headers must not reach the model.
+    fn without_secrets(&self, mut text: String, conversation: &Conversation) -> String {
+        for parameter in self.headers.values() {
+            let Parameter::Fixed { value } = parameter else { continue };
+            let Ok(Value::String(secret)) = variables::fill(value, conversation, Encoding::Plain) else { continue };
+            let bare = secret.split_once(' ').map_or(secret.as_str(), |(_scheme, token)| token);
+            for secret in [secret.as_str(), bare] {
+                if secret.len() >= SHORTEST_SECRET && text.contains(secret) {
+                    text = text.replace(secret, "***");
+                }
+            }
+        }
+        text
+    }
+}

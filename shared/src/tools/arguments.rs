@@ -1,0 +1,239 @@
+//! The arguments a model gave, held against the schema it was shown.
+//!
+//! Written by hand for the small, closed dialect of [`super::schema`]: the answer must be a sentence that a model can act
+//! on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use serde_json::{Map, Value};
+
+use super::NO_ARGUMENTS;
+use crate::fields::kind;
+
+/// What may go on to the tool, and the names that may not.
+#[derive(Debug, Default, PartialEq)]
+pub struct Checked {
+    pub arguments: Map<String, Value>,
+    /// Paths of arguments the tool does not have; a model made them up.
+    pub ignored: Vec<String>,
+}
+
+/// Holds `arguments` against `parameters`, the object schema of a `function_schema`. An empty text or null counts as
+/// absent, as VAPI sends optional arguments that the model left out.
+///
+/// # Errors
+/// One sentence that names the argument.
+pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Checked, String> {
+    let mut ignored = Vec::new();
+    let arguments = object(parameters, arguments, "", &mut ignored)?;
+    Ok(Checked { arguments, ignored })
+}
+
+/// What identifies the arguments of a call before the tool's schema is known: absent ones and the dummy left out.
+pub fn significant(arguments: &Map<String, Value>) -> Value {
+    arguments
+        .iter()
+        .filter(|(name, value)| !absent(value) && *name != NO_ARGUMENTS)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+fn absent(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+fn object(
+    schema: &Value,
+    given: &Map<String, Value>,
+    path: &str,
+    ignored: &mut Vec<String>,
+) -> Result<Map<String, Value>, String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        // An object without declared properties is free-form.
+        return Ok(given.clone());
+    };
+    let mut checked = Map::new();
+    for (name, value) in given {
+        if path.is_empty() && name == NO_ARGUMENTS {
+            continue;
+        }
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match properties.get(name) {
+            None => ignored.push(path),
+            Some(_) if absent(value) => {}
+            Some(property) => {
+                checked.insert(name.clone(), one(property, value, &path, ignored)?);
+            }
+        }
+    }
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    for name in required {
+        if !checked.contains_key(name) {
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            return Err(format!("The argument \"{path}\" is missing; ask for it and call the tool again."));
+        }
+    }
+    Ok(checked)
+}
+
+fn one(schema: &Value, value: &Value, path: &str, ignored: &mut Vec<String>) -> Result<Value, String> {
+    let wrong = |must: &str| Err(format!("The argument \"{path}\" must be {must}, not {}.", kind(value)));
+    match (schema.get("type").and_then(Value::as_str).unwrap_or("string"), value) {
+        ("string", Value::String(text)) => string(schema, text, path).map(|()| value.clone()),
+        ("string", _) => wrong("text"),
+        ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(value.clone()),
+        ("integer", Value::Number(number)) => match number.as_f64() {
+            // 3.0 is a whole number; JSON of some models writes it so.
+            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => {
+                format!("{float:.0}").parse::<i64>().map(Value::from).or_else(|_| wrong("a whole number"))
+            }
+            _ => Err(format!("The argument \"{path}\" must be a whole number.")),
+        },
+        ("integer", _) => wrong("a whole number"),
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => Ok(value.clone()),
+        ("number", _) => wrong("a number"),
+        ("boolean", _) => wrong("true or false"),
+        ("array", Value::Array(items)) => {
+            let Some(schema) = schema.get("items") else { return Ok(value.clone()) };
+            let items =
+                items.iter().enumerate().map(|(index, item)| one(schema, item, &format!("{path}[{index}]"), ignored));
+            items.collect::<Result<Vec<_>, _>>().map(Value::Array)
+        }
+        ("array", _) => wrong("a list"),
+        ("object", Value::Object(members)) => object(schema, members, path, ignored).map(Value::Object),
+        ("object", _) => wrong("an object"),
+        _ => Ok(value.clone()),
+    }
+}
+
+fn string(schema: &Value, text: &str, path: &str) -> Result<(), String> {
+    let allowed: Vec<&str> =
+        schema.get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    if !allowed.is_empty() && !allowed.contains(&text) {
+        return Err(format!("The argument \"{path}\" must be one of {}.", allowed.join(", ")));
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        let matches = regex_lite::Regex::new(pattern).map_or(true, |pattern| pattern.is_match(text));
+        if !matches {
+            return Err(format!("The argument \"{path}\" must match the pattern {pattern}."));
+        }
+    }
+    match schema.get("format").and_then(Value::as_str) {
+        Some(format) if !has_format(format, text) => {
+            Err(format!("The argument \"{path}\" must be a valid {format}{}.", example(format)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn has_format(format: &str, text: &str) -> bool {
+    match format {
+        "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
+        "date" => text.parse::<jiff::civil::Date>().is_ok(),
+        "time" => text.parse::<jiff::civil::Time>().is_ok(),
+        "duration" => text.starts_with(['P', 'p']) && text.parse::<jiff::Span>().is_ok(),
+        "email" => text.split_once('@').is_some_and(|(user, host)| {
+            !user.is_empty() && host.contains('.') && !host.contains('@') && !text.contains(char::is_whitespace)
+        }),
+        "hostname" => url::Host::parse(text).is_ok_and(|host| matches!(host, url::Host::Domain(_))),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "uuid" => uuid::Uuid::parse_str(text).is_ok(),
+        _ => true,
+    }
+}
+
+fn example(format: &str) -> &'static str {
+    match format {
+        "date-time" => ", such as 2026-03-01T15:00:00Z",
+        "date" => ", such as 2026-03-01",
+        "time" => ", such as 15:00:00",
+        "duration" => ", such as PT30M",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"},
+                "count": {"type": "integer"},
+                "kind": {"type": "string", "enum": ["a", "b"]},
+                "at": {"type": "string", "format": "date-time"},
+                "code": {"type": "string", "pattern": "^[A-Z]{3}$"},
+                "party": {"type": "object", "properties": {"adults": {"type": "integer"}}, "required": ["adults"]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "free": {"type": "object"},
+            },
+            "required": ["text"],
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+    fn check(arguments: Value) -> Result<Checked, String> {
+        super::check(&schema(), arguments.as_object().unwrap())
+    }
+
+    #[test]
+    fn known_failure_2_3_extra_keys_are_dropped_and_reported() {
+        let checked =
+            check(json!({"text": "hi", "secret": 1, "party": {"adults": 2, "x": 3}, "free": {"y": 1}})).unwrap();
+        assert_eq!(Value::Object(checked.arguments), json!({"text": "hi", "party": {"adults": 2}, "free": {"y": 1}}));
+        assert_eq!(checked.ignored, ["party.x", "secret"]);
+    }
+
+    #[test]
+    fn an_empty_optional_argument_is_absent() {
+        let checked = check(json!({"text": "hi", "kind": "", "count": null})).unwrap();
+        assert_eq!(Value::Object(checked.arguments), json!({"text": "hi"}));
+        assert!(checked.ignored.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_argument_is_named_in_a_sentence() {
+        for (arguments, named) in [
+            (json!({}), "\"text\" is missing"),
+            (json!({"text": ""}), "\"text\" is missing"),
+            (json!({"text": 5}), "\"text\" must be text, not a number"),
+            (json!({"text": "x", "count": "5"}), "\"count\" must be a whole number, not text"),
+            (json!({"text": "x", "count": 1.5}), "\"count\" must be a whole number"),
+            (json!({"text": "x", "kind": "c"}), "\"kind\" must be one of a, b"),
+            (json!({"text": "x", "at": "tomorrow"}), "\"at\" must be a valid date-time"),
+            (json!({"text": "x", "code": "ab"}), "\"code\" must match"),
+            (json!({"text": "x", "party": {}}), "\"party.adults\" is missing"),
+            (json!({"text": "x", "tags": ["a", 1]}), "\"tags[1]\" must be text"),
+            (json!({"text": "x", "tags": "a"}), "\"tags\" must be a list"),
+        ] {
+            let sentence = check(arguments).unwrap_err();
+            assert!(sentence.contains(named), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        assert_eq!(check(json!({"text": "x", "count": 3.0})).unwrap().arguments["count"], json!(3));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_undeclared_gets_through(names in prop::collection::btree_set("[a-z]{1,6}", 0..8)) {
+            let mut given: Map<String, Value> = names.iter().map(|name| (name.clone(), json!("v"))).collect();
+            given.insert("text".into(), json!("hi"));
+            if let Ok(checked) = super::check(&schema(), &given) {
+                let schema = schema();
+                for name in checked.arguments.keys() {
+                    prop_assert!(schema["properties"].get(name).is_some());
+                }
+                prop_assert_eq!(checked.arguments.len() + checked.ignored.len(), given.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `ToolConfig`: what a person edits, and what follows from it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{
+    Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
+    transfer_call::TransferCall,
+};
+use crate::{
+    Error, Result,
+    error::Problems,
+    fields::Fields,
+    models::{Tool, ToolName, ToolType},
+};
+
+const LONGEST_LABEL: usize = 100;
+/// VAPI's advice for what a model is told about a tool.
+const LONGEST_DESCRIPTION: usize = 1_000;
+/// Members of `params`, `headers` and `body`.
+const MOST_PARAMETERS: usize = 50;
+
+/// A tool as its author configures it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolConfig {
+    pub label: String,
+    pub description: Option<String>,
+    pub action: Action,
+    /// The agent goes on without waiting for the result.
+    pub is_async: bool,
+    /// Runs when a call starts, before the agent speaks.
+    pub execute_on_call_start: bool,
+    /// False: runs on call start only, and VAPI never hears of it.
+    pub attach_to_agent: bool,
+}
+
+/// What it does, one variant per type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    ApiRequest(ApiRequest),
+    PipedreamAction(PipedreamAction),
+    Query(Query),
+    Sms(Sms),
+    TransferCall(TransferCall),
+}
+
+impl ToolConfig {
+    /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
+    /// `execute_on_call_start`, `attach_to_agent` side by side.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with everything that is wrong.
+    pub fn parse(body: &Value) -> Result<Self> {
+        let mut problems = Problems::default();
+        let config = Self::read(body, &mut problems);
+        problems.into_result(config)
+    }
+
+    /// The configuration of a tool in the table.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the stored configuration cannot be read: a fault of ours, not of the reader.
+    pub fn stored(tool: &Tool) -> Result<Self> {
+        let mut problems = Problems::default();
+        let config = Self::read(&tool.config_metadata, &mut problems);
+        problems
+            .into_result(config)
+            .map(|config| Self {
+                is_async: tool.is_async,
+                execute_on_call_start: tool.execute_on_call_start,
+                attach_to_agent: tool.attach_to_agent,
+                ..config
+            })
+            .map_err(|error| Error::internal(format!("config_metadata of tool {}: {error}", tool.id)))
+    }
+
+    fn read(body: &Value, problems: &mut Problems) -> Option<Self> {
+        let mut fields = Fields::of(body, "", problems)?;
+        let label = fields.required_text("label", LONGEST_LABEL);
+        let description = fields.text("description", LONGEST_DESCRIPTION);
+        let is_async = fields.boolean("async", false);
+        let execute_on_call_start = fields.boolean("execute_on_call_start", false);
+        let attach_to_agent = fields.boolean("attach_to_agent", true);
+        // Without a type nothing tells which other fields are right.
+        let kind: ToolType = fields.required_parse("type")?;
+        let action = match kind {
+            ToolType::ApiRequest => ApiRequest::read(&mut fields).map(Action::ApiRequest),
+            ToolType::PipedreamAction => PipedreamAction::read(&mut fields).map(Action::PipedreamAction),
+            ToolType::Query => Query::read(&mut fields).map(Action::Query),
+            ToolType::Sms => Sms::read(&mut fields).map(Action::Sms),
+            ToolType::TransferCall => TransferCall::read(&mut fields).map(Action::TransferCall),
+        };
+        if !attach_to_agent && !execute_on_call_start {
+            fields.problem(
+                "execute_on_call_start",
+                "must be true for a tool that is not attached to agents, or it never runs",
+            );
+        }
+        if let Some(action) = &action {
+            for (path, parameter) in action.parameters() {
+                if !attach_to_agent && parameter.property().is_some() {
+                    fields.problem(
+                        &path.field,
+                        "cannot be filled in by a model: the tool only runs on call start; make it fixed",
+                    );
+                } else if execute_on_call_start && parameter.needs_model() {
+                    fields.problem(
+                        &path.field,
+                        "must be fixed or optional: the tool also runs on call start, when no model can fill it in",
+                    );
+                }
+            }
+        }
+        fields.finish();
+        Some(Self { label: label?, description, action: action?, is_async, execute_on_call_start, attach_to_agent })
+    }
+
+    pub const fn kind(&self) -> ToolType {
+        match self.action {
+            Action::ApiRequest(_) => ToolType::ApiRequest,
+            Action::PipedreamAction(_) => ToolType::PipedreamAction,
+            Action::Query(_) => ToolType::Query,
+            Action::Sms(_) => ToolType::Sms,
+            Action::TransferCall(_) => ToolType::TransferCall,
+        }
+    }
+
+    /// What is said to the model about the tool.
+    pub fn description_for_model(&self) -> &str {
+        self.description.as_deref().unwrap_or(&self.label)
+    }
+
+    /// `function_schema`: what the model sees.
+    pub fn function_schema(&self, name: &ToolName) -> Value {
+        let parameters = self.action.parameters().into_iter().map(|(path, parameter)| (path.argument, parameter));
+        schema::function(name, self.description_for_model(), parameters)
+    }
+
+    /// `static_config`: what the model must not see.
+    pub fn static_config(&self) -> Value {
+        match &self.action {
+            Action::ApiRequest(action) => action.static_config(),
+            Action::PipedreamAction(action) => action.static_config(),
+            Action::Query(action) => action.static_config(),
+            Action::Sms(action) => action.static_config(),
+            Action::TransferCall(action) => action.static_config(),
+        }
+    }
+
+    /// `config_metadata`: the configuration as it is stored and given back for editing; the flags have columns of
+    /// their own.
+    pub fn to_json(&self) -> Value {
+        let mut object = match &self.action {
+            Action::ApiRequest(action) => action.to_json(),
+            Action::PipedreamAction(action) => action.to_json(),
+            Action::Query(action) => action.to_json(),
+            Action::Sms(action) => action.to_json(),
+            Action::TransferCall(action) => action.to_json(),
+        };
+        object.insert("type".into(), self.kind().as_str().into());
+        object.insert("label".into(), self.label.clone().into());
+        object.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
+        Value::Object(object)
+    }
+}
+
+/// Where a parameter stands: in the configuration, and among the arguments of the function.
+pub(super) struct Place {
+    pub(super) field: String,
+    pub(super) argument: String,
+}
+
+impl Place {
+    pub(super) fn named(name: &str) -> Self {
+        Self { field: name.to_owned(), argument: name.to_owned() }
+    }
+}
+
+impl Action {
+    fn parameters(&self) -> Vec<(Place, &Parameter)> {
+        match self {
+            Self::ApiRequest(action) => action.parameters(),
+            Self::PipedreamAction(action) => action.parameters(),
+            Self::Query(action) => action.parameters(),
+            Self::Sms(action) => action.parameters(),
+            Self::TransferCall(action) => action.parameters(),
+        }
+    }
+
+    /// Whether running it changes something outside: then it must happen once.
+    pub fn has_effect(&self) -> bool {
+        match self {
+            Self::ApiRequest(action) => action.has_effect(),
+            Self::Query(_) => false,
+            Self::PipedreamAction(_) | Self::Sms(_) | Self::TransferCall(_) => true,
+        }
+    }
+}
+
+/// Reads a required parameter.
+pub(super) fn parameter(fields: &mut Fields<'_>, name: &'static str) -> Option<Parameter> {
+    let value = fields.required(name)?;
+    let path = fields.path(name);
+    Parameter::parse(value, path, fields.problems())
+}
+
+/// Reads an object of parameters whose names the author chose. Names must do as names of arguments too.
+pub(super) fn parameters(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    allowed: fn(&str) -> bool,
+) -> BTreeMap<String, Parameter> {
+    let members = fields.members(name);
+    if members.len() > MOST_PARAMETERS {
+        fields.problem(name, format!("has more than {MOST_PARAMETERS} members"));
+        return BTreeMap::new();
+    }
+    let base = fields.path(name);
+    let mut parameters = BTreeMap::new();
+    for (member, value) in members {
+        let path = format!("{base}.{member}");
+        if !allowed(member) {
+            fields.problems().add(path, "has characters in its name that are not allowed there");
+        } else if let Some(parameter) = Parameter::parse(value, path, fields.problems()) {
+            parameters.insert(member.clone(), parameter);
+        }
+    }
+    parameters
+}
+
+/// Letters, digits, `_`, `-` and `.`: what every model provider takes as the name of an argument.
+pub(super) fn argument_name(name: &str) -> bool {
+    (1..=56).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$'))
+}
+
+/// The parameters' own JSON, by name.
+pub(super) fn all_to_json(parameters: &BTreeMap<String, Parameter>) -> Value {
+    parameters.iter().map(|(name, parameter)| (name.clone(), parameter.to_json())).collect()
+}
+
+/// The hidden values, by name.
+pub(super) fn all_hidden(parameters: &BTreeMap<String, Parameter>) -> Value {
+    parameters.iter().filter_map(|(name, parameter)| Some((name.clone(), parameter.hidden()?))).collect()
+}
+
+/// An object of the members that are there.
+pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

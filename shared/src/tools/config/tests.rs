@@ -1,0 +1,136 @@
+use serde_json::json;
+
+use super::*;
+
+fn problems(body: &Value) -> Vec<String> {
+    match ToolConfig::parse(body) {
+        Err(Error::Invalid(problems)) => problems.iter().map(|problem| problem.field.clone()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sms() -> Value {
+    json!({
+        "type": "sms", "label": "Send SMS", "from": {"type": "called_number"},
+        "text": {"mode": "ai", "prompt": "The message"},
+        "recipients": {"mode": "fixed", "value": ["{{caller_phone_number}}"]},
+    })
+}
+
+fn with(mut body: Value, changes: &Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[test]
+fn what_a_model_sees_and_what_it_does_not() {
+    let config = ToolConfig::parse(&sms()).unwrap();
+    let name: ToolName = "send_sms".parse().unwrap();
+    assert_eq!(
+        config.function_schema(&name),
+        json!({
+            "name": "send_sms", "description": "Send SMS",
+            "parameters": {
+                "type": "object",
+                "properties": {"text": {"type": "string", "description": "The message"}},
+                "required": ["text"],
+            },
+        })
+    );
+    assert_eq!(
+        config.static_config(),
+        json!({"from": {"type": "called_number"}, "recipients": ["{{caller_phone_number}}"]})
+    );
+}
+
+#[test]
+fn every_type_survives_the_round_trip_through_the_table() {
+    let id = uuid::Uuid::nil();
+    for body in [
+        sms(),
+        json!({"type": "apiRequest", "label": "L", "description": "D", "method": "post", "url": "https://api.example.com/{{caller_phone_number}}",
+               "headers": {"x-key": {"mode": "fixed", "value": "s3cret"}}, "body": {"n": {"mode": "ai", "prompt": "p", "schema": {"type": "integer"}}}}),
+        json!({"type": "externalApp", "label": "L", "pipedreamMetadata": {"app": "gmail", "accountId": "apn_1", "actionKey": "gmail-send-email",
+               "dynamicPropsId": "dyp_1"}, "preloadedParams": {"x": 1}, "params": {"to": {"mode": "ai", "prompt": "p"}}}),
+        json!({"type": "transferCall", "label": "L", "target": {"type": "number", "number": "+15550100009"}, "messageStrategy": "summary"}),
+        json!({"type": "query", "label": "L", "knowledge_base_id": id}),
+    ] {
+        let config = ToolConfig::parse(&body).unwrap();
+        let stored = config.to_json();
+        assert_eq!(ToolConfig::parse(&stored).unwrap(), config, "{stored}");
+        assert_eq!(stored["type"], config.kind().as_str());
+    }
+}
+
+#[test]
+fn known_failure_2_6_preloaded_and_dynamic_props_are_kept() {
+    let body = json!({"type": "pipedream_action", "label": "L", "preloadedParams": {"sheetId": "s"}, "params": {},
+        "pipedreamMetadata": {"app": "google_sheets", "accountId": "apn_1", "actionKey": "k", "dynamicPropsId": "dyp_1"}});
+    let stored = ToolConfig::parse(&body).unwrap().to_json();
+    assert_eq!(stored["preloadedParams"], json!({"sheetId": "s"}));
+    assert_eq!(stored["pipedreamMetadata"]["dynamicPropsId"], "dyp_1");
+}
+
+#[test]
+fn known_failure_2_6_array_extendable_works_for_every_type() {
+    let list =
+        json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": true, "prompt": "more"}});
+    let api = json!({"type": "api_request", "label": "L", "method": "POST", "url": "https://x.example.com", "body": {"tags": list}});
+    let schema = ToolConfig::parse(&api).unwrap().function_schema(&"l".parse().unwrap());
+    assert_eq!(schema["parameters"]["properties"]["body_tags"]["type"], "array");
+    assert_eq!(schema["parameters"]["required"], json!([]));
+}
+
+#[test]
+fn a_tool_without_arguments_shows_one_dummy_because_vapi_wants_one() {
+    let body = with(sms(), &json!({"text": {"mode": "fixed", "value": "Hello"}}));
+    let schema = ToolConfig::parse(&body).unwrap().function_schema(&"x".parse().unwrap());
+    let properties = schema["parameters"]["properties"].as_object().unwrap();
+    assert_eq!(properties.keys().collect::<Vec<_>>(), [schema::NO_ARGUMENTS]);
+}
+
+#[test]
+fn known_failure_2_14_a_preemptive_tool_cannot_have_ai_parameters() {
+    let preemptive = json!({"attach_to_agent": false, "execute_on_call_start": true});
+    assert_eq!(problems(&with(sms(), &preemptive)), ["text"]);
+    assert_eq!(problems(&with(sms(), &json!({"attach_to_agent": false}))), ["execute_on_call_start", "text"]);
+    let fixed = with(with(sms(), &preemptive), &json!({"text": {"mode": "fixed", "value": "Hi"}}));
+    assert!(ToolConfig::parse(&fixed).is_ok());
+}
+
+#[test]
+fn everything_wrong_is_named_at_once() {
+    let body = json!({
+        "type": "sms", "label": "", "from": {"type": "specific_number"}, "text": {"mode": "ai"},
+        "recipients": {"mode": "fixed", "value": ["12345", "{{nobody}}"]}, "async": "yes", "colour": "red",
+    });
+    let mut named = problems(&body);
+    named.sort();
+    assert_eq!(
+        named,
+        [
+            "async",
+            "colour",
+            "from.phone_number_id",
+            "label",
+            "recipients.value[0]",
+            "recipients.value[1]",
+            "text.prompt"
+        ]
+    );
+    assert_eq!(problems(&json!({"label": "x"})), ["type"]);
+    assert_eq!(problems(&json!({"label": "x", "type": "fax"})), ["type"]);
+    assert_eq!(problems(&json!([1])), ["body"]);
+    let api = json!({"type": "api_request", "label": "L", "method": "BREW", "url": "ftp://x", "headers": {"Host": "evil", "ok": 5}});
+    let mut named = problems(&api);
+    named.sort();
+    assert_eq!(named, ["headers.Host", "headers.ok", "method", "url.value"]);
+}
+
+#[test]
+fn variables_must_not_choose_the_host() {
+    let api = json!({"type": "api_request", "label": "L", "method": "GET", "url": "https://{{caller_phone_number}}.example.com/"});
+    assert_eq!(problems(&api), ["url.value"]);
+}

@@ -1,0 +1,181 @@
+//! `pipedream_action`: runs an action of Pipedream's with an account the organization has connected.
+//!
+//! ```json
+//! {"type": "pipedream_action",
+//!  "pipedreamMetadata": {"app": "gmail", "appName": "Gmail", "accountId": "apn_…", "actionKey": "gmail-send-email",
+//!                        "version": "0.1.0", "appProp": "gmail", "dynamicPropsId": "dyp_…"},
+//!  "preloadedParams": {…}, "params": {"to": Parameter, …}}
+//! ```
+//!
+//! `version` and `appProp` are filled in from Pipedream when the tool is made.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Conversation, Effect, Parameter, Ran, Services,
+    config::{Place, all_hidden, all_to_json, argument_name, object, parameters},
+    variables::{self, Encoding},
+};
+use crate::{
+    Deadline,
+    clients::{
+        self,
+        pipedream::{Action, Finished, Project, Run},
+    },
+    fields::Fields,
+    models::OrganizationId,
+};
+
+/// Of what an action says went wrong, this much goes into the model's sentence.
+const LONGEST_REASON: usize = 200;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PipedreamAction {
+    app: String,
+    app_name: Option<String>,
+    account_id: String,
+    action_key: String,
+    version: Option<String>,
+    app_prop: Option<String>,
+    dynamic_props_id: Option<String>,
+    preloaded: Map<String, Value>,
+    params: BTreeMap<String, Parameter>,
+}
+
+impl PipedreamAction {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let preloaded =
+            fields.members("preloadedParams").into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let params = parameters(fields, "params", argument_name);
+        let value = fields.required("pipedreamMetadata")?;
+        let path = fields.path("pipedreamMetadata");
+        let mut metadata = Fields::of(value, path, fields.problems())?;
+        let app = metadata.required_text("app", 100);
+        let app_name = metadata.text("appName", 100);
+        let account_id = metadata.required_text("accountId", 100);
+        let action_key = metadata.required_text("actionKey", 200);
+        let version = metadata.text("version", 40);
+        let app_prop = metadata.text("appProp", 100);
+        let dynamic_props_id = metadata.text("dynamicPropsId", 100);
+        metadata.finish();
+        Some(Self {
+            app: app?,
+            app_name,
+            account_id: account_id?,
+            action_key: action_key?,
+            version,
+            app_prop,
+            dynamic_props_id,
+            preloaded,
+            params,
+        })
+    }
+
+    /// Key of the action at Pipedream.
+    pub fn key(&self) -> &str {
+        &self.action_key
+    }
+
+    /// Pins the action to the version that was read, and learns which of its props takes the account.
+    pub fn pin(&mut self, action: &Action) {
+        self.version.get_or_insert_with(|| action.version.clone());
+        if let Some(prop) = action.app_prop() {
+            self.app_prop.get_or_insert_with(|| prop.to_owned());
+        }
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
+        let place = |name: &str| Place { field: format!("params.{name}"), argument: name.to_owned() };
+        self.params.iter().map(|(name, parameter)| (place(name), parameter)).collect()
+    }
+
+    pub(super) fn static_config(&self) -> Value {
+        json!({"preloadedParams": self.preloaded, "params": all_hidden(&self.params)})
+    }
+
+    pub(super) fn to_json(&self) -> Map<String, Value> {
+        let text = |text: &Option<String>| text.clone().map(Value::from);
+        let metadata = object([
+            ("app", Some(self.app.clone().into())),
+            ("appName", text(&self.app_name)),
+            ("accountId", Some(self.account_id.clone().into())),
+            ("actionKey", Some(self.action_key.clone().into())),
+            ("version", text(&self.version)),
+            ("appProp", text(&self.app_prop)),
+            ("dynamicPropsId", text(&self.dynamic_props_id)),
+        ]);
+        object([
+            ("pipedreamMetadata", Some(Value::Object(metadata))),
+            ("preloadedParams", (!self.preloaded.is_empty()).then(|| Value::Object(self.preloaded.clone()))),
+            ("params", Some(all_to_json(&self.params))),
+        ])
+    }
+
+    /// The props as Pipedream takes them: preloaded ones, then the parameters, then the account, which nothing overrides.
+    fn props(
+        &self,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, variables::Unknown> {
+        let mut props = Map::new();
+        for (name, value) in &self.preloaded {
+            props.insert(name.clone(), variables::fill(value, conversation, Encoding::Plain)?);
+        }
+        for (name, parameter) in &self.params {
+            if let Some(value) = parameter.value(arguments.get(name), conversation, Encoding::Plain)? {
+                props.insert(name.clone(), value);
+            }
+        }
+        let account = self.app_prop.clone().unwrap_or_else(|| self.app.clone());
+        props.insert(account, json!({"authProvisionId": self.account_id}));
+        Ok(props)
+    }
+
+    pub(super) async fn run(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+        deadline: Deadline,
+    ) -> Ran {
+        let configured_props = match self.props(conversation, arguments) {
+            Ok(props) => props,
+            Err(unknown) => return Ran::failed(format!("{unknown}.")),
+        };
+        let name = self.app_name.as_deref().unwrap_or(&self.app);
+        let project: Project = match services.secrets.get(&services.pipedream_secret).await {
+            Ok(project) => project,
+            Err(error) => return Ran::failed(format!("{name} is not available just now.")).because(error),
+        };
+        let run = Run {
+            action: &self.action_key,
+            version: self.version.as_deref(),
+            dynamic_props_id: self.dynamic_props_id.as_deref(),
+            configured_props,
+        };
+        match services.pipedream.run(&project, organization, run, deadline).await {
+            Ok(Finished::Done { result, exports }) => Ran::succeeded(result).and_exports(exports).with(Effect::Done),
+            // It ran, and how far it came is not known: the same call must not run it again.
+            Ok(Finished::Failed(reason)) => {
+                let reason: String = reason.chars().take(LONGEST_REASON).collect();
+                Ran::failed(format!("{name} reported a problem: {reason}")).with(Effect::Done)
+            }
+            Err(error) if error.effect_possible() => {
+                Ran::unknown(format!("{name} did not confirm; it is not known whether it was done. Do not try again."))
+                    .because(error)
+            }
+            Err(error) => Ran::failed(refusal(name, &error)).because(error),
+        }
+    }
+}
+
+fn refusal(name: &str, error: &clients::Error) -> String {
+    match error.status() {
+        Some(429) => format!("{name} is busy just now; try again in a moment."),
+        Some(_) => format!("{name} refused the request; nothing was done."),
+        None => format!("{name} cannot be reached just now; nothing was done."),
+    }
+}

@@ -1,0 +1,366 @@
+//! `sms`: sends a message through Twilio.
+//!
+//! ```json
+//! {"type": "sms", "from": {"type": "called_number" | "specific_number", "phone_number_id": "…"},
+//!  "text": Parameter, "recipients": Parameter}
+//! ```
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Conversation, Effect, Parameter, Ran, Services,
+    config::{Place, object, parameter},
+    variables::Encoding,
+};
+use crate::{
+    Deadline, Error, Result,
+    clients::twilio::{self, Account, LONGEST_TEXT, Message},
+    fields::Fields,
+    models::{E164, ExecutionStatus, OrganizationId, PhoneNumber, PhoneNumberId},
+};
+
+/// Recipients of one message.
+const MOST_RECIPIENTS: usize = 20;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sms {
+    pub from: Sender,
+    text: Parameter,
+    recipients: Parameter,
+}
+
+/// The number a message comes from; always one of the organization's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    CalledNumber,
+    SpecificNumber(PhoneNumberId),
+}
+
+impl Sms {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let from = Self::read_from(fields);
+        let text = parameter(fields, "text");
+        let recipients = parameter(fields, "recipients");
+        if let Some(text) = &text {
+            check_text(text, fields);
+        }
+        if let Some(recipients) = &recipients {
+            check_recipients(recipients, fields);
+        }
+        // A list of numbers, whatever was declared: one recipient is a list of one.
+        let recipients = recipients.map(|recipients| match recipients {
+            Parameter::Ai { prompt, required, .. } => Parameter::Ai { prompt, schema: list_of_text(), required },
+            Parameter::Fixed { value: Value::String(one) } => Parameter::Fixed { value: json!([one]) },
+            other => other,
+        });
+        Some(Self { from: from?, text: text?, recipients: recipients? })
+    }
+
+    fn read_from(fields: &mut Fields<'_>) -> Option<Sender> {
+        let value = fields.required("from")?;
+        let path = fields.path("from");
+        let mut from = Fields::of(value, path, fields.problems())?;
+        let sender = match from.required_text("type", 40).as_deref() {
+            Some("called_number") => Some(Sender::CalledNumber),
+            Some("specific_number") => from.required_parse("phone_number_id").map(Sender::SpecificNumber),
+            Some(_) => {
+                from.problem("type", "must be called_number or specific_number");
+                return None;
+            }
+            None => return None,
+        };
+        from.finish();
+        sender
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
+        vec![(Place::named("text"), &self.text), (Place::named("recipients"), &self.recipients)]
+    }
+
+    pub(super) fn static_config(&self) -> Value {
+        Value::Object(object([
+            ("from", Some(self.from.to_json())),
+            ("text", self.text.hidden()),
+            ("recipients", self.recipients.hidden()),
+        ]))
+    }
+
+    pub(super) fn to_json(&self) -> Map<String, Value> {
+        object([
+            ("from", Some(self.from.to_json())),
+            ("text", Some(self.text.to_json())),
+            ("recipients", Some(self.recipients.to_json())),
+        ])
+    }
+
+    /// Sends to all recipients at once; each has an outcome of its own. Those in `done` have had theirs before.
+    pub(super) async fn run(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+        done: &Map<String, Value>,
+        deadline: Deadline,
+    ) -> Result<Ran> {
+        let text = match self.text.value(arguments.get("text"), conversation, Encoding::Plain) {
+            Ok(Some(Value::String(text))) if !text.trim().is_empty() => text,
+            Ok(_) => return Ok(Ran::failed("The message has no text.")),
+            Err(unknown) => return Ok(Ran::failed(sentence(&unknown))),
+        };
+        if text.chars().count() > LONGEST_TEXT {
+            return Ok(Ran::failed(format!("The message is longer than {LONGEST_TEXT} characters; shorten it.")));
+        }
+        let recipients = match self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain) {
+            Ok(recipients) => numbers(recipients.as_ref()),
+            Err(unknown) => return Ok(Ran::failed(sentence(&unknown))),
+        };
+        if recipients.is_empty() {
+            return Ok(Ran::failed("The message has no recipient; ask for a phone number."));
+        }
+        if recipients.len() > MOST_RECIPIENTS {
+            return Ok(Ran::failed(format!("The message has more than {MOST_RECIPIENTS} recipients.")));
+        }
+        let sender = match self.sender(services, organization, conversation).await? {
+            Ok(sender) => sender,
+            Err(sentence) => return Ok(Ran::failed(sentence)),
+        };
+        let account: Account = match services.secrets.get(&sender.credentials_secret).await {
+            Ok(account) => account,
+            Err(error) => return Ok(Ran::failed("The SMS service is not available just now.").because(error)),
+        };
+        let (account, from, text) = (&account, &sender.number, text.as_str());
+        let deliveries = join_all(recipients.into_iter().map(|recipient| async move {
+            let (shown, number) = recipient;
+            if let Some(earlier) = done.get(&shown) {
+                return (Delivery { to: shown, outcome: Recipient::stored(earlier), twilio: None }, None);
+            }
+            let Some(number) = number else {
+                let outcome = Recipient::NotSent("it is no phone number in international form, such as +15550100001");
+                return (Delivery { to: shown, outcome, twilio: None }, None);
+            };
+            match services.twilio.send_message(account, from, &number, text, deadline).await {
+                Ok(message) => (Delivery { to: shown, outcome: Recipient::Sent, twilio: Some(message) }, None),
+                Err(error) if error.effect_possible() => {
+                    (Delivery { to: shown, outcome: Recipient::Unknown, twilio: None }, Some(error))
+                }
+                Err(error) => (
+                    Delivery { to: shown, outcome: Recipient::NotSent(twilio::why(&error)), twilio: None },
+                    Some(error),
+                ),
+            }
+        }))
+        .await;
+        let (deliveries, errors): (Vec<_>, Vec<_>) = deliveries.into_iter().unzip();
+        let ran = report(&deliveries);
+        Ok(match errors.into_iter().flatten().next() {
+            Some(error) => ran.because(error),
+            None => ran,
+        })
+    }
+
+    /// The row of the number to send from, or a sentence that says why there is none.
+    async fn sender(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+    ) -> Result<Result<PhoneNumber, String>> {
+        match self.from {
+            Sender::CalledNumber => Ok(conversation.line.clone().ok_or_else(|| {
+                "No SMS can be sent from the number that was called: it is not set up for that.".into()
+            })),
+            Sender::SpecificNumber(id) => match services.phone_numbers.get(organization, id).await {
+                Ok(row) => Ok(Ok(row)),
+                Err(Error::NotFound(_)) => {
+                    Ok(Err("The number this message should come from is no longer set up.".into()))
+                }
+                Err(error) => Err(error),
+            },
+        }
+    }
+}
+
+impl Sender {
+    fn to_json(self) -> Value {
+        match self {
+            Self::CalledNumber => json!({"type": "called_number"}),
+            Self::SpecificNumber(id) => json!({"type": "specific_number", "phone_number_id": id}),
+        }
+    }
+}
+
+/// What became of one recipient's message.
+struct Delivery {
+    /// The recipient as it was given.
+    to: String,
+    outcome: Recipient,
+    twilio: Option<Message>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recipient {
+    Sent,
+    NotSent(&'static str),
+    Unknown,
+}
+
+impl Recipient {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::NotSent(_) => "not_sent",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What an earlier try recorded; only sent and unknown are ever recorded.
+    fn stored(value: &Value) -> Self {
+        if value == "sent" { Self::Sent } else { Self::Unknown }
+    }
+}
+
+/// Turns the outcomes of all recipients into an answer, one by one.
+fn report(deliveries: &[Delivery]) -> Ran {
+    let named = |wanted: fn(Recipient) -> bool| -> Vec<&str> {
+        deliveries.iter().filter(|delivery| wanted(delivery.outcome)).map(|delivery| delivery.to.as_str()).collect()
+    };
+    let sent = named(|outcome| outcome == Recipient::Sent);
+    let unknown = named(|outcome| outcome == Recipient::Unknown);
+    let not_sent = named(|outcome| matches!(outcome, Recipient::NotSent(_)));
+    let recipients: Vec<Value> = deliveries
+        .iter()
+        .map(|delivery| {
+            Value::Object(object([
+                ("to", Some(delivery.to.clone().into())),
+                ("outcome", Some(delivery.outcome.as_str().into())),
+                ("status", delivery.twilio.as_ref().map(|message| message.status.clone().into())),
+                ("sid", delivery.twilio.as_ref().map(|message| message.sid.clone().into())),
+                (
+                    "reason",
+                    match delivery.outcome {
+                        Recipient::NotSent(why) => Some(why.into()),
+                        _ => None,
+                    },
+                ),
+            ]))
+        })
+        .collect();
+    let result = json!({"sent": sent.len(), "recipients": recipients});
+    if unknown.is_empty() && not_sent.is_empty() {
+        return Ran::succeeded(result).with(Effect::Done);
+    }
+    let mut sentences = Vec::new();
+    if !sent.is_empty() {
+        sentences.push(format!("The SMS was sent to {}.", sent.join(", ")));
+    }
+    for delivery in deliveries {
+        if let Recipient::NotSent(why) = delivery.outcome {
+            sentences.push(format!("It was not sent to {}: {why}.", delivery.to));
+        }
+    }
+    if !unknown.is_empty() {
+        sentences.push(format!("It is not known whether it reached {}; do not send it again.", unknown.join(", ")));
+    }
+    let ran = Ran::failed(sentences.join(" ")).and_result(result);
+    if sent.is_empty() && unknown.is_empty() {
+        return ran;
+    }
+    if not_sent.is_empty() {
+        // Nothing is left that could be tried again.
+        let status = if sent.is_empty() { ExecutionStatus::Unknown } else { ExecutionStatus::Partial };
+        return ran.status(status).with(Effect::Unknown);
+    }
+    let done = deliveries
+        .iter()
+        .filter(|delivery| !matches!(delivery.outcome, Recipient::NotSent(_)))
+        .map(|delivery| (delivery.to.clone(), delivery.outcome.as_str().into()))
+        .collect();
+    ran.status(ExecutionStatus::Partial).with(Effect::Partial(done))
+}
+
+fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
+    match text {
+        Parameter::Fixed { value: Value::String(text) } if text.trim().is_empty() => {
+            fields.problem("text.value", "must not be empty");
+        }
+        Parameter::Fixed { value: Value::String(text) } if text.chars().count() > LONGEST_TEXT => {
+            fields.problem("text.value", format!("must have at most {LONGEST_TEXT} characters"));
+        }
+        Parameter::Fixed { value: Value::String(_) } => {}
+        Parameter::Fixed { .. } => fields.problem("text.value", "must be text"),
+        Parameter::Ai { schema, .. } if schema.get("type") != Some(&json!("string")) => {
+            fields.problem("text.schema.type", "must be string");
+        }
+        Parameter::Ai { .. } => {}
+        Parameter::ArrayExtendable { .. } => fields.problem("text.mode", "must be fixed or ai"),
+    }
+}
+
+fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
+    let check = |path: String, value: &Value, fields: &mut Fields<'_>| match value {
+        Value::String(text) if text.contains("{{") => {
+            let known = super::variables::fill_text(text, &example(), Encoding::Plain);
+            if !known.is_ok_and(|number| number.parse::<E164>().is_ok()) {
+                fields.problem(&path, "must be a phone number such as +15550100001, or {{caller_phone_number}} or {{called_phone_number}}");
+            }
+        }
+        Value::String(text) => {
+            if let Err(error) = text.parse::<E164>() {
+                fields.problem(&path, error.to_string());
+            }
+        }
+        _ => fields.problem(&path, "must be a phone number as text"),
+    };
+    match recipients {
+        Parameter::Fixed { value: Value::Array(values) } => {
+            if values.is_empty() {
+                fields.problem("recipients.value", "must hold at least one phone number");
+            }
+            for (index, value) in values.iter().enumerate() {
+                check(format!("recipients.value[{index}]"), value, fields);
+            }
+        }
+        Parameter::Fixed { value } => check("recipients.value".into(), value, fields),
+        Parameter::ArrayExtendable { fixed, .. } => {
+            for (index, value) in fixed.iter().enumerate() {
+                check(format!("recipients.fixedValues[{index}]"), value, fields);
+            }
+        }
+        Parameter::Ai { .. } => {}
+    }
+}
+
+/// A call with both numbers known, to see what a template would give.
+fn example() -> Conversation {
+    Conversation { caller: Some("+15550100001".into()), called: "+15550100002".parse().ok(), line: None }
+}
+
+fn list_of_text() -> Map<String, Value> {
+    object([("type", Some("array".into())), ("items", Some(json!({"type": "string"})))])
+}
+
+/// The recipients, each once however it was written; what is no number stays, to be reported as such.
+fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
+    let given: Vec<&str> = match value {
+        Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(one)) => vec![one],
+        _ => Vec::new(),
+    };
+    let mut recipients: Vec<(String, Option<E164>)> = Vec::new();
+    for text in given {
+        let number: Option<E164> = text.parse().ok();
+        let shown = number.as_ref().map_or_else(|| text.trim().to_owned(), ToString::to_string);
+        if !recipients.iter().any(|(present, _)| *present == shown) {
+            recipients.push((shown, number));
+        }
+    }
+    recipients
+}
+
+fn sentence(unknown: &super::variables::Unknown) -> String {
+    let text = unknown.to_string();
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}

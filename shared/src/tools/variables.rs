@@ -1,0 +1,168 @@
+//! `{{caller_phone_number}}`, `{{called_phone_number}}` and `{{now}}`.
+//!
+//! In fixed values we fill them in at execution. In a prompt for the model VAPI must, so there they become its Liquid.
+//! Anything else between braces stays as it was typed.
+
+use std::borrow::Cow;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::models::{E164, PhoneNumber, Timestamp};
+
+/// The call a tool runs in, as far as it has been verified.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    /// As the network gave it; may be no number at all (`anonymous`, `client:…`).
+    pub caller: Option<String>,
+    pub called: Option<E164>,
+    /// The called number's row, when it is one of the organization's.
+    pub line: Option<PhoneNumber>,
+}
+
+/// A variable that has no value in this call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not known in this call, and this tool needs it")]
+pub struct Unknown(&'static str);
+
+/// How a value is written into its surroundings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Plain,
+    /// Percent-encoded: a `+` in a URL's query would be read as a blank.
+    Url,
+}
+
+/// What stands between `{{` and `}}`: a variable of ours, or `None`.
+fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unknown>> {
+    match name.trim() {
+        "caller_phone_number" => Some(conversation.caller.clone().ok_or(Unknown("the caller's number"))),
+        "called_phone_number" => {
+            Some(conversation.called.as_ref().map(ToString::to_string).ok_or(Unknown("the number that was called")))
+        }
+        "now" => Some(Ok(Timestamp::now().to_string())),
+        _ => None,
+    }
+}
+
+fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>>) -> Result<Cow<'_, str>, E> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, beyond)) = after.split_once("}}") else { break };
+        filled.push_str(before);
+        if let Some(value) = with(name) {
+            filled.push_str(&value?);
+            rest = beyond;
+        } else {
+            // Only the braces are passed: a variable may begin inside what looked like one.
+            filled.push_str("{{");
+            rest = after;
+        }
+    }
+    if filled.is_empty() {
+        return Ok(Cow::Borrowed(text));
+    }
+    filled.push_str(rest);
+    Ok(Cow::Owned(filled))
+}
+
+/// The text with its variables filled in.
+///
+/// # Errors
+/// [`Unknown`] for one that has no value in this call.
+pub fn fill_text<'a>(text: &'a str, conversation: &Conversation, encoding: Encoding) -> Result<Cow<'a, str>, Unknown> {
+    replace(text, |name| {
+        value(name, conversation).map(|value| {
+            value.map(|value| match encoding {
+                Encoding::Plain => value,
+                Encoding::Url => utf8_percent_encode(&value, NON_ALPHANUMERIC).to_string(),
+            })
+        })
+    })
+}
+
+/// As [`fill_text`], for every text inside a value.
+pub fn fill(value: &Value, conversation: &Conversation, encoding: Encoding) -> Result<Value, Unknown> {
+    Ok(match value {
+        Value::String(text) => fill_text(text, conversation, encoding)?.into(),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| fill(item, conversation, encoding)).collect::<Result<_, _>>()?)
+        }
+        Value::Object(object) => Value::Object(
+            object
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), fill(value, conversation, encoding)?)))
+                .collect::<Result<_, _>>()?,
+        ),
+        other => other.clone(),
+    })
+}
+
+/// A prompt in VAPI's Liquid.
+pub fn to_liquid(prompt: &str) -> String {
+    let liquid = |name: &str| {
+        let liquid = match name.trim() {
+            "caller_phone_number" => "{{ customer.number }}",
+            "called_phone_number" => "{{ phoneNumber.number }}",
+            "now" => "{{ now }}",
+            _ => return None,
+        };
+        Some(Ok::<_, std::convert::Infallible>(liquid.to_owned()))
+    };
+    match replace(prompt, liquid) {
+        Ok(text) => text.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn conversation() -> Conversation {
+        Conversation { caller: Some("+15550100001".into()), called: Some("+15550100002".parse().unwrap()), line: None }
+    }
+
+    #[test]
+    fn variables_are_filled_in_wherever_they_stand_and_unknown_ones_stay() {
+        let value = json!({"a": ["{{caller_phone_number}}", 1], "b": "x {{ called_phone_number }} {{order}} {{{{caller_phone_number}}"});
+        assert_eq!(
+            fill(&value, &conversation(), Encoding::Plain).unwrap(),
+            json!({"a": ["+15550100001", 1], "b": "x +15550100002 {{order}} {{+15550100001"}),
+        );
+        let url = "https://api.example.com/customers?phone={{caller_phone_number}}";
+        let url = fill_text(url, &conversation(), Encoding::Url).unwrap();
+        assert_eq!(url, "https://api.example.com/customers?phone=%2B15550100001");
+    }
+
+    #[test]
+    fn now_is_iso_8601() {
+        let now = fill_text("{{now}}", &conversation(), Encoding::Plain).unwrap();
+        assert!(now.parse::<Timestamp>().is_ok(), "{now}");
+    }
+
+    #[test]
+    fn a_variable_without_a_value_is_an_error_not_an_empty_text() {
+        assert!(fill_text("{{caller_phone_number}}", &Conversation::default(), Encoding::Plain).is_err());
+    }
+
+    #[test]
+    fn a_prompt_is_translated_to_vapis_liquid() {
+        assert_eq!(
+            to_liquid("Look up {{caller_phone_number}} for {{ called_phone_number }} at {{now}}, {{x}}"),
+            "Look up {{ customer.number }} for {{ phoneNumber.number }} at {{ now }}, {{x}}",
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_our_variables_is_untouched(text in "[a-z{} ]{0,40}") {
+            prop_assume!(!text.contains("now"));
+            let filled = fill_text(&text, &conversation(), Encoding::Plain).unwrap();
+            prop_assert_eq!(filled.as_ref(), text.as_str());
+        }
+    }
+}
