@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::clients;
+use crate::{clients, models::AgentId};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -32,6 +32,14 @@ pub enum Error {
     /// 409: the request is right, but not in the present state of things.
     #[error("{0}")]
     Conflict(String),
+    /// As `error`, after part of the work was done: for these agents it is, for those it is not.
+    #[error("{error}; {} agents are done, {} are left, which will be done later", .done.len(), .left.len())]
+    Partly {
+        #[source]
+        error: Box<Error>,
+        done: Vec<AgentId>,
+        left: Vec<AgentId>,
+    },
     /// 502, 503 or 504: a service we depend on failed.
     #[error("{}", .0.public())]
     Upstream(#[source] clients::Error),
@@ -66,6 +74,7 @@ impl Error {
             Self::Conflict(_) => 409,
             Self::Invalid(_) => 422,
             Self::Internal(_) => 500,
+            Self::Partly { error, .. } => error.status(),
             Self::Upstream(error) => error.status_for_our_caller(),
             Self::Unavailable(..) => 503,
         }
@@ -81,6 +90,7 @@ impl Error {
             Self::Conflict(_) => "conflict",
             Self::Invalid(_) => "invalid",
             Self::Internal(_) => "internal",
+            Self::Partly { error, .. } => error.code(),
             Self::Upstream(_) => "upstream",
             Self::Unavailable(..) => "unavailable",
         }

@@ -4,11 +4,9 @@ pub mod access;
 mod body;
 mod reply;
 mod serve;
-pub mod tool_token;
 
 pub use access::Access;
-pub use body::{json_body, path};
+pub use body::{json_body, path, tool_id_body};
 pub use lambda_http::Request;
 pub use reply::Reply;
 pub use serve::{answer, deadline, serve};
-pub use tool_token::ToolTokens;

@@ -1,6 +1,6 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, idempotency -> tools -> store, clients -> models -> error`.
+//! Arrows go one way: `functions -> http, idempotency, lifecycle -> tools -> store, clients -> models -> error`.
 
 pub mod clients;
 pub mod config;
@@ -9,7 +9,9 @@ pub mod error;
 pub mod fields;
 pub mod http;
 pub mod idempotency;
+pub mod lifecycle;
 pub mod models;
+pub mod schedule;
 pub mod store;
 pub mod telemetry;
 pub mod tools;

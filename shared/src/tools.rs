@@ -13,6 +13,7 @@ pub mod query;
 mod run;
 mod schema;
 pub mod sms;
+pub mod token;
 pub mod transfer_call;
 pub mod variables;
 
@@ -20,6 +21,7 @@ pub use config::{Action, ToolConfig};
 pub use parameter::Parameter;
 pub use run::{Effect, Ran, Services, run};
 pub use schema::NO_ARGUMENTS;
+pub use token::ToolTokens;
 pub use variables::{Conversation, to_liquid};
 
 /// How long VAPI waits for a tool, in seconds: `timeoutSeconds` of the tools we make there.

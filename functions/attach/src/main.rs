@@ -5,7 +5,8 @@ use shared::{
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
-    store::{AgentTools, Agents, Database, Tools},
+    lifecycle::{Assistants, Attachments},
+    store::Database,
     telemetry,
 };
 
@@ -14,14 +15,8 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
-    let deps = Deps {
-        access: Access::new(&database),
-        agents: Agents::new(&database),
-        agent_tools: AgentTools::new(&database),
-        tools: Tools::new(&database),
-        vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
-        vapi_secret: config::vapi_secret()?,
-        secrets: Secrets::new(&aws),
-    };
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let assistants = Assistants::new(vapi, Secrets::new(&aws), config::vapi_secret()?);
+    let deps = Deps { access: Access::new(&database), attachments: Attachments::new(&database, assistants) };
     http::serve("attach", deps, handle).await
 }

@@ -4,9 +4,11 @@ use create::{Deps, handle};
 use shared::{
     clients::{self, Pipedream, Secrets, Vapi},
     config,
-    http::{self, Access, ToolTokens},
-    store::{Database, PhoneNumbers, Tools},
+    http::{self, Access},
+    lifecycle::{Assistants, ExternalTools, Lifecycle, References},
+    store::{Database, PhoneNumbers},
     telemetry,
+    tools::ToolTokens,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -16,17 +18,22 @@ async fn main() -> Result<(), lambda_http::Error> {
     let database = Database::connect(&aws, config::table_prefix()?);
     let secrets = Secrets::new(&aws);
     let http_client = clients::http_client()?;
+    let vapi = Vapi::new(http_client.clone(), config::vapi_url());
+    let vapi_secret = config::vapi_secret()?;
+    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
     let deps = Deps {
         access: Access::new(&database),
-        tools: Tools::new(&database),
-        phone_numbers: PhoneNumbers::new(&database),
-        tokens: ToolTokens::new(secrets.clone(), config::tool_token_secret()?),
-        vapi: Vapi::new(http_client.clone(), config::vapi_url()),
-        vapi_secret: config::vapi_secret()?,
-        pipedream: Pipedream::new(http_client, config::pipedream_url()),
-        pipedream_secret: config::pipedream_secret()?,
-        secrets,
-        public_url: config::public_url()?,
+        references: References {
+            phone_numbers: PhoneNumbers::new(&database),
+            pipedream: Pipedream::new(http_client, config::pipedream_url()),
+            pipedream_secret: config::pipedream_secret()?,
+            secrets: secrets.clone(),
+        },
+        lifecycle: Lifecycle::new(
+            &database,
+            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, secrets, vapi_secret),
+        ),
     };
     http::serve("create", deps, handle).await
 }

@@ -16,14 +16,14 @@ use shared::{
     Deadline, Error, Result,
     clients::{Secrets, vapi},
     error,
-    http::{self, Reply, Request, ToolTokens, tool_token},
+    http::{self, Reply, Request},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
         Call, Execution, ExecutionId, ExecutionStatus, PhoneNumber, Timestamp, Tool, ToolId, Unowned, VerifiedTool,
     },
     store::{Calls, Executions, Tools},
     telemetry,
-    tools::{self, ANSWER_WITHIN, Conversation, Effect, Ran, Services, ToolConfig, arguments},
+    tools::{self, ANSWER_WITHIN, Conversation, Effect, Ran, Services, ToolConfig, ToolTokens, arguments, token},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};
@@ -124,7 +124,7 @@ async fn verify(deps: &Deps, id: ToolId, request: &Request, invocation: &Invocat
         .map(|(_, bearer)| bearer.trim());
     let Some(bearer) = bearer.or_else(|| header("x-vapi-secret")) else { return Err(Error::Unauthenticated) };
     let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
-    tool_token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
+    token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
 }
 
 async fn find_call(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<Call>>> {

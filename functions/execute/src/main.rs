@@ -3,12 +3,11 @@
 use execute::{Deps, handle};
 use shared::{
     clients::{self, Outbound, Pipedream, Secrets, Twilio},
-    config,
-    http::{self, ToolTokens},
+    config, http,
     idempotency::Idempotency,
     store::{Calls, Database, Executions, PhoneNumbers, Tools},
     telemetry,
-    tools::Services,
+    tools::{Services, ToolTokens},
 };
 
 #[tokio::main(flavor = "current_thread")]

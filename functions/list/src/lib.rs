@@ -3,16 +3,16 @@
 //! - GET /api/{slug}/tools?limit=&cursor=: the organization's tools, newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/tools/{id}: one tool
 //! - GET /api/{slug}/agents/{id}/tools: what is attached to an agent, each tool with `is_vapi_attached`, as
-//!   `{items, next_cursor}`
+//!   `{items, next_cursor, synced, unmanaged}`, after bringing the table in line with the assistant's `toolIds` at VAPI
 
-use futures_util::try_join;
 use lambda_http::RequestExt;
 use serde::Serialize;
 use shared::{
-    Error, Result,
+    Deadline, Error, Result,
     http::{self, Access, Reply, Request},
-    models::{AgentId, AgentTool, OrganizationId, Tool, ToolId},
-    store::{AgentTools, Agents, Cursor, Page, Tools},
+    lifecycle::{Attachments, Synced},
+    models::{AgentId, OrganizationId, Tool, ToolId},
+    store::{Cursor, Tools},
 };
 
 const USUAL_PAGE: i32 = 50;
@@ -20,9 +20,8 @@ const LARGEST_PAGE: i32 = 200;
 
 pub struct Deps {
     pub access: Access,
-    pub agents: Agents,
-    pub agent_tools: AgentTools,
     pub tools: Tools,
+    pub attachments: Attachments,
 }
 
 /// A tool as an agent has it.
@@ -32,6 +31,17 @@ struct AttachedTool {
     tool: Tool,
     /// True: the model can call it in the conversation. False: it runs on call start only.
     is_vapi_attached: bool,
+}
+
+/// The tools of an agent.
+#[derive(Serialize)]
+struct AgentTools {
+    items: Vec<AttachedTool>,
+    next_cursor: Option<String>,
+    /// False: VAPI could not be read, and this is what the table says.
+    synced: bool,
+    /// `toolIds` of the assistant that are no tools of the organization's.
+    unmanaged: Vec<String>,
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
@@ -50,24 +60,17 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["api", slug, "agents", id, "tools"] => {
             let member = deps.access.member(&request, slug).await?;
             let id: AgentId = id.parse().map_err(|_not_an_id| Error::NotFound("agent"))?;
-            Reply::ok(&attached(deps, member.organization_id, id).await?)
+            Reply::ok(&attached(deps, member.organization_id, id, http::deadline(&request)).await?)
         }
         _ => Err(Error::NotFound("route")),
     }
 }
 
-/// The tools of an agent, in the order in which they were attached.
-async fn attached(deps: &Deps, organization: OrganizationId, agent: AgentId) -> Result<Page<AttachedTool>> {
-    let (_agent, mut rows) =
-        try_join!(deps.agents.get(organization, agent), deps.agent_tools.of_agent(organization, agent))?;
-    rows.sort_by_key(|row| row.created_at);
-    let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-    let mut tools = deps.tools.get_many(organization, &ids).await?;
-    let with_tool = |AgentTool { tool_id, is_vapi_attached, .. }: AgentTool| {
-        let at = tools.iter().position(|tool| tool.id == tool_id)?;
-        Some(AttachedTool { tool: tools.swap_remove(at), is_vapi_attached })
-    };
-    Ok(Page { items: rows.into_iter().filter_map(with_tool).collect(), next_cursor: None })
+/// The tools of an agent, in the order in which they were attached, after comparing with VAPI.
+async fn attached(deps: &Deps, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<AgentTools> {
+    let Synced { attached, synced, unmanaged } = deps.attachments.sync(organization, agent, deadline).await?;
+    let items = attached.into_iter().map(|(row, tool)| AttachedTool { tool, is_vapi_attached: row.is_vapi_attached });
+    Ok(AgentTools { items: items.collect(), next_cursor: None, synced, unmanaged })
 }
 
 fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {

@@ -2,21 +2,25 @@
 
 use list::{Deps, handle};
 use shared::{
+    clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
-    store::{AgentTools, Agents, Database, Tools},
+    lifecycle::{Assistants, Attachments},
+    store::{Database, Tools},
     telemetry,
 };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
-    let database = Database::connect(&config::Aws::from_env()?, config::table_prefix()?);
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let assistants = Assistants::new(vapi, Secrets::new(&aws), config::vapi_secret()?);
     let deps = Deps {
         access: Access::new(&database),
-        agents: Agents::new(&database),
-        agent_tools: AgentTools::new(&database),
         tools: Tools::new(&database),
+        attachments: Attachments::new(&database, assistants),
     };
     http::serve("list", deps, handle).await
 }

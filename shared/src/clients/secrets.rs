@@ -3,7 +3,7 @@
 //!
 //! | secret | JSON |
 //! |---|---|
-//! | tool token | `{"current": "…", "previous": "…"}`: see `http::tool_token` |
+//! | tool token | `{"current": "…", "previous": "…"}`: see `tools::token` |
 //! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
 //! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
 //! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |

@@ -112,14 +112,31 @@ impl Vapi {
         Ok(ExternalTool { id, object })
     }
 
-    /// The tools named `name` whose callback is `url`: what a lost answer to [`Vapi::create_tool`] may have left.
+    /// Changes a tool to what `tool` says. `None`: VAPI has no such tool. `type` is left out: servers have been seen to
+    /// refuse it here.
+    pub async fn update_tool(
+        &self,
+        account: &Account,
+        id: &str,
+        tool: &NewTool<'_>,
+        deadline: Deadline,
+    ) -> Result<Option<ExternalTool>, Error> {
+        let request = self.request(account, reqwest::Method::PATCH, &format!("/tool/{}", segment(id))).json(tool);
+        match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(object) => Ok(Some(ExternalTool { id: text_at(&object, "id")?, object })),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The tools whose callback is `url`: what a lost answer to [`Vapi::create_tool`] may have left.
     pub async fn tools_calling(
         &self,
         account: &Account,
         url: &str,
         deadline: Deadline,
     ) -> Result<Vec<ExternalTool>, Error> {
-        let request = self.request(account, reqwest::Method::GET, "/tool");
+        let request = self.request(account, reqwest::Method::GET, "/tool?limit=1000");
         let newest: Vec<Value> = send_json(Service::Vapi, request, Retry::Harmless, deadline).await?;
         newest
             .into_iter()

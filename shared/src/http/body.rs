@@ -4,7 +4,7 @@ use lambda_http::{Body, Request, RequestExt};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::{Error, Result};
+use crate::{Error, Result, error::Problems, fields::Fields, models::ToolId};
 
 /// The segments of the path, decoded: `/api/acme/tools` is `["api", "acme", "tools"]`. A function with several routes
 /// matches on them.
@@ -31,4 +31,16 @@ pub fn json_body(request: &Request) -> Result<Value> {
         return Err(Error::Malformed("the body is empty; send a JSON object".into()));
     }
     serde_json::from_slice(bytes).map_err(|error| Error::Malformed(format!("the body is not valid JSON: {error}")))
+}
+
+/// The body `{"tool_id": "…"}`, and nothing else in it.
+pub fn tool_id_body(request: &Request) -> Result<ToolId> {
+    let body = json_body(request)?;
+    let mut problems = Problems::default();
+    let id = Fields::of(&body, "", &mut problems).and_then(|mut fields| {
+        let id = fields.required_parse("tool_id");
+        fields.finish();
+        id
+    });
+    problems.into_result(id)
 }

@@ -24,6 +24,11 @@ impl Reply {
         Self::json(200, body)
     }
 
+    /// Taken on; what is left of it happens by itself.
+    pub fn accepted(body: &impl Serialize) -> Result<Self> {
+        Self::json(202, body)
+    }
+
     pub fn created(body: &impl Serialize) -> Result<Self> {
         Self::json(201, body)
     }
@@ -44,8 +49,17 @@ impl Reply {
             "code": error.code(),
             "request_id": request_id,
         });
-        if let (Error::Invalid(problems), Value::Object(problem)) = (error, &mut problem) {
-            problem.insert("errors".into(), json!(problems));
+        if let Value::Object(problem) = &mut problem {
+            match error {
+                Error::Invalid(problems) => {
+                    problem.insert("errors".into(), json!(problems));
+                }
+                Error::Partly { done, left, .. } => {
+                    problem.insert("agents_done".into(), json!(done));
+                    problem.insert("agents_left".into(), json!(left));
+                }
+                _ => {}
+            }
         }
         Self {
             status,

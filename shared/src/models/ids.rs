@@ -49,6 +49,10 @@ uuid_id!(
     ExecutionId
 );
 uuid_id!(
+    /// `intents.id`
+    IntentId
+);
+uuid_id!(
     /// `organizations.id`
     OrganizationId
 );

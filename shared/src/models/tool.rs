@@ -103,6 +103,9 @@ pub struct Tool {
     /// VAPI's own object, its token masked; empty for a tool that only runs on call start.
     #[serde(default)]
     pub data: Value,
+    /// Counts the edits; an edit of an older version is a conflict.
+    #[serde(default)]
+    pub version: u64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

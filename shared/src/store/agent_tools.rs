@@ -1,18 +1,18 @@
-//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`.
+//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`. Index
+//! `by_tool`: `tool_id`.
 
 use aws_sdk_dynamodb::{
     Client,
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{ConditionCheck, Put, TransactWriteItem},
+    types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem},
 };
 
 use super::{
-    Lease,
-    database::{Database, failed, from_item, text, to_item},
+    Intents, Lease,
+    database::{Database, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
 };
 use crate::{
     Error, Result,
-    models::{AgentId, AgentTool, OrganizationId, ToolId},
+    models::{AgentId, AgentTool, IntentId, OrganizationId, Timestamp, Tool, ToolId},
 };
 
 #[derive(Clone)]
@@ -20,11 +20,17 @@ pub struct AgentTools {
     client: Client,
     table: String,
     tools: String,
+    intents: Intents,
 }
 
 impl AgentTools {
     pub fn new(database: &Database) -> Self {
-        Self { client: database.client.clone(), table: database.table("agent_tools"), tools: database.table("tools") }
+        Self {
+            client: database.client.clone(),
+            table: database.table("agent_tools"),
+            tools: database.table("tools"),
+            intents: Intents::new(database),
+        }
     }
 
     pub async fn find(&self, organization: OrganizationId, agent: AgentId, tool: ToolId) -> Result<Option<AgentTool>> {
@@ -64,12 +70,35 @@ impl AgentTools {
         Ok(rows)
     }
 
-    /// Writes the attachment and gives the agent's lease back, in one transaction that fails as a whole if the lease is
-    /// no longer ours or the tool is gone.
+    /// All attachments of a tool, as the index has them: what was written a moment ago may be missing.
+    pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<AgentTool>> {
+        let mut rows = Vec::new();
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name("by_tool")
+            .key_condition_expression("#tool = :tool")
+            .filter_expression("#organization = :organization")
+            .expression_attribute_names("#tool", "tool_id")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_values(":tool", text(tool))
+            .expression_attribute_values(":organization", text(organization))
+            .into_paginator()
+            .items()
+            .send();
+        while let Some(item) = pages.next().await {
+            rows.push(from_item(item.map_err(failed)?)?);
+        }
+        Ok(rows)
+    }
+
+    /// Writes the attachment, closes the intent and gives the agent's lease back, in one transaction that fails as a whole
+    /// if the lease is no longer ours, or the tool was edited or deleted since it was read, or is being so.
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a lost lease or an existing row, [`Error::NotFound`] for a deleted tool.
-    pub async fn attach(&self, row: &AgentTool, lease: &Lease) -> Result<()> {
+    /// [`Error::Conflict`] for a lost lease, an existing row or a tool that changed.
+    pub async fn attach(&self, row: &AgentTool, tool: &Tool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(to_item(row)?))
@@ -77,33 +106,106 @@ impl AgentTools {
             .expression_attribute_names("#agent", "agent_id")
             .build()
             .map_err(Error::internal)?;
-        let tool_is_there = ConditionCheck::builder()
+        let tool_is_as_read = ConditionCheck::builder()
             .table_name(&self.tools)
             .key("id", text(row.tool_id))
-            .condition_expression("#organization = :organization")
+            .condition_expression(
+                "#organization = :organization AND (#version = :version OR (attribute_not_exists(#version) AND :version = :zero)) \
+                 AND (attribute_not_exists(#until) OR #until < :now)",
+            )
             .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_names("#version", "version")
+            .expression_attribute_names("#until", "lease_until")
             .expression_attribute_values(":organization", text(row.organization_id))
+            .expression_attribute_values(":version", AttributeValue::N(tool.version.to_string()))
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":now", number(Timestamp::now().as_millis()))
             .build()
             .map_err(Error::internal)?;
+        let mut items = vec![
+            TransactWriteItem::builder().put(put).build(),
+            TransactWriteItem::builder().update(lease.release_in_transaction()?).build(),
+            TransactWriteItem::builder().condition_check(tool_is_as_read).build(),
+        ];
+        items.extend(intent.map(|intent| self.intents.close_in_transaction(intent)).transpose()?);
+        transact(&self.client, items).await.map_err(|refused| match refused {
+            Refused::Condition(0) => Error::Conflict("the tool is already attached to this agent".into()),
+            Refused::Condition(1) => Error::Conflict("another change of this agent came in between; try again".into()),
+            Refused::Condition(_) => Error::Conflict("the tool is being changed or was deleted; try again".into()),
+            Refused::Other(error) => error,
+        })
+    }
+
+    /// Deletes the attachment, closes the intent and gives the agent's lease back, in one transaction.
+    pub async fn detach(&self, row: &AgentTool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
+        let mut items = vec![
+            self.delete_in_transaction(row)?,
+            TransactWriteItem::builder().update(lease.release_in_transaction()?).build(),
+        ];
+        items.extend(intent.map(|intent| self.intents.close_in_transaction(intent)).transpose()?);
+        transact(&self.client, items)
+            .await
+            .map_err(|refused| refused.or("another change of this agent came in between; try again"))
+    }
+
+    pub(super) fn delete_in_transaction(&self, row: &AgentTool) -> Result<TransactWriteItem> {
+        let delete = Delete::builder()
+            .table_name(&self.table)
+            .key("agent_id", text(row.agent_id))
+            .key("tool_id", text(row.tool_id))
+            .build()
+            .map_err(Error::internal)?;
+        Ok(TransactWriteItem::builder().delete(delete).build())
+    }
+
+    /// Deletes up to 100 attachments in one transaction.
+    pub async fn delete_page(&self, rows: &[AgentTool]) -> Result<()> {
+        let items = rows.iter().map(|row| self.delete_in_transaction(row)).collect::<Result<Vec<_>>>()?;
+        transact(&self.client, items)
+            .await
+            .map_err(|refused| refused.or("the attachments are being changed; try again"))
+    }
+
+    /// Notes an attachment that VAPI has and the table lacked. The agent's lease is held.
+    pub async fn insert_missing(&self, row: &AgentTool) -> Result<()> {
         let outcome = self
             .client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().put(put).build())
-            .transact_items(TransactWriteItem::builder().update(lease.release_in_transaction()?).build())
-            .transact_items(TransactWriteItem::builder().condition_check(tool_is_there).build())
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(to_item(row)?))
+            .condition_expression("attribute_not_exists(#agent)")
+            .expression_attribute_names("#agent", "agent_id")
             .send()
             .await;
-        let Err(error) = outcome else { return Ok(()) };
-        let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
-            return Err(failed(error));
-        };
-        let refused =
-            cancelled.cancellation_reasons().iter().position(|why| why.code() == Some("ConditionalCheckFailed"));
-        Err(match refused {
-            Some(0) => Error::Conflict("the tool is already attached to this agent".into()),
-            Some(1) => Error::Conflict("another change of this agent came in between; try again".into()),
-            Some(2) => Error::NotFound("tool"),
-            _ => Error::Unavailable("the database", Box::new(error)),
-        })
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) if condition_failure(&error).is_some() => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Notes whether the tool is in the assistant's `toolIds`. A row that is gone stays gone.
+    pub async fn set_vapi_attached(&self, row: &AgentTool, is_vapi_attached: bool) -> Result<()> {
+        let outcome = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .key("agent_id", text(row.agent_id))
+            .key("tool_id", text(row.tool_id))
+            .update_expression("SET #attached = :attached, #updated = :updated")
+            .condition_expression("#organization = :organization")
+            .expression_attribute_names("#attached", "is_vapi_attached")
+            .expression_attribute_names("#updated", "updated_at")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_values(":attached", AttributeValue::Bool(is_vapi_attached))
+            .expression_attribute_values(":updated", text(Timestamp::now()))
+            .expression_attribute_values(":organization", text(row.organization_id))
+            .send()
+            .await;
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) if condition_failure(&error).is_some() => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
     }
 }

@@ -6,8 +6,11 @@ use aws_sdk_dynamodb::{
     Client,
     config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
-    operation::{delete_item::DeleteItemError, put_item::PutItemError, update_item::UpdateItemError},
-    types::AttributeValue,
+    operation::{
+        delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
+    types::{AttributeValue, TransactWriteItem},
 };
 use serde::de::DeserializeOwned;
 
@@ -127,4 +130,35 @@ impl ConditionFailure for DeleteItemError {
 /// The item that made the condition fail, or `None` for any other error.
 pub(crate) fn condition_failure<E: ConditionFailure>(error: &SdkError<E>) -> Option<Item> {
     error.as_service_error().and_then(ConditionFailure::refused)
+}
+
+/// Why a transaction did not happen.
+pub(crate) enum Refused {
+    /// The condition of the action at this place was not met.
+    Condition(usize),
+    Other(Error),
+}
+
+impl Refused {
+    /// A [`Error::Conflict`] with this sentence, whichever condition it was.
+    pub(crate) fn or(self, conflict: &str) -> Error {
+        match self {
+            Self::Condition(_) => Error::Conflict(conflict.into()),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+/// All of these, or none.
+pub(crate) async fn transact(client: &Client, items: Vec<TransactWriteItem>) -> Result<(), Refused> {
+    let Err(error) = client.transact_write_items().set_transact_items(Some(items)).send().await else { return Ok(()) };
+    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
+        return Err(Refused::Other(failed(error)));
+    };
+    let refused = cancelled.cancellation_reasons().iter().position(|why| why.code() == Some("ConditionalCheckFailed"));
+    Err(match refused {
+        Some(place) => Refused::Condition(place),
+        // Throttled, or in conflict with another transaction.
+        None => Refused::Other(Error::Unavailable("the database", Box::new(error))),
+    })
 }

@@ -27,6 +27,7 @@ pub struct Lease {
     key: (String, String),
     table: String,
     token: String,
+    until: Timestamp,
 }
 
 impl Lease {
@@ -46,6 +47,7 @@ impl Lease {
         let token = Uuid::new_v4().to_string();
         loop {
             let now = Timestamp::now();
+            let until = now.plus(length);
             let outcome = client
                 .update_item()
                 .table_name(table)
@@ -59,7 +61,7 @@ impl Lease {
                 .expression_attribute_names("#until", "lease_until")
                 .expression_attribute_names("#organization", "organization_id")
                 .expression_attribute_values(":token", text(&token))
-                .expression_attribute_values(":until", number(now.plus(length).as_millis()))
+                .expression_attribute_values(":until", number(until.as_millis()))
                 .expression_attribute_values(":now", number(now.as_millis()))
                 .expression_attribute_values(":organization", text(organization))
                 .return_values(ReturnValue::AllNew)
@@ -68,7 +70,7 @@ impl Lease {
                 .await;
             let error = match outcome {
                 Ok(taken) => {
-                    let lease = Self { key: ("id".into(), id.to_owned()), table: table.to_owned(), token };
+                    let lease = Self { key: ("id".into(), id.to_owned()), table: table.to_owned(), token, until };
                     return Ok((taken.attributes.unwrap_or_default(), lease));
                 }
                 Err(error) => error,
@@ -82,6 +84,17 @@ impl Lease {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// The row with the lease on it, for a write of the whole row that must not lose the lease.
+    pub(crate) fn on(&self, mut row: Item) -> Item {
+        row.insert("lease_token".into(), text(&self.token));
+        row.insert("lease_until".into(), number(self.until.as_millis()));
+        row
+    }
+
+    pub(crate) fn token(&self) -> AttributeValue {
+        text(&self.token)
     }
 
     /// Gives the lease back.

@@ -1,4 +1,5 @@
-//! `tools`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
+//! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id`
+//! (`external_tool_id`).
 //!
 //! That a name is unique within its organization is kept by a guard item beside the rows, with the key
 //! `name#<organization>#<name>`. It is put before VAPI hears of the tool and confirmed with the row; if the process dies
@@ -8,16 +9,16 @@ use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{
     Client,
-    types::{KeysAndAttributes, Put, TransactWriteItem},
+    types::{Delete, KeysAndAttributes, Put, TransactWriteItem},
 };
 
 use super::{
-    Cursor, Page,
-    database::{Database, Item, condition_failure, failed, from_item, number, text, to_item},
+    AgentTools, Cursor, Intents, Lease, Page,
+    database::{Database, Item, Refused, failed, from_item, number, text, to_item, transact},
 };
 use crate::{
-    Error, Result,
-    models::{OrganizationId, Timestamp, Tool, ToolId, ToolName, VerifiedTool},
+    Deadline, Error, Result,
+    models::{AgentTool, Intent, IntentId, OrganizationId, Timestamp, Tool, ToolId, ToolName, VerifiedTool},
 };
 
 /// Longer than `create` may run.
@@ -26,15 +27,25 @@ const RESERVATION: Duration = Duration::from_secs(60);
 /// DynamoDB takes 100 keys in one batch.
 const BATCH: usize = 100;
 
+/// Longer than any function that holds it may run.
+const LEASE: Duration = Duration::from_secs(30);
+
 #[derive(Clone)]
 pub struct Tools {
     client: Client,
     table: String,
+    intents: Intents,
+    attachments: AgentTools,
 }
 
 impl Tools {
     pub fn new(database: &Database) -> Self {
-        Self { client: database.client.clone(), table: database.table("tools") }
+        Self {
+            client: database.client.clone(),
+            table: database.table("tools"),
+            intents: Intents::new(database),
+            attachments: AgentTools::new(database),
+        }
     }
 
     pub async fn get(&self, organization: OrganizationId, id: ToolId) -> Result<Tool> {
@@ -75,6 +86,24 @@ impl Tools {
         Ok(tools)
     }
 
+    /// The organization's tool that VAPI knows by this id.
+    pub async fn by_external_id(&self, organization: OrganizationId, external_id: &str) -> Result<Option<Tool>> {
+        let found = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name("by_external_tool_id")
+            .key_condition_expression("#external = :external")
+            .expression_attribute_names("#external", "external_tool_id")
+            .expression_attribute_values(":external", text(external_id))
+            .limit(1)
+            .send()
+            .await
+            .map_err(failed)?;
+        let tool: Option<Tool> = found.items.unwrap_or_default().into_iter().next().map(from_item).transpose()?;
+        Ok(tool.filter(|tool| tool.organization_id == organization))
+    }
+
     /// A page of the organization's tools, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Tool>> {
         let found = self
@@ -96,14 +125,12 @@ impl Tools {
         Ok(Page { items, next_cursor })
     }
 
-    /// Reserves a name for a tool about to be made. False: the name is taken.
-    pub async fn reserve_name(&self, organization: OrganizationId, name: &ToolName, id: ToolId) -> Result<bool> {
+    /// Reserves a name for a tool, and records the intent to use it. False: the name is taken, and nothing is recorded.
+    pub async fn reserve_name(&self, intent: &Intent, name: &ToolName, id: ToolId) -> Result<bool> {
         let now = Timestamp::now();
-        let outcome = self
-            .client
-            .put_item()
+        let reserve = Put::builder()
             .table_name(&self.table)
-            .item("id", text(guard(organization, name)))
+            .item("id", text(guard(intent.organization_id, name)))
             .item("tool_id", text(id))
             .item("reserved_until", number(now.plus(RESERVATION).as_millis()))
             .condition_expression("attribute_not_exists(#id) OR #tool = :tool OR #until < :now")
@@ -112,12 +139,13 @@ impl Tools {
             .expression_attribute_names("#until", "reserved_until")
             .expression_attribute_values(":tool", text(id))
             .expression_attribute_values(":now", number(now.as_millis()))
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(true),
-            Err(error) if condition_failure(&error).is_some() => Ok(false),
-            Err(error) => Err(failed(error)),
+            .build()
+            .map_err(Error::internal)?;
+        let reserve = TransactWriteItem::builder().put(reserve).build();
+        match transact(&self.client, vec![reserve, self.intents.open_in_transaction(intent)?]).await {
+            Ok(()) => Ok(true),
+            Err(Refused::Condition(_)) => Ok(false),
+            Err(Refused::Other(error)) => Err(error),
         }
     }
 
@@ -136,8 +164,8 @@ impl Tools {
             .map(drop)
     }
 
-    /// Writes a new tool and confirms its name, both or neither.
-    pub async fn create(&self, tool: &Tool) -> Result<()> {
+    /// Writes a new tool, confirms its name and closes the intent, all or nothing.
+    pub async fn create(&self, tool: &Tool, intent: IntentId) -> Result<()> {
         let row = Put::builder()
             .table_name(&self.table)
             .set_item(Some(to_item(tool)?))
@@ -145,7 +173,59 @@ impl Tools {
             .expression_attribute_names("#id", "id")
             .build()
             .map_err(Error::internal)?;
-        let name = Put::builder()
+        let items = vec![
+            TransactWriteItem::builder().put(row).build(),
+            TransactWriteItem::builder().put(self.confirmed_name(tool)?).build(),
+            self.intents.close_in_transaction(intent)?,
+        ];
+        transact(&self.client, items).await.map_err(|refused| refused.or("another tool took this name; try again"))
+    }
+
+    /// Takes the lease on a tool and reads it. Does not wait: two edits at once are a conflict, not a queue.
+    pub async fn lock(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<(Tool, Lease)> {
+        let key = id.to_string();
+        let (item, lease) =
+            Lease::acquire(&self.client, &self.table, (organization, &key), "tool", LEASE, deadline).await?;
+        Ok((from_item(item)?, lease))
+    }
+
+    pub async fn unlock(&self, lease: Lease) -> Result<()> {
+        lease.release(&self.client).await
+    }
+
+    /// Replaces the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
+    /// name (reserved before) the old one is given up in the same transaction.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the lease was lost.
+    pub async fn replace(&self, tool: &mut Tool, old_name: &ToolName, lease: &Lease) -> Result<()> {
+        tool.updated_at = Timestamp::now();
+        tool.version += 1;
+        let row = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(lease.on(to_item(tool)?)))
+            .condition_expression("#organization = :organization AND #token = :token")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_names("#token", "lease_token")
+            .expression_attribute_values(":organization", text(tool.organization_id))
+            .expression_attribute_values(":token", lease.token())
+            .build()
+            .map_err(Error::internal)?;
+        let mut items = vec![TransactWriteItem::builder().put(row).build()];
+        if tool.name != *old_name {
+            let given_up =
+                Delete::builder().table_name(&self.table).key("id", text(guard(tool.organization_id, old_name)));
+            items.push(TransactWriteItem::builder().put(self.confirmed_name(tool)?).build());
+            items.push(TransactWriteItem::builder().delete(given_up.build().map_err(Error::internal)?).build());
+        }
+        transact(&self.client, items)
+            .await
+            .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
+    }
+
+    /// The guard item of a tool's name, no longer a reservation.
+    fn confirmed_name(&self, tool: &Tool) -> Result<Put> {
+        Put::builder()
             .table_name(&self.table)
             .item("id", text(guard(tool.organization_id, &tool.name)))
             .item("tool_id", text(tool.id))
@@ -153,16 +233,35 @@ impl Tools {
             .expression_attribute_names("#tool", "tool_id")
             .expression_attribute_values(":tool", text(tool.id))
             .build()
+            .map_err(Error::internal)
+    }
+
+    /// Deletes a tool whose lease is held with its name, the attachments given and the intent, in one transaction.
+    pub async fn delete(&self, tool: &Tool, lease: &Lease, attachments: &[AgentTool], intent: IntentId) -> Result<()> {
+        let row = Delete::builder()
+            .table_name(&self.table)
+            .key("id", text(tool.id))
+            .condition_expression("#token = :token")
+            .expression_attribute_names("#token", "lease_token")
+            .expression_attribute_values(":token", lease.token())
+            .build()
             .map_err(Error::internal)?;
-        self.client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().put(row).build())
-            .transact_items(TransactWriteItem::builder().put(name).build())
-            .client_request_token(tool.id.to_string())
-            .send()
+        let name = Delete::builder()
+            .table_name(&self.table)
+            .key("id", text(guard(tool.organization_id, &tool.name)))
+            .build()
+            .map_err(Error::internal)?;
+        let mut items = vec![
+            TransactWriteItem::builder().delete(row).build(),
+            TransactWriteItem::builder().delete(name).build(),
+            self.intents.close_in_transaction(intent)?,
+        ];
+        for attachment in attachments {
+            items.push(self.attachments.delete_in_transaction(attachment)?);
+        }
+        transact(&self.client, items)
             .await
-            .map_err(failed)
-            .map(drop)
+            .map_err(|refused| refused.or("another change of this tool came in between; try again"))
     }
 }
 

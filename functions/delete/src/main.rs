@@ -1,0 +1,32 @@
+//! DELETE /api/{slug}/tools/{id}: deletes a tool everywhere.
+
+use delete::{Deps, handle};
+use shared::{
+    clients::{self, Secrets, Vapi},
+    config,
+    http::{self, Access},
+    lifecycle::{Assistants, ExternalTools, Lifecycle},
+    store::Database,
+    telemetry,
+    tools::ToolTokens,
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    telemetry::init()?;
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let secrets = Secrets::new(&aws);
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let vapi_secret = config::vapi_secret()?;
+    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
+    let deps = Deps {
+        access: Access::new(&database),
+        lifecycle: Lifecycle::new(
+            &database,
+            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, secrets, vapi_secret),
+        ),
+    };
+    http::serve("delete", deps, handle).await
+}

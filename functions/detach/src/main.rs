@@ -1,0 +1,22 @@
+//! POST /api/{slug}/agents/{id}/tools/detach: takes a tool from an agent.
+
+use detach::{Deps, handle};
+use shared::{
+    clients::{self, Secrets, Vapi},
+    config,
+    http::{self, Access},
+    lifecycle::{Assistants, Attachments},
+    store::Database,
+    telemetry,
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    telemetry::init()?;
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let assistants = Assistants::new(vapi, Secrets::new(&aws), config::vapi_secret()?);
+    let deps = Deps { access: Access::new(&database), attachments: Attachments::new(&database, assistants) };
+    http::serve("detach", deps, handle).await
+}

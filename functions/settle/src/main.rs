@@ -1,0 +1,31 @@
+//! On a schedule: finishes or undoes what a crash left open.
+
+use settle::{Deps, handle};
+use shared::{
+    clients::{self, Secrets, Vapi},
+    config,
+    lifecycle::{Assistants, ExternalTools, Lifecycle},
+    schedule,
+    store::Database,
+    telemetry,
+    tools::ToolTokens,
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    telemetry::init()?;
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let secrets = Secrets::new(&aws);
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let vapi_secret = config::vapi_secret()?;
+    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
+    let deps = Deps {
+        lifecycle: Lifecycle::new(
+            &database,
+            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, secrets, vapi_secret),
+        ),
+    };
+    schedule::serve("settle", deps, handle).await
+}

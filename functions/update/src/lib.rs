@@ -1,0 +1,54 @@
+//! PATCH /api/{slug}/tools/{id}: edits a tool.
+//!
+//! Body: the fields of a `ToolConfig` that change, each replaced as a whole, and `name` if the model is to call it by another
+//! one (a new label alone keeps the name). With `If-Match: <version>` (or `version` in the body) an edit of another version
+//! than the one seen is a conflict. Answer: 200 with the row; 202 if it is saved and some agents are still being brought in
+//! line, which happens by itself. VAPI is changed first and put back if the row cannot be written.
+
+use serde_json::Value;
+use shared::{
+    Error, Result,
+    http::{self, Access, Reply, Request},
+    lifecycle::{Lifecycle, References},
+    models::ToolId,
+};
+
+pub struct Deps {
+    pub access: Access,
+    pub references: References,
+    pub lifecycle: Lifecycle,
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request);
+    let path = http::path(&request);
+    let ["api", slug, "tools", id] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+        return Err(Error::NotFound("route"));
+    };
+    let organization = deps.access.member(&request, slug).await?.organization_id;
+    let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
+    let mut changes = http::json_body(&request)?;
+    let seen = seen_version(&request, &mut changes)?;
+    let updated = deps.lifecycle.update(&deps.references, organization, id, seen, &changes, deadline).await?;
+    if updated.settled { Reply::ok(&updated.tool) } else { Reply::accepted(&updated.tool) }
+}
+
+/// The version the editor saw: of the header, quoted as an entity tag or not, or of the body.
+fn seen_version(request: &Request, changes: &mut Value) -> Result<Option<u64>> {
+    let of_body =
+        changes.as_object_mut().and_then(|changes| changes.remove("version")).filter(|version| !version.is_null());
+    if let Some(tag) = request.headers().get("if-match").filter(|tag| tag.as_bytes() != b"*") {
+        let number =
+            tag.to_str().ok().and_then(|tag| tag.trim().trim_start_matches("W/").trim_matches('"').parse().ok());
+        return number
+            .map(Some)
+            .ok_or_else(|| Error::invalid("If-Match", "must be the version of the tool that was read"));
+    }
+    match of_body {
+        None => Ok(None),
+        Some(version) => version
+            .as_u64()
+            .map(Some)
+            .ok_or_else(|| Error::invalid("version", "must be the version of the tool that was read")),
+    }
+}

@@ -1,0 +1,158 @@
+//! Our tools as VAPI has them.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use crate::{
+    Deadline, Error, Result,
+    clients::{
+        self, Failure, Secrets, Vapi,
+        vapi::{Account, NewTool},
+    },
+    models::{Tool, ToolId},
+    tools::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS},
+};
+
+#[derive(Clone)]
+pub struct ExternalTools {
+    vapi: Vapi,
+    secrets: Secrets,
+    secret: String,
+    tokens: ToolTokens,
+    public_url: String,
+}
+
+impl ExternalTools {
+    /// `secret` is the name or ARN of VAPI's secret, `public_url` the base address under which VAPI reaches this API.
+    pub fn new(
+        vapi: Vapi,
+        secrets: Secrets,
+        secret: impl Into<String>,
+        tokens: ToolTokens,
+        public_url: impl Into<String>,
+    ) -> Self {
+        Self { vapi, secrets, secret: secret.into(), tokens, public_url: public_url.into() }
+    }
+
+    /// Makes VAPI's tool say what the row says: changes the one the row names, or makes one if it names none or VAPI lost
+    /// it. Gives VAPI's id and object, without the token. If the answer to a creation is lost, what it may have left is
+    /// taken back.
+    pub(super) async fn ensure(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
+        let account: Account = self.secrets.get(&self.secret).await?;
+        let token = self.tokens.issue(tool.id).await?;
+        let url = self.callback(tool.id);
+        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
+        let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
+        let definition = NewTool {
+            name: tool.name.as_str(),
+            description: at("description").as_str().unwrap_or_default(),
+            url: &url,
+            body: at("parameters"),
+            parameters: static_parameters(&token, read_only),
+            timeout_seconds: VAPI_WAITS_SECONDS,
+        };
+        let changed = match &tool.external_tool_id {
+            Some(id) => self.vapi.update_tool(&account, id, &definition, deadline).await?,
+            None => None,
+        };
+        let external = match changed {
+            Some(external) => external,
+            None => match self.vapi.create_tool(&account, &definition, deadline).await {
+                Ok(external) => external,
+                Err(error) => {
+                    if error.effect_possible() {
+                        self.delete_strays(tool.id, None, deadline).await?;
+                    }
+                    return Err(error.into());
+                }
+            },
+        };
+        Ok((external.id, without_token(external.object)))
+    }
+
+    /// Deletes VAPI's tool; one that is gone already is fine.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] that says what to do when VAPI keeps it pinned.
+    pub(super) async fn delete(&self, external_id: &str, deadline: Deadline) -> Result<()> {
+        let account: Account = self.secrets.get(&self.secret).await?;
+        self.vapi.delete_tool(&account, external_id, deadline).await.map_err(explain)
+    }
+
+    /// Deletes every tool at VAPI that calls back to this one, except the one to be kept: what lost answers and crashes left.
+    pub(super) async fn delete_strays(
+        &self,
+        tool: ToolId,
+        kept: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Vec<String>> {
+        let strays = self.strays(tool, kept, deadline).await?;
+        for id in &strays {
+            self.delete(id, deadline).await?;
+        }
+        Ok(strays)
+    }
+
+    /// The tools at VAPI that call back to this one, except the one to be kept.
+    pub(super) async fn strays(&self, tool: ToolId, kept: Option<&str>, deadline: Deadline) -> Result<Vec<String>> {
+        let account: Account = self.secrets.get(&self.secret).await?;
+        let calling = self.vapi.tools_calling(&account, &self.callback(tool), deadline).await?;
+        Ok(calling.into_iter().map(|external| external.id).filter(|id| Some(id.as_str()) != kept).collect())
+    }
+
+    fn callback(&self, tool: ToolId) -> String {
+        format!("{}/api/tools/{tool}/execute", self.public_url)
+    }
+}
+
+/// VAPI's 409 `tool_pinned`: a published version of an assistant still names the tool.
+fn explain(error: clients::Error) -> Error {
+    match error.failure {
+        Failure::Rejected { status: 409, .. } => Error::Conflict(
+            "VAPI keeps this tool because a published version of an assistant uses it; publish that assistant without the \
+             tool, then delete the tool again"
+                .into(),
+        ),
+        _ => error.into(),
+    }
+}
+
+/// What VAPI sends beside the model's arguments, out of the model's sight: who is on the line, and our token.
+fn static_parameters(token: &SecretString, read_only: bool) -> Value {
+    let mut metadata = json!({
+        "callerPhoneNumber": "{{ customer.number }}",
+        "calledPhoneNumber": "{{ phoneNumber.number }}",
+        "callId": "{{ call.id }}",
+        "token": token.expose_secret(),
+    });
+    if read_only && let Value::Object(metadata) = &mut metadata {
+        metadata.insert("readOnly".into(), true.into());
+    }
+    json!([{"key": "metadata", "value": metadata}])
+}
+
+/// VAPI's object as it is kept for reference: without the token.
+fn without_token(mut object: Value) -> Value {
+    let parameters = object.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten();
+    for parameter in parameters {
+        if let Some(token) = parameter.pointer_mut("/value/token") {
+            *token = "***".into();
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_goes_to_vapi_and_not_into_the_table() {
+        let parameters = static_parameters(&SecretString::from("t0ken".to_owned()), true);
+        assert_eq!(parameters[0]["value"]["token"], "t0ken");
+        assert_eq!(parameters[0]["value"]["readOnly"], true);
+        let kept = without_token(json!({"id": "x", "parameters": parameters}));
+        assert_eq!(kept["parameters"][0]["value"]["token"], "***");
+        assert!(!kept.to_string().contains("t0ken"));
+    }
+}

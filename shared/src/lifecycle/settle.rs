@@ -1,0 +1,202 @@
+//! Finishing or undoing what a crash or an outage left open.
+
+use serde::Serialize;
+
+use super::{Lifecycle, ownership};
+use crate::{
+    Deadline, Error, Result, error,
+    models::{AgentId, AgentTool, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId, ToolName},
+};
+
+/// What a run of `settle` did.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    pub settled: Vec<Settled>,
+    /// Still open; the next run tries again.
+    pub left: Vec<Settled>,
+}
+
+/// One intent, and what became of it.
+#[derive(Debug, Serialize)]
+pub struct Settled {
+    pub intent: IntentId,
+    pub change: &'static str,
+    pub outcome: String,
+}
+
+/// How an intent was settled, in a word or two for the report.
+type Outcome = Result<&'static str>;
+
+impl Lifecycle {
+    /// Settles every abandoned intent, one after the other, while there is time.
+    pub async fn settle(&self, deadline: Deadline) -> Result<Report> {
+        let mut report = Report::default();
+        for intent in self.intents.abandoned().await? {
+            let (change, id) = (intent.change.as_str(), intent.id);
+            if deadline.remaining() < super::UNDO {
+                report.left.push(Settled { intent: id, change, outcome: "no time left".into() });
+                continue;
+            }
+            if !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
+                continue;
+            }
+            match self.settle_one(&intent, deadline).await {
+                Ok(outcome) => {
+                    self.intents.close(id).await?;
+                    tracing::info!(intent.id = %id, change, "settled: {outcome}");
+                    report.settled.push(Settled { intent: id, change, outcome: outcome.into() });
+                }
+                Err(error) => {
+                    tracing::error!(intent.id = %id, change, "could not be settled: {}", error::chain(&error));
+                    report.left.push(Settled { intent: id, change, outcome: error.to_string() });
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    async fn settle_one(&self, intent: &Intent, deadline: Deadline) -> Outcome {
+        let organization = intent.organization_id;
+        match &intent.change {
+            Change::CreateTool { tool_id, name } => self.settle_creation(organization, *tool_id, name, deadline).await,
+            Change::UpdateTool { tool_id } => self.settle_update(organization, *tool_id, deadline).await,
+            Change::DeleteTool { tool_id } => self.settle_deletion(organization, *tool_id, intent, deadline).await,
+            Change::AttachTool { agent_id, tool_id, external_tool_id } => {
+                self.settle_attachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
+            }
+            Change::DetachTool { agent_id, tool_id, external_tool_id } => {
+                self.settle_detachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
+            }
+        }
+    }
+
+    /// A row closes its intent in the same transaction; so here there is none, and nothing may be left at VAPI.
+    async fn settle_creation(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        name: &ToolName,
+        deadline: Deadline,
+    ) -> Outcome {
+        match self.tools.get(organization, tool).await {
+            Ok(_) => return Ok("the tool is there"),
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let strays = self.external.delete_strays(tool, None, deadline).await?;
+        self.tools.release_name(organization, name, tool).await?;
+        Ok(if strays.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" })
+    }
+
+    /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line.
+    async fn settle_update(&self, organization: OrganizationId, tool: ToolId, deadline: Deadline) -> Outcome {
+        let (mut tool, lease) = match self.tools.lock(organization, tool, deadline).await {
+            Ok(locked) => locked,
+            Err(Error::NotFound(_)) => return Ok("the tool was deleted since"),
+            Err(error) => return Err(error),
+        };
+        let settled = async {
+            if tool.attach_to_agent {
+                let (external, data) = self.external.ensure(&tool, deadline).await?;
+                if tool.external_tool_id.as_ref() != Some(&external) {
+                    (tool.external_tool_id, tool.data) = (Some(external), data);
+                    let name = tool.name.clone();
+                    self.tools.replace(&mut tool, &name, &lease).await?;
+                }
+            }
+            let kept = tool.external_tool_id.clone();
+            let strays = self.external.strays(tool.id, kept.as_deref(), deadline).await?;
+            let former: Vec<&str> = strays.iter().map(String::as_str).collect();
+            let aligned = self.attachments.align(&tool, &former, deadline).await?;
+            if let Some(error) = aligned.error {
+                return Err(error);
+            }
+            if !aligned.left.is_empty() {
+                return Err(Error::Conflict("the tool has more agents than there is time; it goes on".into()));
+            }
+            self.external.delete_strays(tool.id, kept.as_deref(), deadline).await?;
+            Ok("VAPI and the agents follow the table")
+        }
+        .await;
+        self.release(lease).await;
+        settled
+    }
+
+    async fn settle_deletion(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        intent: &Intent,
+        deadline: Deadline,
+    ) -> Outcome {
+        let (tool, lease) = match self.tools.lock(organization, tool, deadline).await {
+            Ok(locked) => locked,
+            Err(Error::NotFound(_)) => return Ok("the tool is gone"),
+            Err(error) => return Err(error),
+        };
+        match self.delete_locked(&tool, &lease, intent, deadline).await {
+            Ok(super::Deleted::Deleted) => Ok("the tool was deleted"),
+            Ok(super::Deleted::Deleting { .. }) => {
+                self.release(lease).await;
+                Err(Error::Conflict("the deletion has more agents than time; it goes on".into()))
+            }
+            Err(error) => {
+                self.release(lease).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The row decides whether the tool belongs into the assistant.
+    async fn settle_attachment(
+        &self,
+        organization: OrganizationId,
+        (agent, tool): (AgentId, ToolId),
+        external: &str,
+        deadline: Deadline,
+    ) -> Outcome {
+        let attachments = &self.attachments;
+        let (agent, lease) = match attachments.agents.lock(organization, agent, deadline).await {
+            Ok(locked) => locked,
+            Err(Error::NotFound(_)) => return Ok("the agent was removed since"),
+            Err(error) => return Err(error),
+        };
+        let settled = async {
+            let row = attachments.agent_tools.find(organization, agent.id, tool).await?;
+            let attached = row.is_some_and(|row| row.is_vapi_attached);
+            let wanted = attached.then_some(external);
+            attachments.assistants.correct(&agent, wanted, &[external], deadline).await?;
+            Ok(if attached { "the tool is attached" } else { "the attachment was undone" })
+        }
+        .await;
+        attachments.release(lease).await;
+        settled
+    }
+
+    async fn settle_detachment(
+        &self,
+        organization: OrganizationId,
+        (agent, tool): (AgentId, ToolId),
+        external: &str,
+        deadline: Deadline,
+    ) -> Outcome {
+        let attachments = &self.attachments;
+        let (agent, lease) = match attachments.agents.lock(organization, agent, deadline).await {
+            Ok(locked) => locked,
+            Err(Error::NotFound(_)) => return Ok("the agent was removed since"),
+            Err(error) => return Err(error),
+        };
+        let corrected = attachments.assistants.correct(&agent, None, &[external], deadline).await;
+        let detached = match corrected {
+            Ok(_) => {
+                let row = AgentTool::new(organization, agent.id, tool, true);
+                attachments.agent_tools.detach(&row, &lease, None).await
+            }
+            Err(error) => Err(error),
+        };
+        if detached.is_err() {
+            attachments.release(lease).await;
+        }
+        detached.map(|()| "the tool was detached")
+    }
+}

@@ -1,0 +1,141 @@
+//! Bringing `agent_tools` in line with an assistant's `toolIds`, when an agent's tools are looked at (seed 001).
+
+use futures_util::future::try_join_all;
+
+use super::Attachments;
+use crate::{
+    Deadline, Error, Result,
+    clients::vapi::AssistantModel,
+    models::{Agent, AgentId, AgentTool, OrganizationId, Tool, ToolId},
+};
+
+/// An agent's attachments, compared with VAPI.
+#[derive(Debug)]
+pub struct Synced {
+    /// Oldest first, each with its tool.
+    pub attached: Vec<(AgentTool, Tool)>,
+    /// False: VAPI could not be read, and this is what the table says; nothing was changed.
+    pub synced: bool,
+    /// `toolIds` of the assistant that are no tools of the organization's.
+    pub unmanaged: Vec<String>,
+}
+
+/// How table and VAPI differ.
+#[derive(Default)]
+struct Difference {
+    /// In VAPI, not in the table.
+    missing: Vec<Tool>,
+    /// In the table as VAPI's, not in VAPI; or of a tool that is gone.
+    stale: Vec<AgentTool>,
+    unmanaged: Vec<String>,
+}
+
+impl Attachments {
+    /// The attachments of an agent after inserting what VAPI has and the table lacks, and removing what is stale. A failed
+    /// read from VAPI changes nothing.
+    pub async fn sync(&self, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<Synced> {
+        let agent = self.agents.get(organization, agent).await?;
+        // The rows first: one written meanwhile is in VAPI already, and looks missing at worst.
+        let rows = self.agent_tools.of_agent(organization, agent.id).await?;
+        let model = match self.assistants.model(&agent, deadline).await {
+            Ok(Some(model)) => model,
+            Ok(None) => {
+                tracing::warn!(agent.id = %agent.id, "VAPI no longer has the agent's assistant");
+                return self.unsynced(organization, rows).await;
+            }
+            Err(error) => {
+                tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {}", crate::error::chain(&error));
+                return self.unsynced(organization, rows).await;
+            }
+        };
+        let tools = self.tools_of(organization, &rows).await?;
+        let difference = self.compare(organization, &rows, &tools, &model).await?;
+        if difference.missing.is_empty() && difference.stale.is_empty() {
+            return Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged });
+        }
+        self.repair(&agent, deadline).await
+    }
+
+    /// Looks again under the agent's lease, when nobody else can be in the middle of a change, and repairs what still
+    /// differs.
+    async fn repair(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
+        let (agent, lease) = self.agents.lock(agent.organization_id, agent.id, deadline).await?;
+        let repaired = self.repair_locked(&agent, deadline).await;
+        self.release(lease).await;
+        repaired
+    }
+
+    async fn repair_locked(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
+        let organization = agent.organization_id;
+        let rows = self.agent_tools.of_agent(organization, agent.id).await?;
+        let model = self.assistants.existing_model(agent, deadline).await?;
+        let tools = self.tools_of(organization, &rows).await?;
+        let difference = self.compare(organization, &rows, &tools, &model).await?;
+        for tool in &difference.missing {
+            self.agent_tools.insert_missing(&AgentTool::new(organization, agent.id, tool.id, true)).await?;
+        }
+        for page in difference.stale.chunks(100) {
+            self.agent_tools.delete_page(page).await?;
+        }
+        let rows = self.agent_tools.of_agent(organization, agent.id).await?;
+        let tools = self.tools_of(organization, &rows).await?;
+        Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged })
+    }
+
+    async fn compare(
+        &self,
+        organization: OrganizationId,
+        rows: &[AgentTool],
+        tools: &[Tool],
+        model: &AssistantModel,
+    ) -> Result<Difference> {
+        let at_vapi = model.tool_ids();
+        let mut difference = Difference::default();
+        for row in rows {
+            let stale = match tools.iter().find(|tool| tool.id == row.tool_id) {
+                None => true,
+                Some(tool) => {
+                    let there = tool.external_tool_id.as_deref().is_some_and(|id| at_vapi.contains(&id));
+                    // A tool that stopped being attachable is not stale: an edit that is not finished will say so.
+                    row.is_vapi_attached && tool.attach_to_agent && !there
+                }
+            };
+            if stale {
+                difference.stale.push(row.clone());
+            }
+        }
+        let known = |id: &&str| tools.iter().any(|tool| tool.external_tool_id.as_deref() == Some(*id));
+        let unknown = at_vapi.iter().filter(|id| !known(id));
+        let found = try_join_all(
+            unknown.map(|id| async move { Ok::<_, Error>((*id, self.tools.by_external_id(organization, id).await?)) }),
+        )
+        .await?;
+        for (id, tool) in found {
+            match tool {
+                Some(tool) => difference.missing.push(tool),
+                None => difference.unmanaged.push(id.to_owned()),
+            }
+        }
+        Ok(difference)
+    }
+
+    async fn unsynced(&self, organization: OrganizationId, rows: Vec<AgentTool>) -> Result<Synced> {
+        let tools = self.tools_of(organization, &rows).await?;
+        Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new() })
+    }
+
+    async fn tools_of(&self, organization: OrganizationId, rows: &[AgentTool]) -> Result<Vec<Tool>> {
+        let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
+        self.tools.get_many(organization, &ids).await
+    }
+}
+
+/// Each row with its tool, in the order of attaching.
+fn pair(mut rows: Vec<AgentTool>, mut tools: Vec<Tool>) -> Vec<(AgentTool, Tool)> {
+    rows.sort_by_key(|row| row.created_at);
+    let with_tool = |row: AgentTool| {
+        let at = tools.iter().position(|tool| tool.id == row.tool_id)?;
+        Some((row, tools.swap_remove(at)))
+    };
+    rows.into_iter().filter_map(with_tool).collect()
+}

@@ -1,0 +1,351 @@
+//! Making, editing and deleting tools.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Assistants, Attachments, ExternalTools, References, UNDO, left_open, ownership};
+use crate::{
+    Deadline, Error, Result,
+    models::{AgentId, Change, Intent, OrganizationId, Timestamp, Tool, ToolId, ToolName},
+    store::{Database, Intents, Lease, Tools},
+    tools::ToolConfig,
+};
+
+/// Numbered names that are tried before a random ending is taken: `send_sms_2` … `send_sms_5`.
+const NUMBERED: u32 = 5;
+
+/// Attachments deleted with the tool itself; DynamoDB takes 100 actions in one transaction.
+const WITH_THE_TOOL: usize = 90;
+
+/// Makes, edits and deletes tools, and settles what was left open.
+#[derive(Clone)]
+pub struct Lifecycle {
+    pub tools: Tools,
+    pub intents: Intents,
+    pub external: ExternalTools,
+    pub attachments: Attachments,
+}
+
+/// An edited tool.
+#[derive(Debug)]
+pub struct Updated {
+    pub tool: Tool,
+    /// False: the edit is saved, and some agents are still being brought in line; that happens by itself.
+    pub settled: bool,
+}
+
+/// A deletion.
+#[derive(Debug, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Deleted {
+    Deleted,
+    /// Time ran out; the rest happens by itself.
+    Deleting {
+        agents_done: Vec<AgentId>,
+        agents_left: Vec<AgentId>,
+    },
+}
+
+impl Lifecycle {
+    pub fn new(database: &Database, external: ExternalTools, assistants: Assistants) -> Self {
+        Self {
+            tools: Tools::new(database),
+            intents: Intents::new(database),
+            external,
+            attachments: Attachments::new(database, assistants),
+        }
+    }
+
+    /// Makes a tool: at VAPI, unless it only runs on call start, and in the table. The references have been checked.
+    pub async fn create(&self, organization: OrganizationId, config: &ToolConfig, deadline: Deadline) -> Result<Tool> {
+        let id = ToolId::generate();
+        let (name, intent) = self.reserve_name(organization, id, &config.label, deadline).await?;
+        let mut tool = row(organization, id, name, config);
+        let created = self.create_reserved(&mut tool, &intent, deadline).await;
+        if let Err(error) = created {
+            // What VAPI may have is gone again, unless an error says so: then the intent stays.
+            self.tools.release_name(organization, &tool.name, id).await?;
+            return Err(error);
+        }
+        Ok(tool)
+    }
+
+    async fn create_reserved(&self, tool: &mut Tool, intent: &Intent, deadline: Deadline) -> Result<()> {
+        if tool.attach_to_agent {
+            match self.external.ensure(tool, deadline.reserving(UNDO)).await {
+                Ok((external, data)) => (tool.external_tool_id, tool.data) = (Some(external), data),
+                Err(error) => return self.undo_creation(tool, intent, error, deadline).await,
+            }
+        }
+        match self.tools.create(tool, intent.id).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.undo_creation(tool, intent, error, deadline).await,
+        }
+    }
+
+    async fn undo_creation(&self, tool: &Tool, intent: &Intent, error: Error, deadline: Deadline) -> Result<()> {
+        let undone = match &tool.external_tool_id {
+            Some(external) => self.external.delete(external, deadline).await,
+            // A refusal left nothing; a lost answer may have.
+            None if matches!(&error, Error::Upstream(failure) if failure.effect_possible()) => {
+                self.external.delete_strays(tool.id, None, deadline).await.map(drop)
+            }
+            None => Ok(()),
+        };
+        match undone {
+            Ok(()) => self.intents.close(intent.id).await?,
+            Err(left) => left_open("a tool without a row", &left),
+        }
+        Err(error)
+    }
+
+    /// A name of the label that no other tool of the organization has, reserved for this one beside the intent to make it.
+    async fn reserve_name(
+        &self,
+        organization: OrganizationId,
+        id: ToolId,
+        label: &str,
+        deadline: Deadline,
+    ) -> Result<(ToolName, Intent)> {
+        let plain = ToolName::from_label(label);
+        let numbered = (2..=NUMBERED).map(|number| plain.with_suffix(&number.to_string()));
+        // The end of the id is random; with it the name is as good as unique.
+        let tail: String = id.to_string().chars().rev().take(8).collect();
+        for name in std::iter::once(plain.clone()).chain(numbered).chain([plain.with_suffix(&tail)]) {
+            let change = Change::CreateTool { tool_id: id, name: name.clone() };
+            let intent = Intent::new(organization, change, ownership(deadline));
+            if self.tools.reserve_name(&intent, &name, id).await? {
+                return Ok((name, intent));
+            }
+        }
+        Err(Error::Conflict(format!("no free name could be found for the label \"{label}\"; choose another one")))
+    }
+
+    /// Edits a tool. `changes` holds the fields of a `ToolConfig` to be replaced, and perhaps `name`; `seen` is the version
+    /// the editor saw. VAPI is changed first, then the row, then the agents that have the tool.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if somebody else edits or edited it, [`Error::Invalid`] for what is wrong with it.
+    pub async fn update(
+        &self,
+        references: &References,
+        organization: OrganizationId,
+        id: ToolId,
+        seen: Option<u64>,
+        changes: &Value,
+        deadline: Deadline,
+    ) -> Result<Updated> {
+        let no_wait = Deadline::after(std::time::Duration::ZERO);
+        let (before, lease) = self.tools.lock(organization, id, no_wait).await?;
+        let updated = self.update_locked(references, before, &lease, seen, changes, deadline).await;
+        self.release(lease).await;
+        updated
+    }
+
+    async fn update_locked(
+        &self,
+        references: &References,
+        before: Tool,
+        lease: &Lease,
+        seen: Option<u64>,
+        changes: &Value,
+        deadline: Deadline,
+    ) -> Result<Updated> {
+        if let Some(seen) = seen.filter(|seen| *seen != before.version) {
+            let version = before.version;
+            return Err(Error::Conflict(format!(
+                "the tool was edited in the meantime: you saw version {seen}, it is version {version}; read it again"
+            )));
+        }
+        let (mut config, name) = merged(&before, changes)?;
+        references.check(before.organization_id, &mut config, deadline).await?;
+        let change = Change::UpdateTool { tool_id: before.id };
+        let intent = Intent::new(before.organization_id, change, ownership(deadline));
+        let name = name.filter(|name| *name != before.name);
+        match &name {
+            Some(name) if !self.tools.reserve_name(&intent, name, before.id).await? => {
+                return Err(Error::invalid("name", "is the name of another tool of this organization"));
+            }
+            Some(_) => {}
+            None => self.intents.open(&intent).await?,
+        }
+        let mut after = row(before.organization_id, before.id, name.unwrap_or_else(|| before.name.clone()), &config);
+        (after.created_at, after.version) = (before.created_at, before.version);
+        after.external_tool_id.clone_from(&before.external_tool_id);
+
+        if let Err(error) = self.save(&before, &mut after, lease, deadline).await {
+            self.undo_update(&before, &after, &intent, deadline).await;
+            return Err(error);
+        }
+        let settled = match self.follow(&before, &after, deadline).await {
+            Ok(settled) => settled,
+            Err(error) => {
+                left_open("an edited tool's agents", &error);
+                false
+            }
+        };
+        if settled {
+            self.intents.close(intent.id).await?;
+        }
+        Ok(Updated { tool: after, settled })
+    }
+
+    /// VAPI's tool, then the row.
+    async fn save(&self, before: &Tool, after: &mut Tool, lease: &Lease, deadline: Deadline) -> Result<()> {
+        let former = after.external_tool_id.take();
+        if after.attach_to_agent {
+            after.external_tool_id = former;
+            let (external, data) = self.external.ensure(after, deadline.reserving(UNDO)).await?;
+            (after.external_tool_id, after.data) = (Some(external), data);
+        }
+        self.tools.replace(after, &before.name, lease).await
+    }
+
+    /// The agents that have the tool, when it became another kind of tool or another one at VAPI. True: all are in line.
+    async fn follow(&self, before: &Tool, after: &Tool, deadline: Deadline) -> Result<bool> {
+        if before.external_tool_id == after.external_tool_id && before.attach_to_agent == after.attach_to_agent {
+            return Ok(true);
+        }
+        let former: Vec<&str> = before.external_tool_id.as_deref().into_iter().collect();
+        let aligned = self.attachments.align(after, &former, deadline).await?;
+        if let Some(error) = aligned.error {
+            return Err(error);
+        }
+        if !aligned.left.is_empty() {
+            return Ok(false);
+        }
+        // Only when no assistant names it any more: a toolId of a deleted tool breaks the assistant's calls.
+        if let Some(former) = &before.external_tool_id
+            && before.external_tool_id != after.external_tool_id
+        {
+            self.external.delete(former, deadline).await?;
+        }
+        Ok(true)
+    }
+
+    /// VAPI as it was, best effort now and by settling otherwise.
+    async fn undo_update(&self, before: &Tool, after: &Tool, intent: &Intent, deadline: Deadline) {
+        let undone = async {
+            if before.attach_to_agent && before.external_tool_id.is_some() {
+                self.external.ensure(before, deadline).await?;
+            }
+            if before.external_tool_id.is_none() && after.attach_to_agent {
+                self.external.delete_strays(before.id, None, deadline).await?;
+            }
+            if after.name != before.name {
+                self.tools.release_name(before.organization_id, &after.name, before.id).await?;
+            }
+            self.intents.close(intent.id).await
+        };
+        if let Err(error) = undone.await {
+            left_open("an edit that failed", &error);
+        }
+    }
+
+    /// Deletes a tool: from every assistant, from VAPI, from the tables.
+    ///
+    /// # Errors
+    /// [`Error::Partly`] when VAPI fails on the way, naming the agents that are done and those that are left.
+    pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<Deleted> {
+        let (tool, lease) = self.tools.lock(organization, id, deadline.reserving(UNDO)).await?;
+        let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
+        let deleted = match self.intents.open(&intent).await {
+            Ok(()) => self.delete_locked(&tool, &lease, &intent, deadline).await,
+            Err(error) => Err(error),
+        };
+        if !matches!(deleted, Ok(Deleted::Deleted)) {
+            self.release(lease).await;
+        }
+        deleted
+    }
+
+    pub(super) async fn delete_locked(
+        &self,
+        tool: &Tool,
+        lease: &Lease,
+        intent: &Intent,
+        deadline: Deadline,
+    ) -> Result<Deleted> {
+        let store = &self.attachments.agent_tools;
+        let rows = store.of_tool(tool.organization_id, tool.id).await?;
+        if let Some(external) = &tool.external_tool_id {
+            let removed = self.attachments.remove_from_assistants(rows, external, deadline).await;
+            if let Some(error) = removed.error {
+                return Err(Error::Partly { error: Box::new(error), done: removed.done, left: removed.left });
+            }
+            if !removed.left.is_empty() {
+                return Ok(Deleted::Deleting { agents_done: removed.done, agents_left: removed.left });
+            }
+            // The index may have missed an attachment of a moment before the lease; by now it has it.
+            let late = store.of_tool(tool.organization_id, tool.id).await?;
+            let late: Vec<_> = late.into_iter().filter(|row| !removed.done.contains(&row.agent_id)).collect();
+            let removed = self.attachments.remove_from_assistants(late, external, deadline).await;
+            if let Some(error) = removed.error {
+                return Err(Error::Partly { error: Box::new(error), done: removed.done, left: removed.left });
+            }
+            self.external.delete(external, deadline).await?;
+        }
+        let rows = store.of_tool(tool.organization_id, tool.id).await?;
+        let (pages, last) = rows.split_at(rows.len().saturating_sub(WITH_THE_TOOL));
+        for page in pages.chunks(WITH_THE_TOOL) {
+            store.delete_page(page).await?;
+        }
+        self.tools.delete(tool, lease, last, intent.id).await?;
+        Ok(Deleted::Deleted)
+    }
+
+    pub(super) async fn release(&self, lease: Lease) {
+        if let Err(error) = self.tools.unlock(lease).await {
+            tracing::warn!("a lease could not be given back: {}", crate::error::chain(&error));
+        }
+    }
+}
+
+/// The row of a tool with this configuration, as VAPI has not seen it.
+fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolConfig) -> Tool {
+    let now = Timestamp::now();
+    Tool {
+        id,
+        label: config.label.clone(),
+        description: config.description.clone(),
+        organization_id: organization,
+        external_tool_id: None,
+        kind: config.kind(),
+        function_schema: config.function_schema(&name),
+        static_config: config.static_config(),
+        config_metadata: config.to_json(),
+        is_async: config.is_async,
+        execute_on_call_start: config.execute_on_call_start,
+        attach_to_agent: config.attach_to_agent,
+        data: json!({}),
+        version: 0,
+        name,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// The stored configuration with the given fields replaced, and the name that was asked for.
+fn merged(before: &Tool, changes: &Value) -> Result<(ToolConfig, Option<ToolName>)> {
+    let Value::Object(changes) = changes else {
+        return Err(Error::invalid("body", "must be an object with the fields to be changed"));
+    };
+    let mut changes: Map<String, Value> = changes.clone();
+    let name = match changes.remove("name") {
+        None | Some(Value::Null) => None,
+        Some(name) => Some(
+            serde_json::from_value::<ToolName>(name)
+                .map_err(|_not_a_name| Error::invalid("name", "must be 1 to 40 of a-z, A-Z, 0-9, _ and -"))?,
+        ),
+    };
+    let mut config = before.config_metadata.as_object().cloned().unwrap_or_default();
+    config.insert("async".into(), before.is_async.into());
+    config.insert("execute_on_call_start".into(), before.execute_on_call_start.into());
+    config.insert("attach_to_agent".into(), before.attach_to_agent.into());
+    config.extend(changes);
+    let config = ToolConfig::parse(&Value::Object(config))?;
+    if config.kind() != before.kind {
+        return Err(Error::invalid("type", format!("cannot be changed from {}; make a new tool instead", before.kind)));
+    }
+    Ok((config, name))
+}

@@ -1,0 +1,69 @@
+//! A change of two systems that has begun.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentId, IntentId, OrganizationId, Timestamp, ToolId, ToolName};
+
+/// A row of `intents`: recorded before VAPI is touched, deleted in the transaction that ends the change. What is left is what
+/// a crash or an outage left open; `settle` finishes or undoes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Intent {
+    pub id: IntentId,
+    pub organization_id: OrganizationId,
+    #[serde(flatten)]
+    pub change: Change,
+    pub created_at: Timestamp,
+    /// Until then whoever recorded it is still at it; milliseconds since 1970.
+    pub owner_until: i64,
+}
+
+/// What was about to be changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    CreateTool {
+        tool_id: ToolId,
+        name: ToolName,
+    },
+    UpdateTool {
+        tool_id: ToolId,
+    },
+    DeleteTool {
+        tool_id: ToolId,
+    },
+    /// `external_tool_id` is VAPI's, kept here because the tool may be gone when this is settled.
+    AttachTool {
+        agent_id: AgentId,
+        tool_id: ToolId,
+        external_tool_id: String,
+    },
+    DetachTool {
+        agent_id: AgentId,
+        tool_id: ToolId,
+        external_tool_id: String,
+    },
+}
+
+impl Change {
+    /// For reports and logs.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::CreateTool { .. } => "create_tool",
+            Self::UpdateTool { .. } => "update_tool",
+            Self::DeleteTool { .. } => "delete_tool",
+            Self::AttachTool { .. } => "attach_tool",
+            Self::DetachTool { .. } => "detach_tool",
+        }
+    }
+}
+
+impl Intent {
+    /// A change that its owner will have ended within `time`, one way or the other.
+    pub fn new(organization_id: OrganizationId, change: Change, time: Duration) -> Self {
+        let created_at = Timestamp::now();
+        let owner_until = created_at.plus(time).as_millis();
+        Self { id: IntentId::generate(), organization_id, change, created_at, owner_until }
+    }
+}

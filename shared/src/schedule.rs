@@ -1,0 +1,50 @@
+//! Functions that nobody waits for: run by a schedule, or by hand (`cargo lambda invoke`, the console).
+
+use std::time::{Duration, Instant};
+
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use serde::Serialize;
+use serde_json::Value;
+use tower::service_fn;
+
+use crate::{Deadline, Error, Result, error, models::Timestamp, telemetry};
+
+/// Kept back from the invocation's time to report.
+const RESERVE: Duration = Duration::from_secs(2);
+
+/// Runs `handle` for each event until Lambda ends the process. What it gives is the invocation's result; what the event
+/// holds does not matter.
+///
+/// # Errors
+/// When the runtime API is out of reach.
+pub async fn serve<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
+where
+    D: Sync + 'static,
+    F: Fn(&'static D, Deadline) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send,
+    R: Serialize + Send,
+{
+    let deps: &'static D = Box::leak(Box::new(deps));
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
+        let started = Instant::now();
+        let left = event.context.deadline.saturating_sub(Timestamp::now().as_millis().unsigned_abs());
+        let deadline = Deadline::after(Duration::from_millis(left)).reserving(RESERVE);
+        match handle(deps, deadline).await {
+            Ok(result) => {
+                telemetry::request(function, "ok", started.elapsed());
+                serde_json::to_value(result).map_err(|error| diagnostic(&Error::internal(error)))
+            }
+            Err(error) => {
+                tracing::error!(function, code = error.code(), "run failed: {}", error::chain(&error));
+                telemetry::request(function, error.code(), started.elapsed());
+                Err(diagnostic(&error))
+            }
+        }
+    }))
+    .await
+}
+
+/// A stable `errorType` for metrics, instead of a Rust type path.
+fn diagnostic(error: &Error) -> Diagnostic {
+    Diagnostic { error_type: error.code().to_owned(), error_message: error.to_string() }
+}
