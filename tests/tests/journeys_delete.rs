@@ -1,0 +1,123 @@
+//! DELETE /api/{slug}/tools/{id}
+
+use local::standins::Fault;
+use serde_json::json;
+use tests::{World, agreement, ai_sms, aws, preemptive_sms};
+
+#[tokio::test]
+async fn a_deleted_tool_is_gone_from_every_assistant_from_vapi_and_from_the_tables() {
+    let world = World::start().await;
+    let kept = world.attached(&ai_sms()).await;
+    let tool = world.attached(&ai_sms()).await;
+    let agents = world.agents(4).await;
+    for agent in &agents {
+        world.attach_as(&world.home, agent, tool["id"].as_str().unwrap()).await.expect(201);
+    }
+    assert_eq!(world.delete(&tool).await.expect(200), json!({"status": "deleted"}));
+    assert_eq!(world.tool_ids(), [kept["external_tool_id"].as_str().unwrap()]);
+    assert_eq!(world.aws.rows("agent_tools").len(), 1);
+    assert_eq!(world.vapi.tools().len(), 1);
+    assert_eq!(agreement::differences(&world), [""; 0]);
+    // Its name is free.
+    assert_eq!(world.tool(&ai_sms()).await["name"], tool["name"]);
+}
+
+#[tokio::test]
+async fn deleting_twice_is_a_404() {
+    let world = World::start().await;
+    let tool = world.attached(&preemptive_sms()).await;
+    world.delete(&tool).await.expect(200);
+    let again = world.delete(&tool).await;
+    assert_eq!((again.status, &again.body["code"]), (404, &json!("not_found")));
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn another_organizations_tool_is_not_found() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    assert_eq!(world.delete_as(&world.other, &tool).await.status, 404);
+    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(world.tools().len(), 1);
+}
+
+#[tokio::test]
+async fn an_assistant_or_tool_that_vapi_no_longer_has_is_no_obstacle() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let external = tool["external_tool_id"].as_str().unwrap();
+    world.at_vapi("DELETE", &format!("/tool/{external}"), &json!({})).await;
+    world.at_vapi("DELETE", &format!("/assistant/{}", world.home.assistant_id), &json!({})).await;
+    world.delete(&tool).await.expect(200);
+    assert!(world.tools().is_empty() && world.aws.rows("agent_tools").is_empty());
+}
+
+#[tokio::test]
+async fn known_failure_2_11_an_error_of_vapis_stops_the_deletion_and_says_where() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let agents = world.agents(2).await;
+    for agent in &agents {
+        world.attach_as(&world.home, agent, tool["id"].as_str().unwrap()).await.expect(201);
+    }
+    world.vapi.inject(Fault::status(500).on("PATCH", &world.home.assistant_id).times(9));
+    let answer = world.delete(&tool).await;
+    assert_eq!(answer.status, 502, "{}", answer.body);
+    let left = answer.body["agents_left"].as_array().unwrap();
+    assert!(left.contains(&json!(world.home.agent_id)), "{}", answer.body);
+    assert_eq!(left.len() + answer.body["agents_done"].as_array().unwrap().len(), 3);
+    assert_eq!(world.tools().len(), 1);
+    // It is on record, and finished by itself.
+    world.vapi.clear_faults();
+    world.later();
+    assert_eq!(world.settle().await["left"], json!([]));
+    assert!(world.tools().is_empty());
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn known_failure_2_11_a_tool_that_vapi_does_not_delete_keeps_its_row() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.vapi.inject(Fault::status(500).on("DELETE", "/tool/").times(9));
+    assert_eq!(world.delete(&tool).await.status, 502);
+    assert_eq!(world.tools().len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_vapi_keeps_pinned_is_explained() {
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    world.vapi.pin(tool["external_tool_id"].as_str().unwrap());
+    let answer = world.delete(&tool).await;
+    assert_eq!(answer.status, 409);
+    assert!(answer.body["detail"].as_str().unwrap().contains("publish"), "{}", answer.body);
+    assert_eq!(world.tools().len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_of_more_agents_than_one_transaction_holds() {
+    let world = World::start().await;
+    let tool = world.attached(&preemptive_sms()).await;
+    for agent in world.agents(130).await {
+        world.aws.put("agent_tools", &json!({
+            "id": agent, "organization_id": world.home.organization_id, "agent_id": agent, "tool_id": tool["id"],
+            "is_vapi_attached": false, "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+        }));
+    }
+    world.delete(&tool).await.expect(200);
+    assert!(world.aws.rows("agent_tools").is_empty());
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn rows_that_cannot_be_deleted_leave_the_deletion_open() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.aws.inject(aws::Fault::throttled("TransactWriteItems", "tools"));
+    assert_eq!(world.delete(&tool).await.status, 503);
+    assert_eq!(world.aws.rows("intents").len(), 1);
+    world.later();
+    assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool was deleted");
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}

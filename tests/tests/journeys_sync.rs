@@ -1,0 +1,90 @@
+//! GET /api/{slug}/agents/{id}/tools: the table follows the assistant's `toolIds`, as seed 001 says.
+
+use local::standins::Fault;
+use serde_json::{Value, json};
+use tests::{World, agreement, ai_sms, preemptive_sms};
+
+async fn tools_of_agent(world: &World) -> Value {
+    world.list(&format!("/agents/{}/tools", world.home.agent_id)).await.expect(200)
+}
+
+async fn set_tool_ids(world: &World, ids: Value) {
+    let mut model = world.model();
+    model["toolIds"] = ids;
+    world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
+}
+
+#[tokio::test]
+async fn what_vapi_has_and_the_table_lacks_is_inserted() {
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    set_tool_ids(&world, json!([tool["external_tool_id"]])).await;
+    let listed = tools_of_agent(&world).await;
+    assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(true), &tool["id"]));
+    assert_eq!(listed["items"][0]["is_vapi_attached"], true);
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn stale_rows_are_removed_and_preemptive_ones_stay() {
+    let world = World::start().await;
+    let (stale, preemptive) = (world.attached(&ai_sms()).await, world.attached(&preemptive_sms()).await);
+    let kept = world.attached(&ai_sms()).await;
+    set_tool_ids(&world, json!([kept["external_tool_id"]])).await;
+    let listed = tools_of_agent(&world).await;
+    let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
+    assert_eq!(ids, [&preemptive["id"], &kept["id"]]);
+    assert!(!ids.contains(&&stale["id"]));
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_not_ours_is_reported_and_left_alone() {
+    let world = World::start().await;
+    let foreign = world.at_vapi("POST", "/tool", &json!({"type": "function", "function": {"name": "theirs"}, "server": {"url": "https://x.example.com"}})).await;
+    let of_other = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    set_tool_ids(&world, json!([foreign["id"], of_other["external_tool_id"]])).await;
+    let listed = tools_of_agent(&world).await;
+    assert_eq!((&listed["items"], &listed["unmanaged"]), (&json!([]), &json!([foreign["id"], of_other["external_tool_id"]])));
+    assert_eq!(world.tool_ids().len(), 2);
+    assert!(world.aws.rows("agent_tools").is_empty());
+}
+
+#[tokio::test]
+async fn known_failure_2_7_a_failed_read_from_vapi_deletes_nothing() {
+    for fault in [Fault::status(500).times(9), Fault::status(404), Fault::status(401), Fault::drop_before().times(9)] {
+        let world = World::start().await;
+        let tool = world.attached(&ai_sms()).await;
+        world.vapi.inject(fault.on("GET", "/assistant/"));
+        let listed = tools_of_agent(&world).await;
+        assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(false), &tool["id"]));
+        assert_eq!(world.aws.rows("agent_tools").len(), 1);
+        world.vapi.clear_faults();
+        assert_eq!(tools_of_agent(&world).await["synced"], true);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_when_both_sides_agree() {
+    let world = World::start().await;
+    world.attached(&ai_sms()).await;
+    world.aws.clear_operations();
+    tools_of_agent(&world).await;
+    let written = |action: &str| ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action);
+    assert!(world.aws.operations().iter().all(|operation| !written(&operation.action)));
+}
+
+#[tokio::test]
+async fn looking_while_tools_come_and_go_loses_none() {
+    let world = World::start().await;
+    let mut tools = Vec::new();
+    for _ in 0..5 {
+        tools.push(world.tool(&ai_sms()).await);
+    }
+    let attaching = futures_util::future::join_all(tools.iter().map(|tool| world.attach(tool["id"].as_str().unwrap())));
+    let looking = futures_util::future::join_all((0..8).map(|_| tools_of_agent(&world)));
+    let (attached, _) = tokio::join!(attaching, looking);
+    assert!(attached.iter().all(|answer| answer.status < 300));
+    assert_eq!(tools_of_agent(&world).await["items"].as_array().unwrap().len(), 5);
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}

@@ -1,0 +1,197 @@
+//! What a crash leaves between VAPI and the tables, and that settling brings them together: each function that changes both
+//! is killed after each of its steps, before and after the step took effect.
+
+use std::time::Duration;
+
+use local::standins;
+use serde_json::{Value, json};
+use tests::{Event, World, agreement, ai_sms, aws::{Fault, Trouble}};
+
+/// What is prepared before the function runs, and the request that is killed.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Create,
+    CreatePreemptive,
+    Attach,
+    AttachPreemptive,
+    Detach,
+    DetachPreemptive,
+    Edit,
+    Rename,
+    ToPreemptive,
+    ToAttachable,
+    Delete,
+    DeletePreemptive,
+}
+
+const CHANGES: [Change; 12] = [
+    Change::Create,
+    Change::CreatePreemptive,
+    Change::Attach,
+    Change::AttachPreemptive,
+    Change::Detach,
+    Change::DetachPreemptive,
+    Change::Edit,
+    Change::Rename,
+    Change::ToPreemptive,
+    Change::ToAttachable,
+    Change::Delete,
+    Change::DeletePreemptive,
+];
+
+/// Where the function is killed: at which step of which side, and whether that step still took effect.
+#[derive(Debug, Clone, Copy)]
+struct Kill {
+    at_vapi: bool,
+    step: u32,
+    took_effect: bool,
+}
+
+fn preemptive() -> Value {
+    let mut tool = ai_sms();
+    tool["text"] = json!({"mode": "fixed", "value": "Welcome"});
+    tool["attach_to_agent"] = json!(false);
+    tool["execute_on_call_start"] = json!(true);
+    tool
+}
+
+/// Prepares the world; gives the function and the event to be killed.
+async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
+    let home = &world.home;
+    let tools = format!("/api/{}/tools", home.slug);
+    let of_agent = |what: &str| format!("/api/{}/agents/{}/tools/{what}", home.slug, home.agent_id);
+    let existing = match change {
+        Change::Create | Change::CreatePreemptive => Value::Null,
+        Change::Attach => world.tool(&ai_sms()).await,
+        Change::AttachPreemptive => world.tool(&preemptive()).await,
+        Change::DetachPreemptive | Change::ToAttachable | Change::DeletePreemptive => world.attached(&preemptive()).await,
+        _ => world.attached(&ai_sms()).await,
+    };
+    let id = existing["id"].as_str().unwrap_or_default();
+    let one = format!("{tools}/{id}");
+    let body = json!({"tool_id": id});
+    let (function, event) = match change {
+        Change::Create => ("create", Event::post(&tools, &ai_sms())),
+        Change::CreatePreemptive => ("create", Event::post(&tools, &preemptive())),
+        Change::Attach | Change::AttachPreemptive => ("attach", Event::post(&of_agent("attach"), &body)),
+        Change::Detach | Change::DetachPreemptive => ("detach", Event::post(&of_agent("detach"), &body)),
+        Change::Edit => ("update", Event::new("PATCH", &one).text(&json!({"description": "Another one"}).to_string())),
+        Change::Rename => ("update", Event::new("PATCH", &one).text(&json!({"name": "another_name"}).to_string())),
+        Change::ToPreemptive => ("update", Event::new("PATCH", &one).text(&preemptive().to_string())),
+        Change::ToAttachable => ("update", Event::new("PATCH", &one).text(&json!({"attach_to_agent": true}).to_string())),
+        Change::Delete | Change::DeletePreemptive => ("delete", Event::new("DELETE", &one)),
+    };
+    (function, event.user(&home.user_id))
+}
+
+/// Runs the function until it is at the step, and kills it there. False: it ended before.
+async fn killed(world: &World, function: &str, event: &Event, kill: Kill) -> bool {
+    let reached = async {
+        if kill.at_vapi {
+            let seen = world.vapi.requests().len();
+            let through = standins::Fault::delay(0);
+            if kill.step > 0 {
+                world.vapi.inject(through.times(kill.step));
+            }
+            let stall = standins::Fault::delay(600_000);
+            world.vapi.inject(if kill.took_effect { stall } else { stall.with_effect(standins::Effect::None) });
+            // The request is on record as soon as it has taken its effect, and waits for its answer.
+            while world.vapi.requests().len() <= seen + kill.step as usize || world.vapi.requests().iter().all(|request| request.status.is_some()) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        } else {
+            let trouble = if kill.took_effect { Trouble::StallAfter } else { Trouble::StallBefore };
+            world.aws.inject(Fault::new("*", "*", trouble).after(kill.step));
+            world.aws.stalled().await;
+        }
+    };
+    let died = tokio::select! {
+        biased;
+        () = reached => true,
+        _ = world.send(function, event) => false,
+    };
+    world.vapi.clear_faults();
+    world.aws.clear_faults();
+    died
+}
+
+/// Time passes: leases and ownership of intents and names run out.
+fn much_later(world: &World) {
+    for (table, attribute) in [("intents", "owner_until"), ("agents", "lease_until"), ("tools", "lease_until"), ("tools", "reserved_until")] {
+        for row in world.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {
+            world.aws.change(table, row["id"].as_str().unwrap(), json!({attribute: 1}));
+        }
+    }
+}
+
+#[tokio::test]
+async fn killed_after_each_step_both_sides_agree_once_settled() {
+    let mut kills = 0;
+    for change in CHANGES {
+        for at_vapi in [false, true] {
+            for took_effect in [false, true] {
+                for step in 0.. {
+                    let kill = Kill { at_vapi, step, took_effect };
+                    let world = World::start().await;
+                    let (function, event) = prepare(&world, change).await;
+                    if !killed(&world, function, &event, kill).await {
+                        assert_eq!(agreement::differences(&world), [""; 0], "{change:?} when nothing kills it");
+                        break;
+                    }
+                    kills += 1;
+                    much_later(&world);
+                    let report = world.settle().await;
+                    assert_eq!(report["left"], json!([]), "{change:?} {kill:?}: {report}");
+                    assert_eq!(agreement::differences(&world), [""; 0], "{change:?} {kill:?}: {report}");
+                    // Nothing is left to do, and nothing is in the way of doing it again.
+                    assert_eq!(world.settle().await["settled"], json!([]));
+                    let again = world.send(function, &event).await;
+                    assert!(again.status < 500, "{change:?} {kill:?}: {}", again.body);
+                    assert_eq!(agreement::differences(&world), [""; 0], "{change:?} {kill:?} and again");
+                }
+            }
+        }
+    }
+    assert!(kills > 100, "only {kills} kills");
+}
+
+#[tokio::test]
+async fn what_is_still_under_way_is_left_alone() {
+    let world = World::start().await;
+    let (function, event) = prepare(&world, Change::Attach).await;
+    let kill = Kill { at_vapi: true, step: 1, took_effect: true };
+    assert!(killed(&world, function, &event, kill).await);
+    assert_eq!(world.settle().await, json!({"settled": [], "left": []}));
+    assert_eq!(world.aws.rows("intents").len(), 1);
+    much_later(&world);
+    assert_eq!(world.settle().await["settled"][0]["change"], "attach_tool");
+}
+
+#[tokio::test]
+async fn what_cannot_be_settled_stays_and_is_reported() {
+    let world = World::start().await;
+    let (function, event) = prepare(&world, Change::Delete).await;
+    let kill = Kill { at_vapi: true, step: 0, took_effect: true };
+    assert!(killed(&world, function, &event, kill).await);
+    much_later(&world);
+    world.vapi.inject(standins::Fault::status(500).times(100));
+    let report = world.settle().await;
+    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"][0]["change"]), (Some(0), &json!("delete_tool")));
+    world.vapi.clear_faults();
+    much_later(&world);
+    assert_eq!(world.settle().await["left"], json!([]));
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn two_settlers_do_not_work_on_the_same_intent() {
+    let world = World::start().await;
+    let (function, event) = prepare(&world, Change::Create).await;
+    let kill = Kill { at_vapi: true, step: 0, took_effect: true };
+    assert!(killed(&world, function, &event, kill).await);
+    much_later(&world);
+    let (one, other) = tokio::join!(world.settle(), world.settle());
+    let settled = |report: &Value| report["settled"].as_array().map_or(0, Vec::len);
+    assert_eq!(settled(&one) + settled(&other), 1, "{one} {other}");
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
