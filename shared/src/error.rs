@@ -3,9 +3,9 @@
 //! `Display` is what the public may read. The cause stays in `source()`, is logged once where the request ends
 //! ([`crate::http::serve`]) and never reaches an answer.
 
-use serde::Serialize;
+pub mod upstream;
 
-use crate::clients;
+use serde::Serialize;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -34,7 +34,7 @@ pub enum Error {
     Conflict(String),
     /// 502, 503 or 504: a service we depend on failed.
     #[error("{}", .0.public())]
-    Upstream(#[source] clients::Error),
+    Upstream(#[source] upstream::Error),
     /// 503: our own database or secrets are out of reach or throttled.
     #[error("{0} is unavailable, try again")]
     Unavailable(&'static str, #[source] Cause),
@@ -87,8 +87,8 @@ impl Error {
     }
 }
 
-impl From<clients::Error> for Error {
-    fn from(error: clients::Error) -> Self {
+impl From<upstream::Error> for Error {
+    fn from(error: upstream::Error) -> Self {
         Self::Upstream(error)
     }
 }
@@ -143,7 +143,10 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let line = cause.to_string();
-        if !text.ends_with(&line) {
+        // What says the same and more takes its place.
+        if line.starts_with(&text) {
+            text = line;
+        } else if !text.ends_with(&line) {
             text.push_str(": ");
             text.push_str(&line);
         }

@@ -79,9 +79,8 @@ async fn attach(
     deadline: Deadline,
 ) -> Result<(AgentTool, Attached)> {
     let (tool, row) = (tool?, row?);
-    let work = deadline.reserving(UNDO);
     let at_vapi = match (tool.attach_to_agent, &tool.external_tool_id) {
-        (true, Some(external)) => Some(add_at_vapi(deps, agent, external, work).await?),
+        (true, Some(external)) => Some(add_at_vapi(deps, agent, external, deadline).await?),
         (true, None) => {
             return Err(Error::Conflict("the tool is unknown at VAPI; save it again before attaching it".into()));
         }
@@ -100,10 +99,10 @@ async fn attach(
         Ok(()) => return Ok((row, Attached::Now)),
         Err(error) => error,
     };
-    // A twin may have written it while this one waited for the lease.
-    if let (Error::Conflict(_), Ok(Some(row))) = (&error, deps.agent_tools.find(organization, agent.id, tool.id).await)
-    {
-        return Ok((row, Attached::Before));
+    // A twin may have written it while this one waited for the lease, or the answer to our own writing was lost.
+    if let Ok(Some(found)) = deps.agent_tools.find(organization, agent.id, tool.id).await {
+        let attached = if found.id == row.id { Attached::Now } else { Attached::Before };
+        return Ok((found, attached));
     }
     if let Some(Added { account, external }) = at_vapi.flatten()
         && let Err(left) = remove_at_vapi(deps, agent, &account, &external, deadline).await
@@ -121,17 +120,18 @@ struct Added {
 
 /// Puts the tool among the assistant's `toolIds`; `None` if it was there.
 async fn add_at_vapi(deps: &Deps, agent: &Agent, external: &str, deadline: Deadline) -> Result<Option<Added>> {
+    let work = deadline.reserving(UNDO);
     let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
-    let model = assistant_model(deps, agent, &account, deadline).await?;
+    let model = assistant_model(deps, agent, &account, work).await?;
     if model.tool_ids().contains(&external) {
         return Ok(None);
     }
     let changed = model.with_tool(external);
-    match deps.vapi.set_assistant_model(&account, &agent.external_assistant_id, &changed, deadline).await {
+    match deps.vapi.set_assistant_model(&account, &agent.external_assistant_id, &changed, work).await {
         Ok(()) => Ok(Some(Added { account, external: external.to_owned() })),
         Err(error) => {
             if error.effect_possible()
-                && let Err(left) = remove_at_vapi(deps, agent, &account, external, deadline.at_most(UNDO)).await
+                && let Err(left) = remove_at_vapi(deps, agent, &account, external, deadline).await
             {
                 tracing::error!(agent.id = %agent.id, "VAPI may keep a tool without a row: {}", error::chain(&left));
             }

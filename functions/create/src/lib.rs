@@ -4,6 +4,8 @@
 //! `attach_to_agent`. Answer: 201 with the row of `tools`. A tool that agents can call is made at VAPI first; if anything
 //! fails, nothing is left on either side.
 
+use std::time::Duration;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use shared::{
@@ -18,6 +20,9 @@ use shared::{
 
 /// Numbered names that are tried before a random ending is taken: `send_sms_2` … `send_sms_5`.
 const NUMBERED: u32 = 5;
+
+/// Kept back for taking VAPI's tool back when its answer is lost or the row cannot be written.
+const UNDO: Duration = Duration::from_secs(5);
 
 pub struct Deps {
     pub access: Access,
@@ -163,20 +168,29 @@ async fn create_at_vapi(
         parameters: static_parameters(&token, !config.action.has_effect()),
         timeout_seconds: VAPI_WAITS_SECONDS,
     };
-    let error = match deps.vapi.create_tool(&account, &tool, deadline).await {
+    let error = match deps.vapi.create_tool(&account, &tool, deadline.reserving(UNDO)).await {
         Ok(external) => return Ok(external),
         Err(error) => error,
     };
-    if error.effect_possible() {
-        // The answer was lost, so the tool may be there: its callback address, which is only ours, finds it.
-        let left = deps.vapi.tools_calling(&account, &url, deadline).await;
-        for external in left.into_iter().flatten() {
-            if let Err(left) = deps.vapi.delete_tool(&account, &external.id, deadline).await {
-                tracing::error!(tool.id = %id, "VAPI keeps a tool without a row: {}", error::chain(&left));
-            }
-        }
+    if error.effect_possible()
+        && let Err(left) = delete_lost(deps, &account, &url, deadline).await
+    {
+        tracing::error!(tool.id = %id, "VAPI may keep a tool without a row: {}", error::chain(&left));
     }
     Err(error.into())
+}
+
+/// Deletes what a lost answer may have left at VAPI: the callback address, which is only this tool's, finds it.
+async fn delete_lost(
+    deps: &Deps,
+    account: &vapi::Account,
+    url: &str,
+    deadline: Deadline,
+) -> Result<(), shared::clients::Error> {
+    for external in deps.vapi.tools_calling(account, url, deadline).await? {
+        deps.vapi.delete_tool(account, &external.id, deadline).await?;
+    }
+    Ok(())
 }
 
 /// What VAPI sends beside the model's arguments, out of the model's sight: who is on the line, and our token.

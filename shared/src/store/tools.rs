@@ -154,15 +154,28 @@ impl Tools {
             .expression_attribute_values(":tool", text(tool.id))
             .build()
             .map_err(Error::internal)?;
-        self.client
+        let written = self
+            .client
             .transact_write_items()
             .transact_items(TransactWriteItem::builder().put(row).build())
             .transact_items(TransactWriteItem::builder().put(name).build())
             .client_request_token(tool.id.to_string())
             .send()
             .await
-            .map_err(failed)
-            .map(drop)
+            .map_err(failed);
+        match written {
+            Ok(_) => Ok(()),
+            // The answer may be lost of a transaction that went through: what stands in the table decides.
+            Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the row is there for certain.
+    async fn stands(&self, id: ToolId) -> bool {
+        let found =
+            self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(true).send().await;
+        found.is_ok_and(|found| found.item.is_some())
     }
 }
 
