@@ -201,7 +201,7 @@ async fn too_many_requests_is_tried_again_because_it_was_not_processed() {
     assert_eq!(class(&error), "rate limited for 300 s");
     assert!(!error.effect_possible());
     pipedream.inject(Fault::status(429).times(99).on("POST", "/actions/run"));
-    assert_eq!(class(&run(&client, short()).await.unwrap_err()), "rate limited");
+    assert_eq!(class(&run(&client, ample()).await.unwrap_err()), "rate limited");
     assert_eq!(pipedream.runs().len(), 1);
 }
 
@@ -283,14 +283,16 @@ async fn without_a_token_nothing_can_have_happened() {
         ("no token", Fault::body(json!({"token_type": "Bearer"})).times(99)),
         ("429", Fault::status(429).times(99)),
     ];
-    for (name, fault) in cases {
+    join_all(cases.map(|(name, fault)| async move {
         let pipedream = start();
+        let deadline = if fault.delay_ms == 0 { ample() } else { short() };
         pipedream.inject(fault.on("POST", "/v1/oauth/token"));
-        let error = run(&client(&pipedream.url), short()).await.unwrap_err();
+        let error = run(&client(&pipedream.url), deadline).await.unwrap_err();
         assert!(!error.effect_possible(), "{name}: {error:?}");
         assert_eq!(sorted(&pipedream).1.len(), 0, "{name}");
-    }
-    let error = run(&client(&nowhere()), short()).await.unwrap_err();
+    }))
+    .await;
+    let error = run(&client(&nowhere()), ample()).await.unwrap_err();
     assert_eq!(class(&error), "unreachable");
     assert!(!error.effect_possible());
 }
@@ -329,18 +331,17 @@ async fn an_action_is_looked_up_by_its_key() {
 
 #[tokio::test]
 async fn an_action_that_cannot_be_looked_up_is_not_one_that_is_missing() {
-    let pipedream = start();
-    let client = client(&pipedream.url);
-    client.action(&project(), SLACK, ample()).await.unwrap();
-    for (fault, expected) in [
+    let cases = [
         (Fault::status(500).times(9), "broken 500"),
         (Fault::drop_before().times(9), "no answer"),
         (Fault::status(403), "rejected 403"),
         (Fault::body(json!({"data": {}})), "undecodable"),
-    ] {
+    ];
+    join_all(cases.map(|(fault, expected)| async move {
+        let pipedream = start();
         pipedream.inject(fault.on("GET", "/actions/"));
-        let error = client.action(&project(), SLACK, short()).await.unwrap_err();
+        let error = client(&pipedream.url).action(&project(), SLACK, ample()).await.unwrap_err();
         assert_eq!(class(&error), expected);
-        pipedream.clear_faults();
-    }
+    }))
+    .await;
 }

@@ -141,7 +141,7 @@ async fn a_kept_connection_that_breaks_does_not_repeat_the_message() {
 
 #[tokio::test]
 async fn an_unreachable_twilio_has_sent_nothing() {
-    let error = send(&nowhere(), short()).await.unwrap_err();
+    let error = send(&nowhere(), ample()).await.unwrap_err();
     assert_eq!(class(&error), "unreachable");
     assert!(!error.effect_possible());
     assert_eq!(why(&error), "the SMS service cannot be reached");
@@ -179,7 +179,7 @@ async fn retry_after_is_honoured_and_never_beyond_the_deadline() {
 async fn a_429_that_does_not_end_is_reported_as_such() {
     let twilio = start();
     twilio.inject(Fault::status(429).times(100));
-    let error = send(&twilio.url, short()).await.unwrap_err();
+    let error = send(&twilio.url, ample()).await.unwrap_err();
     assert_eq!(class(&error), "rate limited");
     assert!(!error.effect_possible());
     assert_eq!(twilio.messages().len(), 0);
@@ -253,7 +253,7 @@ async fn neither_credentials_nor_numbers_are_in_an_error() {
     let twilio = start();
     twilio.inject(Fault::status(400).with_body(json!({"code": 21211, "message": format!("'{TO}' is no number")})));
     let refused = send(&twilio.url, ample()).await.unwrap_err();
-    let unreachable = send(&nowhere(), short()).await.unwrap_err();
+    let unreachable = send(&nowhere(), ample()).await.unwrap_err();
     for error in [refused, unreachable] {
         let shown = format!("{error} {} {}", shared::error::chain(&error), error.public());
         for secret in ["s3cret", SID, &TO[1..], &FROM[1..]] {

@@ -8,6 +8,7 @@ mod wire;
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use local::standins::{
     Effect, Fault, Standin,
     vapi::{self as standin, Options},
@@ -148,7 +149,7 @@ async fn a_tool_that_cannot_have_been_made_is_tried_again() {
     assert_eq!(class(&error), "rate limited for 600 s");
     assert!(!error.effect_possible());
 
-    let error = create(&nowhere(), short()).await.unwrap_err();
+    let error = create(&nowhere(), ample()).await.unwrap_err();
     assert_eq!(class(&error), "unreachable");
     assert!(!error.effect_possible());
 }
@@ -187,7 +188,7 @@ async fn refusals_are_read_in_every_shape_and_not_repeated() {
     }
     let vapi = start();
     vapi.inject(Fault::status(429).with_body(errors["429_message_seen"].clone()).times(9));
-    assert_eq!(class(&create(&vapi.url, short()).await.unwrap_err()), "rate limited");
+    assert_eq!(class(&create(&vapi.url, ample()).await.unwrap_err()), "rate limited");
 }
 
 #[tokio::test]
@@ -339,10 +340,9 @@ async fn an_effect_of_an_earlier_try_is_not_forgotten() {
 #[tokio::test]
 async fn an_assistant_that_cannot_be_read_is_not_one_that_is_gone() {
     let vapi = start();
-    let client = client(&vapi.url);
-    let gone = client.assistant_model(&account(), OTHER_TOOL, ample()).await.unwrap();
+    let gone = client(&vapi.url).assistant_model(&account(), OTHER_TOOL, ample()).await.unwrap();
     assert!(gone.is_none(), "404 is an answer");
-    for (fault, expected) in [
+    let cases = [
         (Fault::status(500).times(9), "broken 500"),
         (Fault::status(401), "rejected 401"),
         (Fault::status(403), "rejected 403"),
@@ -351,13 +351,16 @@ async fn an_assistant_that_cannot_be_read_is_not_one_that_is_gone() {
         (Fault::body(json!("not JSON")), "undecodable"),
         (Fault::body(json!({"id": ASSISTANT})), "undecodable"),
         (Fault::body(json!({"id": ASSISTANT, "model": null})), "undecodable"),
-    ] {
+    ];
+    join_all(cases.map(|(fault, expected)| async move {
+        let vapi = start();
         vapi.inject(fault);
-        let error = client.assistant_model(&account(), ASSISTANT, short()).await.unwrap_err();
+        let error = client(&vapi.url).assistant_model(&account(), ASSISTANT, ample()).await.unwrap_err();
         assert_eq!(class(&error), expected);
-        vapi.clear_faults();
-    }
-    let error = client.assistant_model(&account(), ASSISTANT, Deadline::after(Duration::ZERO)).await.unwrap_err();
+    }))
+    .await;
+    let over = Deadline::after(Duration::ZERO);
+    let error = client(&vapi.url).assistant_model(&account(), ASSISTANT, over).await.unwrap_err();
     assert_eq!(class(&error), "no answer");
 }
 

@@ -1,5 +1,6 @@
 //! The whole system as it is deployed: the template, the binaries, the HTTP API with its authorizer and the roles of the
 //! functions, on the local stack.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};
