@@ -36,8 +36,7 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 	fi
 
 bench: ## size, start-up and memory of the release binaries, as measured on this machine
-	cargo build --release --workspace --bins
-	cargo bench --workspace
+	cargo bench -p tests --bench start_up
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv

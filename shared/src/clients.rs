@@ -2,7 +2,6 @@
 //!
 //! Four vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
 
-mod error;
 mod http_client;
 pub mod outbound;
 pub mod pipedream;
@@ -10,7 +9,7 @@ pub mod secrets;
 pub mod twilio;
 pub mod vapi;
 
-pub use error::{Error, Failure, Service};
+pub use crate::error::upstream::{Error, Failure, Service};
 pub use http_client::{aws_http_client, http_client};
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;

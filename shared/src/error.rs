@@ -3,9 +3,9 @@
 //! `Display` is what the public may read. The cause stays in `source()`, is logged once where the request ends
 //! ([`crate::http::serve`]) and never reaches an answer.
 
-use serde::Serialize;
+pub mod upstream;
 
-use crate::{clients, models::AgentId};
+use serde::Serialize;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -37,12 +37,12 @@ pub enum Error {
     Partly {
         #[source]
         error: Box<Error>,
-        done: Vec<AgentId>,
-        left: Vec<AgentId>,
+        done: Vec<String>,
+        left: Vec<String>,
     },
     /// 502, 503 or 504: a service we depend on failed.
     #[error("{}", .0.public())]
-    Upstream(#[source] clients::Error),
+    Upstream(#[source] upstream::Error),
     /// 503: our own database or secrets are out of reach or throttled.
     #[error("{0} is unavailable, try again")]
     Unavailable(&'static str, #[source] Cause),
@@ -97,8 +97,8 @@ impl Error {
     }
 }
 
-impl From<clients::Error> for Error {
-    fn from(error: clients::Error) -> Self {
+impl From<upstream::Error> for Error {
+    fn from(error: upstream::Error) -> Self {
         Self::Upstream(error)
     }
 }
@@ -153,7 +153,10 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let line = cause.to_string();
-        if !text.ends_with(&line) {
+        // What says the same and more takes its place.
+        if line.starts_with(&text) {
+            text = line;
+        } else if !text.ends_with(&line) {
             text.push_str(": ");
             text.push_str(&line);
         }

@@ -117,11 +117,20 @@ struct Record {
     status: Status,
     token: String,
     lease_until: i64,
-    expires_at: i64,
+    /// As JSON text: DynamoDB's own maps take neither empty names nor every depth and number.
     #[serde(default)]
-    answer: Value,
+    answer: Option<String>,
     #[serde(default)]
     done: Map<String, Value>,
+    /// Until when `done` counts; seconds since 1970.
+    #[serde(default)]
+    done_until: i64,
+}
+
+impl Record {
+    fn answer(&self) -> Value {
+        self.answer.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
 }
 
 /// The table `idempotency`. Key: id, the hash of what makes the effect the same.
@@ -160,36 +169,37 @@ impl Idempotency {
         let expires_at = now.plus(self.window.max(lease)).as_seconds();
         let outcome = self
             .client
-            .put_item()
+            .update_item()
             .table_name(&self.table)
-            .item("id", text(&key.0))
-            .item("status", text("in_progress"))
-            .item("token", text(&token))
-            .item("lease_until", number(now.plus(lease).as_millis()))
-            .item("expires_at", number(expires_at))
+            .key("id", text(&key.0))
+            // `done` stays: a retry of our own lost answer must still find it.
+            .update_expression(
+                "SET #status = :in_progress, #token = :token, #lease = :lease, #expires = :expires REMOVE #answer",
+            )
             // The last clause lets a retry of our own lost answer through.
             .condition_expression(
                 "attribute_not_exists(#id) OR #expires <= :now OR #status = :partial OR #token = :token",
             )
             .expression_attribute_names("#id", "id")
-            .expression_attribute_names("#expires", "expires_at")
             .expression_attribute_names("#status", "status")
             .expression_attribute_names("#token", "token")
+            .expression_attribute_names("#lease", "lease_until")
+            .expression_attribute_names("#expires", "expires_at")
+            .expression_attribute_names("#answer", "answer")
+            .expression_attribute_values(":in_progress", text("in_progress"))
+            .expression_attribute_values(":token", text(&token))
+            .expression_attribute_values(":lease", number(now.plus(lease).as_millis()))
+            .expression_attribute_values(":expires", number(expires_at))
             .expression_attribute_values(":now", number(now.as_seconds()))
             .expression_attribute_values(":partial", text("partial"))
-            .expression_attribute_values(":token", text(&token))
-            .return_values(ReturnValue::AllOld)
+            .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
         let error = match outcome {
             Ok(won) => {
-                let before: Option<Record> =
-                    won.attributes.filter(|item| !item.is_empty()).map(from_item).transpose()?;
-                let done = before
-                    .filter(|record| record.status == Status::Partial && record.expires_at > now.as_seconds())
-                    .map(|record| record.done)
-                    .unwrap_or_default();
+                let record: Record = from_item(won.attributes.unwrap_or_default())?;
+                let done = if record.done_until > now.as_seconds() { record.done } else { Map::new() };
                 return Ok(Some(Claim::Mine(Ticket { key: key.clone(), token, done })));
             }
             Err(error) => error,
@@ -197,8 +207,8 @@ impl Idempotency {
         let Some(item) = condition_failure(&error) else { return Err(failed(error)) };
         let record: Record = from_item(item)?;
         match record.status {
-            Status::Completed => Ok(Some(Claim::Completed(record.answer))),
-            Status::Unknown => Ok(Some(Claim::Unknown(record.answer))),
+            Status::Completed => Ok(Some(Claim::Completed(record.answer()))),
+            Status::Unknown => Ok(Some(Claim::Unknown(record.answer()))),
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner is gone and left no word. Whoever marks it first decides; the next look reads it.
                 let ticket = Ticket { key: key.clone(), token: record.token, done: Map::new() };
@@ -223,15 +233,18 @@ impl Idempotency {
             .update_item()
             .table_name(&self.table)
             .key("id", text(&ticket.key.0))
-            .update_expression("SET #status = :status, #answer = :answer, #done = :done, #expires = :expires")
+            .update_expression(
+                "SET #status = :status, #answer = :answer, #done = :done, #done_until = :expires, #expires = :expires",
+            )
             .condition_expression("#token = :token AND #status = :in_progress")
             .expression_attribute_names("#status", "status")
             .expression_attribute_names("#answer", "answer")
             .expression_attribute_names("#done", "done")
+            .expression_attribute_names("#done_until", "done_until")
             .expression_attribute_names("#expires", "expires_at")
             .expression_attribute_names("#token", "token")
             .expression_attribute_values(":status", text(status))
-            .expression_attribute_values(":answer", to_attribute(&answer)?)
+            .expression_attribute_values(":answer", text(&answer))
             .expression_attribute_values(":done", to_attribute(&done)?)
             .expression_attribute_values(":expires", number(Timestamp::now().plus(window).as_seconds()))
             .expression_attribute_values(":token", text(&ticket.token))

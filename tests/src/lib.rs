@@ -1,1 +1,27 @@
-//! The tests of the whole: journeys over the real handlers.
+//! What the tests share: a [`World`] of its own for each test, with the real handlers over a real DynamoDB API and the
+//! stand-ins of `infra/local`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test says what is wrong and stops"
+)]
+
+pub mod agreement;
+pub mod aws;
+pub mod event;
+pub mod logs;
+pub mod published;
+pub mod template;
+pub mod waves;
+mod world;
+
+pub use aws::{Aws, Fault, Trouble};
+pub use event::{Answer, Event};
+pub use local::standins;
+pub use template::Template;
+pub use world::{Options, Process, Tenant, World, ai_sms, api_request, phone, preemptive_sms, slack_action};

@@ -1,11 +1,12 @@
 //! What a crash leaves between VAPI and the tables, and that settling brings them together: each function that changes both
 //! is killed after each of its steps, before and after the step took effect.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
 
 use local::standins;
 use serde_json::{Value, json};
-use tests::{Event, World, agreement, ai_sms, aws::{Fault, Trouble}};
+use tests::{Event, Fault, Trouble, World, agreement, ai_sms, preemptive_sms};
 
 /// What is prepared before the function runs, and the request that is killed.
 #[derive(Debug, Clone, Copy)]
@@ -47,14 +48,6 @@ struct Kill {
     took_effect: bool,
 }
 
-fn preemptive() -> Value {
-    let mut tool = ai_sms();
-    tool["text"] = json!({"mode": "fixed", "value": "Welcome"});
-    tool["attach_to_agent"] = json!(false);
-    tool["execute_on_call_start"] = json!(true);
-    tool
-}
-
 /// Prepares the world; gives the function and the event to be killed.
 async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
@@ -63,8 +56,8 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let existing = match change {
         Change::Create | Change::CreatePreemptive => Value::Null,
         Change::Attach => world.tool(&ai_sms()).await,
-        Change::AttachPreemptive => world.tool(&preemptive()).await,
-        Change::DetachPreemptive | Change::ToAttachable | Change::DeletePreemptive => world.attached(&preemptive()).await,
+        Change::AttachPreemptive => world.tool(&preemptive_sms()).await,
+        Change::DetachPreemptive | Change::ToAttachable | Change::DeletePreemptive => world.attached(&preemptive_sms()).await,
         _ => world.attached(&ai_sms()).await,
     };
     let id = existing["id"].as_str().unwrap_or_default();
@@ -72,12 +65,12 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let body = json!({"tool_id": id});
     let (function, event) = match change {
         Change::Create => ("create", Event::post(&tools, &ai_sms())),
-        Change::CreatePreemptive => ("create", Event::post(&tools, &preemptive())),
+        Change::CreatePreemptive => ("create", Event::post(&tools, &preemptive_sms())),
         Change::Attach | Change::AttachPreemptive => ("attach", Event::post(&of_agent("attach"), &body)),
         Change::Detach | Change::DetachPreemptive => ("detach", Event::post(&of_agent("detach"), &body)),
         Change::Edit => ("update", Event::new("PATCH", &one).text(&json!({"description": "Another one"}).to_string())),
         Change::Rename => ("update", Event::new("PATCH", &one).text(&json!({"name": "another_name"}).to_string())),
-        Change::ToPreemptive => ("update", Event::new("PATCH", &one).text(&preemptive().to_string())),
+        Change::ToPreemptive => ("update", Event::new("PATCH", &one).text(&preemptive_sms().to_string())),
         Change::ToAttachable => ("update", Event::new("PATCH", &one).text(&json!({"attach_to_agent": true}).to_string())),
         Change::Delete | Change::DeletePreemptive => ("delete", Event::new("DELETE", &one)),
     };
@@ -115,15 +108,6 @@ async fn killed(world: &World, function: &str, event: &Event, kill: Kill) -> boo
     died
 }
 
-/// Time passes: leases and ownership of intents and names run out.
-fn much_later(world: &World) {
-    for (table, attribute) in [("intents", "owner_until"), ("agents", "lease_until"), ("tools", "lease_until"), ("tools", "reserved_until")] {
-        for row in world.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {
-            world.aws.change(table, row["id"].as_str().unwrap(), json!({attribute: 1}));
-        }
-    }
-}
-
 #[tokio::test]
 async fn killed_after_each_step_both_sides_agree_once_settled() {
     let mut kills = 0;
@@ -139,7 +123,7 @@ async fn killed_after_each_step_both_sides_agree_once_settled() {
                         break;
                     }
                     kills += 1;
-                    much_later(&world);
+                    world.later();
                     let report = world.settle().await;
                     assert_eq!(report["left"], json!([]), "{change:?} {kill:?}: {report}");
                     assert_eq!(agreement::differences(&world), [""; 0], "{change:?} {kill:?}: {report}");
@@ -163,7 +147,7 @@ async fn what_is_still_under_way_is_left_alone() {
     assert!(killed(&world, function, &event, kill).await);
     assert_eq!(world.settle().await, json!({"settled": [], "left": []}));
     assert_eq!(world.aws.rows("intents").len(), 1);
-    much_later(&world);
+    world.later();
     assert_eq!(world.settle().await["settled"][0]["change"], "attach_tool");
 }
 
@@ -173,12 +157,12 @@ async fn what_cannot_be_settled_stays_and_is_reported() {
     let (function, event) = prepare(&world, Change::Delete).await;
     let kill = Kill { at_vapi: true, step: 0, took_effect: true };
     assert!(killed(&world, function, &event, kill).await);
-    much_later(&world);
+    world.later();
     world.vapi.inject(standins::Fault::status(500).times(100));
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"][0]["change"]), (Some(0), &json!("delete_tool")));
     world.vapi.clear_faults();
-    much_later(&world);
+    world.later();
     assert_eq!(world.settle().await["left"], json!([]));
     assert_eq!(agreement::differences(&world), [""; 0]);
 }
@@ -189,7 +173,7 @@ async fn two_settlers_do_not_work_on_the_same_intent() {
     let (function, event) = prepare(&world, Change::Create).await;
     let kill = Kill { at_vapi: true, step: 0, took_effect: true };
     assert!(killed(&world, function, &event, kill).await);
-    much_later(&world);
+    world.later();
     let (one, other) = tokio::join!(world.settle(), world.settle());
     let settled = |report: &Value| report["settled"].as_array().map_or(0, Vec::len);
     assert_eq!(settled(&one) + settled(&other), 1, "{one} {other}");

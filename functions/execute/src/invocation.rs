@@ -11,6 +11,7 @@ use shared::{
     Error, Result,
     http::Reply,
     models::{CallId, E164},
+    tools::arguments,
 };
 
 /// A request of VAPI's to run a tool.
@@ -44,6 +45,8 @@ pub(crate) struct Requested {
     /// VAPI's id and the function's name, which the answer repeats.
     call: Option<(String, String)>,
     pub(crate) arguments: Map<String, Value>,
+    /// Why the arguments could not be read; the model is told so, because VAPI shows it no status but 200.
+    pub(crate) unreadable: Option<String>,
 }
 
 impl Invocation {
@@ -70,7 +73,11 @@ impl Invocation {
             }
             None => body,
         };
-        Self { metadata, requested: vec![Requested { call: None, arguments }], shape: Shape::ApiRequest }
+        Self {
+            metadata,
+            requested: vec![Requested { call: None, arguments, unreadable: None }],
+            shape: Shape::ApiRequest,
+        }
     }
 
     fn tool_calls(message: &Value) -> Result<Self> {
@@ -83,19 +90,17 @@ impl Invocation {
                 let function = item.get("function").unwrap_or(item);
                 let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
                 let arguments = function.get("arguments").or_else(|| function.get("parameters"));
-                let mut arguments = match arguments {
-                    Some(Value::Object(arguments)) => arguments.clone(),
-                    Some(Value::String(json)) => serde_json::from_str(json).map_err(|error| {
-                        Error::Malformed(format!("the arguments of a tool call are not valid JSON: {error}"))
-                    })?,
-                    _ => Map::new(),
+                let (mut arguments, unreadable) = match read_arguments(arguments) {
+                    Ok(arguments) => (arguments, None),
+                    Err(sentence) => (Map::new(), Some(sentence)),
                 };
                 if let Some(own) = arguments.remove("metadata") {
                     metadata = Metadata::read(&own);
                 }
-                Ok(Requested { call: Some((text(item.get("id")), text(function.get("name")))), arguments })
+                let call = Some((text(item.get("id")), text(function.get("name"))));
+                Requested { call, arguments, unreadable }
             })
-            .collect::<Result<Vec<_>>>()?;
+            .collect();
         // The message itself tells about the call, whatever the arguments hold.
         let at = |path: &str| message.pointer(path).and_then(Value::as_str).and_then(present);
         metadata.call_id = at("/call/id").and_then(|id| id.parse().ok()).or(metadata.call_id);
@@ -109,6 +114,16 @@ impl Invocation {
     pub(crate) fn mixes_tools(&self) -> bool {
         let mut names = self.requested.iter().filter_map(|requested| requested.call.as_ref()).map(|(_, name)| name);
         names.next().is_some_and(|first| names.any(|name| name != first))
+    }
+
+    /// Whether the effect of a run may be claimed before the tool is known. Not when an earlier run of the same message has
+    /// the same arguments: the claim would wait for a run that waits for the claim.
+    pub(crate) fn claims_ahead(&self, index: usize) -> bool {
+        let key = |requested: &Requested| arguments::significant(&requested.arguments);
+        let Some((this, earlier)) = self.requested.get(..=index).and_then(<[_]>::split_last) else { return false };
+        this.unreadable.is_none()
+            && !self.metadata.read_only
+            && !earlier.iter().any(|earlier| key(earlier) == key(this))
     }
 
     /// The answers of the runs, in the order they were asked for.
@@ -151,6 +166,22 @@ impl Metadata {
             called: text("calledPhoneNumber").and_then(|number| number.parse().ok()),
             read_only: metadata.get("readOnly").and_then(Value::as_bool).unwrap_or(false),
         }
+    }
+}
+
+/// The arguments of a `tool-calls` item: an object, or the JSON text of one.
+fn read_arguments(arguments: Option<&Value>) -> Result<Map<String, Value>, String> {
+    let parsed = match arguments {
+        Some(Value::String(text)) if text.trim().is_empty() => return Ok(Map::new()),
+        Some(Value::String(text)) => serde_json::from_str(text)
+            .map_err(|error| format!("The arguments are not valid JSON ({error}); call the tool again."))?,
+        Some(value) => value.clone(),
+        None => return Ok(Map::new()),
+    };
+    match parsed {
+        Value::Object(arguments) => Ok(arguments),
+        Value::Null => Ok(Map::new()),
+        _ => Err("The arguments must be a JSON object; call the tool again.".into()),
     }
 }
 

@@ -56,11 +56,14 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         deps.tools.of_token(verified),
         find_call(deps, &invocation.metadata),
         find_line(deps, &invocation.metadata),
-        join_all(invocation.requested.iter().map(|requested| async {
-            if invocation.metadata.read_only {
-                None
-            } else {
-                Some(claim(deps, id, &invocation, requested, deadline).await)
+        join_all(invocation.requested.iter().enumerate().map(|(index, requested)| {
+            let invocation = &invocation;
+            async move {
+                if invocation.claims_ahead(index) {
+                    Some(claim(deps, id, invocation, requested, deadline).await)
+                } else {
+                    None
+                }
             }
         })),
     );
@@ -86,7 +89,10 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
                 give_back(deps, vec![claim]).await;
                 (Ran::failed(format!("Only the tool {} can be called here.", tool.name)), Vec::new())
             }
-            Ok(conversation) => run.once(conversation, claim).await,
+            Ok(conversation) => match &requested.unreadable {
+                None => run.once(conversation, claim).await,
+                Some(sentence) => (Ran::failed(sentence), Vec::new()),
+            },
             Err(refused) => {
                 give_back(deps, vec![claim]).await;
                 report(refused, id);

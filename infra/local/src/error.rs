@@ -13,6 +13,8 @@ pub enum Error {
         "port {port} of 127.0.0.1, needed for {service}, is taken: end what uses it, or choose others with --port-base"
     )]
     PortTaken { port: u16, service: &'static str },
+    #[error("another stack runs with the state directory {}: end it, or choose another with --state-dir", .0.display())]
+    StateInUse(PathBuf),
     #[error("cargo is not on the PATH: install Rust from https://rustup.rs and run this again")]
     NoCargo,
     #[error("the build failed; the compiler's messages are above")]

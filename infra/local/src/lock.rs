@@ -1,13 +1,15 @@
-//! What several stacks on one machine share (`.venv`, packages) is made by one of them at a time.
+//! What several stacks on one machine share (`.venv`, packages) is made by one of them at a time, and a state directory
+//! belongs to one.
 
 use std::{
-    fs::{self, File},
-    path::Path,
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
 };
 
 use crate::{Error, Result};
 
 /// Held until it is dropped; the operating system frees it if the process dies.
+#[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
@@ -15,14 +17,44 @@ pub(crate) struct Lock {
 impl Lock {
     /// Waits for its turn.
     pub(crate) async fn take(directory: &Path, name: &str) -> Result<Self> {
-        let path = directory.join(format!("{name}.lock"));
-        fs::create_dir_all(directory).map_err(Error::file(format!("create {}", directory.display())))?;
-        let file = File::create(&path).map_err(Error::file(format!("create {}", path.display())))?;
+        let (file, path) = open(directory, name)?;
         let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));
         let file = match waiting.await {
             Ok(locked) => locked,
             Err(ended) => Err(std::io::Error::other(ended)),
         };
         Ok(Self { _file: file.map_err(Error::file(format!("lock {}", path.display())))? })
+    }
+
+    /// For the only stack that works in a state directory; waits for nobody.
+    pub(crate) fn of_state(directory: &Path) -> Result<Self> {
+        let (file, path) = open(directory, "stack")?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::StateInUse(directory.to_owned())),
+            Err(TryLockError::Error(source)) => Err(Error::file(format!("lock {}", path.display()))(source)),
+        }
+    }
+}
+
+fn open(directory: &Path, name: &str) -> Result<(File, PathBuf)> {
+    let path = directory.join(format!("{name}.lock"));
+    fs::create_dir_all(directory).map_err(Error::file(format!("create {}", directory.display())))?;
+    let file = File::create(&path).map_err(Error::file(format!("create {}", path.display())))?;
+    Ok((file, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_directory_belongs_to_one_stack() {
+        let directory = std::env::temp_dir().join(format!("state-{}", uuid::Uuid::new_v4()));
+        let first = Lock::of_state(&directory).unwrap();
+        assert!(matches!(Lock::of_state(&directory), Err(Error::StateInUse(_))));
+        drop(first);
+        assert!(Lock::of_state(&directory).is_ok());
+        fs::remove_dir_all(directory).unwrap();
     }
 }

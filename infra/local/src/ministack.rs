@@ -15,9 +15,13 @@ use tokio::{
 use crate::{
     Error, Result,
     aws::{ACCESS_KEY, REGION, SECRET_KEY},
+    ports,
     progress::Step,
     python::Venv,
 };
+
+/// What it is to the user.
+pub(crate) const SERVICE: &str = "AWS (ministack)";
 
 const START_LIMIT: Duration = Duration::from_mins(1);
 
@@ -33,8 +37,27 @@ pub(crate) struct Ministack {
 }
 
 impl Ministack {
-    /// Starts it with nothing in it, listening on 127.0.0.1 only.
+    /// Starts it with nothing in it, listening on 127.0.0.1 only; on any free port if `port` is 0.
     pub(crate) async fn start(
+        venv: &Venv,
+        state_dir: &Path,
+        port: u16,
+        http: &reqwest::Client,
+        step: &Step<'_>,
+    ) -> Result<Self> {
+        // It takes its port itself, so somebody else may be faster to take a free one: then another will do.
+        let attempts = if port == 0 { 3 } else { 1 };
+        let mut outcome = Self::start_on(venv, state_dir, ports::free(port, SERVICE)?, http, step).await;
+        for _attempt in 1..attempts {
+            if !matches!(outcome, Err(Error::MinistackEnded { .. })) {
+                break;
+            }
+            outcome = Self::start_on(venv, state_dir, ports::free(port, SERVICE)?, http, step).await;
+        }
+        outcome
+    }
+
+    async fn start_on(
         venv: &Venv,
         state_dir: &Path,
         port: u16,

@@ -26,6 +26,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
         row("agent", &about.agent_id),
         row("phone number", &about.phone_number),
         row("all of this as JSON", &format!("{state}/stack.json")),
+        row("the same as shell variables", &format!("{state}/shell")),
         row("environment of the functions", &format!("{state}/env")),
         row("logs", &format!("{state}/functions.log, {state}/ministack.log")),
     ]));

@@ -27,6 +27,10 @@ pub(crate) struct Data {
     pub(crate) vapi: ApiKey,
     pub(crate) pipedream: Pipedream,
     pub(crate) llm: ApiKey,
+    /// Master key of the tools' tokens. Fixed, so that the token in `events/execute.json` stays valid.
+    pub(crate) tool_token_key: String,
+    /// Items of the table `tools`: one that needs no VAPI, with the item that reserves its name.
+    pub(crate) tools: Vec<Value>,
     pub(crate) demo: Demo,
 }
 
@@ -152,7 +156,28 @@ pub(crate) async fn write(
     let secret = create_secret(aws, &format!("{}{id}", deployed.twilio_secret_prefix), &credentials).await?;
     let number = [("id", id.as_str()), organization, ("number", number), ("label", label)];
     let rest = [("agent_id", data.agent.id.as_str()), ("credentials_secret", &secret)];
-    put("phone_numbers", &[&number[..], &rest[..]].concat()).await
+    put("phone_numbers", &[&number[..], &rest[..]].concat()).await?;
+
+    for tool in &data.tools {
+        let item = attribute(tool).get("M").cloned().unwrap_or_default();
+        let request = json!({"TableName": format!("{}tools", deployed.table_prefix), "Item": item});
+        aws.json("dynamodb", "DynamoDB_20120810.PutItem", &request).await?;
+    }
+    Ok(())
+}
+
+/// JSON in DynamoDB's notation.
+fn attribute(value: &Value) -> Value {
+    match value {
+        Value::Null => json!({"NULL": true}),
+        Value::Bool(value) => json!({"BOOL": value}),
+        Value::Number(value) => json!({"N": value.to_string()}),
+        Value::String(value) => json!({"S": value}),
+        Value::Array(items) => json!({"L": items.iter().map(attribute).collect::<Vec<_>>()}),
+        Value::Object(fields) => {
+            json!({"M": fields.iter().map(|(name, field)| (name.clone(), attribute(field))).collect::<Map<_, _>>()})
+        }
+    }
 }
 
 #[cfg(test)]
@@ -167,5 +192,23 @@ mod tests {
         assert_ne!(data.user, data.other_user);
         assert!(data.phone_number.number.parse::<shared::models::E164>().is_ok());
         assert!(data.demo.caller.parse::<shared::models::E164>().is_ok());
+    }
+
+    #[test]
+    fn the_seeded_tool_is_a_row_that_the_functions_can_read() {
+        let data = Data::read(&Workspace::find().unwrap()).unwrap();
+        let [tool, name] = data.tools.as_slice() else { panic!("one tool and the item of its name") };
+        let read: shared::models::Tool = serde_json::from_value(tool.clone()).unwrap();
+        assert_eq!(read.organization_id.to_string(), data.organization.id);
+        assert_eq!(name["tool_id"], tool["id"]);
+        assert!(name["id"].as_str().unwrap().ends_with(tool["name"].as_str().unwrap()));
+    }
+
+    #[test]
+    fn every_kind_of_json_has_its_attribute() {
+        assert_eq!(
+            attribute(&json!({"a": [1, true, null], "b": "c"})),
+            json!({"M": {"a": {"L": [{"N": "1"}, {"BOOL": true}, {"NULL": true}]}, "b": {"S": "c"}}})
+        );
     }
 }

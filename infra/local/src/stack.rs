@@ -16,7 +16,8 @@ use crate::{
     front_door::FrontDoor,
     function_logs::FunctionLogs,
     identity::{User, UserPool},
-    ministack::Ministack,
+    lock::Lock,
+    ministack::{self, Ministack},
     ports::{self, Ports},
     programs,
     progress::Progress,
@@ -53,6 +54,8 @@ pub struct Stack {
     _front_door: FrontDoor,
     _function_logs: FunctionLogs,
     ministack: Ministack,
+    // Last: the directory is free when everything has ended.
+    _state: Lock,
 }
 
 /// `stack.json`: how to reach and use the running system.
@@ -106,13 +109,15 @@ impl Stack {
         fs::create_dir_all(state_dir).map_err(Error::file(format!("create {}", state_dir.display())))?;
         let state_dir = state_dir.canonicalize().map_err(Error::file(format!("open {}", state_dir.display())))?;
 
+        let state = Lock::of_state(&state_dir)?;
+
         // First what takes ports: a taken one is known before the long steps.
         let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream and the LLM");
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
         let (vapi, twilio, pipedream, llm) = start_standins(options.ports, &data)?;
-        let aws_port = ports::free(options.ports.aws, "AWS (ministack)")?;
+        ports::free(options.ports.aws, ministack::SERVICE)?;
         step.done("listening");
 
         let step = progress.step("checking Python and the tools in .venv");
@@ -128,7 +133,7 @@ impl Stack {
         step.done("packed");
 
         let step = progress.step("starting AWS (ministack)");
-        let ministack = Ministack::start(&venv, &state_dir, aws_port, &http, &step).await?;
+        let ministack = Ministack::start(&venv, &state_dir, options.ports.aws, &http, &step).await?;
         let aws = Aws::new(http.clone(), ministack.endpoint());
         step.done(ministack.endpoint());
 
@@ -170,6 +175,7 @@ impl Stack {
             _front_door: front_door,
             _function_logs: function_logs,
             ministack,
+            _state: state,
         })
     }
 
@@ -244,6 +250,7 @@ fn parameters(
         ("JwtIssuer", pool.issuer()),
         ("JwtAudience", pool.audience().to_owned()),
         ("PublicUrl", api_url.to_owned()),
+        ("ToolTokenKey", data.tool_token_key.clone()),
         ("VapiApiKey", data.vapi.api_key.clone()),
         ("PipedreamClientId", data.pipedream.client_id.clone()),
         ("PipedreamClientSecret", data.pipedream.client_secret.clone()),
@@ -294,7 +301,8 @@ fn describe(
     }
 }
 
-/// `stack.json`, and `env`: the functions' environment, for `cargo lambda watch --env-file`.
+/// `stack.json`; `env`, the functions' environment, for `cargo lambda watch --env-file`; `shell`, variables for commands by
+/// hand.
 fn write_files(state_dir: &Path, description: &Description, mut environment: BTreeMap<String, String>) -> Result<()> {
     let json = serde_json::to_string_pretty(description).unwrap_or_default();
     let path = state_dir.join("stack.json");
@@ -314,5 +322,23 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
         let _ok = writeln!(lines, "{name}={value}");
     }
     let path = state_dir.join("env");
+    fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))?;
+
+    let mut lines = String::new();
+    for (name, value) in [
+        ("API", &description.api_url),
+        ("TOKEN", &description.token),
+        ("SLUG", &description.slug),
+        ("AGENT", &description.agent_id),
+        ("ASSISTANT", &description.assistant_id),
+        ("NUMBER", &description.phone_number),
+        ("VAPI", &description.standins.vapi),
+        ("TWILIO", &description.standins.twilio),
+        ("PIPEDREAM", &description.standins.pipedream),
+        ("LLM", &description.standins.llm),
+    ] {
+        let _ok = writeln!(lines, "export {name}='{value}'");
+    }
+    let path = state_dir.join("shell");
     fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))
 }

@@ -8,6 +8,7 @@ use std::{
 use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_smithy_http_client::tls;
 use backon::{BackoffBuilder, ExponentialBuilder};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{RequestBuilder, Response, header::RETRY_AFTER};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,6 +18,9 @@ use crate::{Deadline, config::Aws};
 
 /// How much of an error body is kept for the log, in characters.
 const EXCERPT: usize = 300;
+
+/// What is written into a segment of a path as it is: ids and keys stay readable.
+const WRITTEN_OUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// What a vendor may answer at most, in bytes.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -92,6 +96,7 @@ pub(super) async fn send(
         .with_max_times(3)
         .with_jitter()
         .build();
+    let mut acted_before = false;
     loop {
         let attempt = request
             .try_clone()
@@ -99,8 +104,9 @@ pub(super) async fn send(
             .timeout(deadline.remaining());
         let error = match once(service, attempt).await {
             Ok(body) => return Ok(body),
-            Err(error) => error,
+            Err(error) => Error { acted_before, ..error },
         };
+        acted_before = error.effect_possible();
         let again = match retry {
             Retry::Harmless => error.transient(),
             Retry::NeverProcessed => error.never_processed(),
@@ -126,6 +132,11 @@ pub(super) async fn send_json<T: DeserializeOwned>(
         // serde's text names the path and the type, not the content.
         Error::because(service, Failure::Undecodable(error.to_string()), error)
     })
+}
+
+/// An id as one segment of a path, whatever it holds.
+pub(super) fn segment(id: &str) -> String {
+    utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }
 
 async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {

@@ -33,7 +33,9 @@ const REDIRECTS: usize = 5;
 
 #[derive(Clone)]
 pub struct Outbound {
-    http: reqwest::Client,
+    guarded: reqwest::Client,
+    /// For the open hosts, and no other address; absent when there are none.
+    unguarded: Option<reqwest::Client>,
     open: Arc<OpenHosts>,
 }
 
@@ -62,13 +64,16 @@ impl Outbound {
     /// # Errors
     /// When TLS cannot be set up, which no input causes.
     pub fn new(open_hosts: Vec<String>) -> crate::Result<Self> {
-        let open = Arc::new(OpenHosts(open_hosts));
-        let http = builder()?
-            .dns_resolver(GuardedResolver(open.clone()))
-            .user_agent("switchboard")
-            .build()
-            .map_err(crate::Error::internal)?;
-        Ok(Self { http, open })
+        let build =
+            |builder: reqwest::ClientBuilder| builder.user_agent("switchboard").build().map_err(crate::Error::internal);
+        let guarded = build(builder()?.dns_resolver(GuardedResolver))?;
+        let unguarded = if open_hosts.is_empty() { None } else { Some(build(builder()?)?) };
+        Ok(Self { guarded, unguarded, open: Arc::new(OpenHosts(open_hosts)) })
+    }
+
+    /// The client that may be sent to this address.
+    fn client(&self, url: &Url) -> &reqwest::Client {
+        self.unguarded.as_ref().filter(|_| self.open.allows(url)).unwrap_or(&self.guarded)
     }
 
     /// Reads an address a person or a model wrote.
@@ -89,8 +94,8 @@ impl Outbound {
         let Request { method, mut url, mut headers, body, limit } = request;
         for _hop in 0..=REDIRECTS {
             self.check(&url).map_err(refused)?;
-            let mut outgoing =
-                self.http.request(method.clone(), url.clone()).headers(headers.clone()).timeout(deadline.remaining());
+            let outgoing = self.client(&url).request(method.clone(), url.clone());
+            let mut outgoing = outgoing.headers(headers.clone()).timeout(deadline.remaining());
             if let Some(body) = &body {
                 outgoing = outgoing.json(body);
             }
@@ -169,15 +174,10 @@ impl OpenHosts {
         matches!(url.scheme(), "http" | "https")
             && self.0.iter().any(|open| open == host || Some(open) == with_port.as_ref())
     }
-
-    /// Whether a name may be private on some port; which port was checked with the URL.
-    fn names(&self, host: &str) -> bool {
-        self.0.iter().any(|open| open.split(':').next() == Some(host))
-    }
 }
 
-/// The client's only resolver: an answer with a single address that is not public is refused as a whole.
-struct GuardedResolver(Arc<OpenHosts>);
+/// The guarded client's only resolver: an answer with a single address that is not public is refused as a whole.
+struct GuardedResolver;
 
 #[derive(Debug)]
 struct NotPublic(String);
@@ -193,10 +193,9 @@ impl std::error::Error for NotPublic {}
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let open = self.0.names(&host);
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            if open || found.iter().all(|address| is_public(address.ip())) {
+            if found.iter().all(|address| is_public(address.ip())) {
                 Ok(Box::new(found.into_iter()) as Addrs)
             } else {
                 Err(NotPublic(host).into())

@@ -8,14 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use super::{
     Error, Failure, Service,
-    http_client::{Retry, send_json},
+    http_client::{Retry, segment, send_json},
 };
 use crate::{Deadline, models::OrganizationId};
 
@@ -38,6 +39,13 @@ pub struct Project {
     project_id: String,
     /// `production` or `development`.
     environment: String,
+}
+
+/// A request under the project.
+struct Call {
+    method: Method,
+    path: String,
+    body: Option<Value>,
 }
 
 struct Token {
@@ -97,10 +105,8 @@ impl Pipedream {
         struct Answer {
             data: Action,
         }
-        let path =
-            format!("actions/{}", percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC));
-        let request = self.request(project, reqwest::Method::GET, &path, deadline).await?;
-        match send_json::<Answer>(Service::Pipedream, request, Retry::Harmless, deadline).await {
+        let call = Call { method: Method::GET, path: format!("actions/{}", segment(key)), body: None };
+        match self.send::<Answer>(project, &call, Retry::Harmless, deadline).await {
             Ok(answer) => Ok(Some(answer.data)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -124,9 +130,8 @@ impl Pipedream {
             body.extend(run.version.map(|version| ("version".to_owned(), version.into())));
             body.extend(run.dynamic_props_id.map(|id| ("dynamic_props_id".to_owned(), id.into())));
         }
-        let request = self.request(project, reqwest::Method::POST, "actions/run", deadline).await?.json(&body);
-        let mut answer: Map<String, Value> =
-            send_json(Service::Pipedream, request, Retry::NeverProcessed, deadline).await?;
+        let call = Call { method: Method::POST, path: "actions/run".into(), body: Some(body) };
+        let mut answer: Map<String, Value> = self.send(project, &call, Retry::NeverProcessed, deadline).await?;
         if let Some(message) = reported_error(&answer) {
             return Ok(Finished::Failed(message));
         }
@@ -138,20 +143,45 @@ impl Pipedream {
         Ok(Finished::Done { result, exports })
     }
 
-    async fn request(
+    /// Sends a call with the token at hand. One that was revoked before its time is refused with 401, so nothing was done:
+    /// it is replaced, once.
+    async fn send<T: DeserializeOwned>(
         &self,
         project: &Project,
-        method: reqwest::Method,
-        path: &str,
+        call: &Call,
+        retry: Retry,
         deadline: Deadline,
-    ) -> Result<reqwest::RequestBuilder, Error> {
+    ) -> Result<T, Error> {
         let token = self.token(project, deadline).await?;
-        let url = format!("{}/v1/connect/{}/{path}", self.base_url, project.project_id);
-        Ok(self
+        let sent = send_json(Service::Pipedream, self.request(project, call, &token), retry, deadline).await;
+        match sent {
+            Err(error) if error.status() == Some(401) => {}
+            other => return other,
+        }
+        self.forget(&token).await;
+        let token = self.token(project, deadline).await?;
+        send_json(Service::Pipedream, self.request(project, call, &token), retry, deadline).await
+    }
+
+    fn request(&self, project: &Project, call: &Call, token: &SecretString) -> reqwest::RequestBuilder {
+        let url = format!("{}/v1/connect/{}/{}", self.base_url, project.project_id, call.path);
+        let request = self
             .http
-            .request(method, url)
+            .request(call.method.clone(), url)
             .bearer_auth(token.expose_secret())
-            .header("x-pd-environment", &project.environment))
+            .header("x-pd-environment", &project.environment);
+        match &call.body {
+            Some(body) => request.json(body),
+            None => request,
+        }
+    }
+
+    /// Drops this token, unless another caller has replaced it already.
+    async fn forget(&self, refused: &SecretString) {
+        let mut token = self.token.lock().await;
+        if token.as_ref().is_some_and(|token| token.bearer.expose_secret() == refused.expose_secret()) {
+            *token = None;
+        }
     }
 
     async fn token(&self, project: &Project, deadline: Deadline) -> Result<SecretString, Error> {
@@ -176,10 +206,11 @@ impl Pipedream {
         let answer: Answer =
             send_json(Service::Pipedream, request, Retry::Harmless, deadline).await.map_err(|error| {
                 // Nothing was asked of an action yet: whatever happened here, no effect is possible.
-                match error.failure {
-                    Failure::NoAnswer | Failure::Broken { .. } => Error { failure: Failure::Unreachable, ..error },
-                    _ => error,
-                }
+                let failure = match error.failure {
+                    Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => Failure::Unreachable,
+                    failure => failure,
+                };
+                Error { failure, acted_before: false, ..error }
             })?;
         let life = Duration::from_secs(answer.expires_in);
         let renew_at = Instant::now() + life.saturating_sub(MARGIN).max(life / 2);

@@ -16,8 +16,8 @@ use std::{
 
 use aws_sdk_secretsmanager::{
     Client,
-    config::{BehaviorVersion, Region, timeout::TimeoutConfig},
-    error::SdkError,
+    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    error::{ProvideErrorMetadata, SdkError},
     operation::get_secret_value::GetSecretValueError,
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -43,6 +43,8 @@ impl Secrets {
             .region(Region::new(aws.region.clone()))
             .credentials_provider(aws.credentials.clone())
             .http_client(aws_http_client(aws))
+            // The SDK would begin with a second, which is long for somebody on the phone.
+            .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(50)))
             .timeout_config(
                 TimeoutConfig::builder()
                     .connect_timeout(Duration::from_secs(1))
@@ -91,9 +93,11 @@ impl Secrets {
 
 fn failed(error: SdkError<GetSecretValueError>) -> Error {
     let failure = match &error {
-        SdkError::ServiceError(answer) => {
-            Failure::Rejected { status: answer.raw().status().as_u16(), excerpt: String::new() }
-        }
+        SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
+            _ if answer.err().code() == Some("ThrottlingException") => Failure::RateLimited { retry_after: None },
+            status @ 500.. => Failure::Broken { status, excerpt: String::new() },
+            status => Failure::Rejected { status, excerpt: String::new() },
+        },
         SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Failure::NoAnswer,
         _ => Failure::Unreachable,
     };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Error, Failure, Service,
-    http_client::{Retry, send, send_json},
+    http_client::{Retry, segment, send, send_json},
 };
 use crate::Deadline;
 
@@ -207,11 +207,6 @@ fn model_of(mut assistant: Value) -> Result<AssistantModel, Error> {
 fn text_at(object: &Value, name: &str) -> Result<String, Error> {
     let text = object.get(name).and_then(Value::as_str).map(str::to_owned);
     text.ok_or_else(|| Error::new(Service::Vapi, Failure::Undecodable(format!("{name} is missing"))))
-}
-
-/// An id as one segment of a path, whatever it holds.
-fn segment(id: &str) -> String {
-    percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC).to_string().replace("%2D", "-")
 }
 
 #[cfg(test)]

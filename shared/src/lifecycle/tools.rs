@@ -267,21 +267,24 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<Deleted> {
         let store = &self.attachments.agent_tools;
-        let rows = store.of_tool(tool.organization_id, tool.id).await?;
         if let Some(external) = &tool.external_tool_id {
-            let removed = self.attachments.remove_from_assistants(rows, external, deadline).await;
-            if let Some(error) = removed.error {
-                return Err(Error::Partly { error: Box::new(error), done: removed.done, left: removed.left });
-            }
-            if !removed.left.is_empty() {
-                return Ok(Deleted::Deleting { agents_done: removed.done, agents_left: removed.left });
-            }
-            // The index may have missed an attachment of a moment before the lease; by now it has it.
-            let late = store.of_tool(tool.organization_id, tool.id).await?;
-            let late: Vec<_> = late.into_iter().filter(|row| !removed.done.contains(&row.agent_id)).collect();
-            let removed = self.attachments.remove_from_assistants(late, external, deadline).await;
-            if let Some(error) = removed.error {
-                return Err(Error::Partly { error: Box::new(error), done: removed.done, left: removed.left });
+            // Until the index shows no agent that is not done: it may have missed one of a moment before the lease.
+            let mut done: Vec<AgentId> = Vec::new();
+            loop {
+                let mut rows = store.of_tool(tool.organization_id, tool.id).await?;
+                rows.retain(|row| !done.contains(&row.agent_id));
+                if rows.is_empty() {
+                    break;
+                }
+                let removed = self.attachments.remove_from_assistants(rows, external, deadline).await;
+                done.extend(removed.done);
+                if let Some(error) = removed.error {
+                    let text = |agents: Vec<AgentId>| agents.iter().map(ToString::to_string).collect();
+                    return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(removed.left) });
+                }
+                if !removed.left.is_empty() {
+                    return Ok(Deleted::Deleting { agents_done: done, agents_left: removed.left });
+                }
             }
             self.external.delete(external, deadline).await?;
         }

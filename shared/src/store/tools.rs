@@ -178,7 +178,18 @@ impl Tools {
             TransactWriteItem::builder().put(self.confirmed_name(tool)?).build(),
             self.intents.close_in_transaction(intent)?,
         ];
-        transact(&self.client, items).await.map_err(|refused| refused.or("another tool took this name; try again"))
+        match transact(&self.client, items).await.map_err(|refused| refused.or("another tool took this name; try again")) {
+            // The answer may be lost of a transaction that went through: what stands in the table decides.
+            Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Whether the row is there for certain.
+    async fn stands(&self, id: ToolId) -> bool {
+        let found =
+            self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(true).send().await;
+        found.is_ok_and(|found| found.item.is_some())
     }
 
     /// Takes the lease on a tool and reads it. Does not wait: two edits at once are a conflict, not a queue.

@@ -141,7 +141,7 @@ impl ApiRequest {
             Ok(answer) => answer,
             Err(error) => {
                 let ran = match &error.failure {
-                    Failure::Refused(why) => Ran::failed(format!("The request was not sent: {why}.")),
+                    Failure::Refused(why) => Ran::failed(self.not_sent(why)),
                     _ if self.has_effect() && error.effect_possible() => Ran::unknown(
                         "The service did not confirm; it is not known whether it was done. Do not try again.",
                     ),
@@ -157,8 +157,10 @@ impl ApiRequest {
 
     fn report(&self, answer: &Answer, conversation: &Conversation) -> Ran {
         let Answer { status, content_type, body } = answer;
-        let text = self.without_secrets(String::from_utf8_lossy(body).into_owned(), conversation);
-        let json: Option<Value> = serde_json::from_str(&text).ok();
+        let secrets = self.secrets(conversation);
+        let text = without(&secrets, &String::from_utf8_lossy(body));
+        // Read from the answer itself: JSON may write a secret in escapes that its text does not show.
+        let json = serde_json::from_slice(body).ok().map(|json| all_without(&secrets, json));
         match status {
             200..=299 => {
                 let result = json.unwrap_or_else(|| {
@@ -193,7 +195,7 @@ impl ApiRequest {
         let missing = |unknown: variables::Unknown| format!("{unknown}.");
         let url = self.url.value(arguments.get("url"), conversation, Encoding::Url).map_err(missing)?;
         let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
-        let mut url = services.outbound.parse(&url).map_err(|why| format!("The request was not sent: {why}."))?;
+        let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;
         let mut headers = HeaderMap::new();
         for (name, parameter) in &self.headers {
             let value = parameter
@@ -222,18 +224,42 @@ impl ApiRequest {
         Ok(Request { method: self.method.clone(), url, headers, body, limit: LARGEST_ANSWER })
     }
 
-    /// What the address echoes of our headers must not reach the model.
-    fn without_secrets(&self, mut text: String, conversation: &Conversation) -> String {
+    /// Why the guard let nothing out. An address of the author's is none of the model's business, so there the log has it.
+    fn not_sent(&self, why: &str) -> String {
+        if matches!(self.url, Parameter::Ai { .. }) {
+            return format!("The request was not sent: {why}.");
+        }
+        tracing::warn!("an api_request tool was refused its address: {why}");
+        "The request was not sent: the tool's address, or one it redirects to, is not allowed.".into()
+    }
+
+    /// What must not reach the model if the address echoes it: the hidden headers, with and without their scheme.
+    fn secrets(&self, conversation: &Conversation) -> Vec<String> {
+        let mut secrets = Vec::new();
         for parameter in self.headers.values() {
             let Parameter::Fixed { value } = parameter else { continue };
             let Ok(Value::String(secret)) = variables::fill(value, conversation, Encoding::Plain) else { continue };
-            let bare = secret.split_once(' ').map_or(secret.as_str(), |(_scheme, token)| token);
-            for secret in [secret.as_str(), bare] {
-                if secret.len() >= SHORTEST_SECRET && text.contains(secret) {
-                    text = text.replace(secret, "***");
-                }
-            }
+            let bare = secret.split_once(' ').map(|(_scheme, token)| token.to_owned());
+            secrets.extend([Some(secret), bare].into_iter().flatten().filter(|secret| secret.len() >= SHORTEST_SECRET));
         }
-        text
+        secrets
+    }
+}
+
+fn without(secrets: &[String], text: &str) -> String {
+    secrets.iter().fold(text.to_owned(), |text, secret| {
+        if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text }
+    })
+}
+
+/// As [`without`], for every text inside a value.
+fn all_without(secrets: &[String], value: Value) -> Value {
+    match value {
+        Value::String(text) => without(secrets, &text).into(),
+        Value::Array(items) => items.into_iter().map(|item| all_without(secrets, item)).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(name, value)| (without(secrets, &name), all_without(secrets, value))).collect()
+        }
+        other => other,
     }
 }

@@ -6,9 +6,14 @@ use super::{
     schema,
     variables::{self, Conversation, Encoding, Unknown},
 };
-use crate::fields::{Fields, kind};
+use crate::{
+    error::Problems,
+    fields::{Fields, kind},
+};
 
 const LONGEST_PROMPT: usize = 1_000;
+/// Levels of lists and objects within a fixed value.
+const DEEPEST: usize = 20;
 
 /// Where the value of a parameter comes from (seed 003, "Parameter Modes").
 #[derive(Debug, Clone, PartialEq)]
@@ -30,14 +35,20 @@ pub struct Extension {
 }
 
 impl Parameter {
-    /// Reads a parameter; text alone is short for a fixed value.
-    pub fn parse(value: &Value, path: String, problems: &mut crate::error::Problems) -> Option<Self> {
-        if value.is_string() {
+    /// Reads a parameter; text or a list alone is short for a fixed value.
+    pub fn parse(value: &Value, path: String, problems: &mut Problems) -> Option<Self> {
+        if value.is_string() || value.is_array() {
             return Some(Self::Fixed { value: value.clone() });
         }
         let mut fields = Fields::of(value, path, problems)?;
         let parameter = match fields.required_text("mode", 40).as_deref() {
-            Some("fixed") => fields.required("value").cloned().map(|value| Self::Fixed { value }),
+            Some("fixed") => {
+                let path = fields.path("value");
+                fields.required("value").cloned().map(|value| {
+                    check_storable(&value, &path, 0, fields.problems());
+                    Self::Fixed { value }
+                })
+            }
             Some("ai") => Self::parse_ai(&mut fields),
             Some("array_extendable") => Self::parse_array(&mut fields),
             Some(_) => {
@@ -69,13 +80,20 @@ impl Parameter {
         declared.entry("type").or_insert_with(|| "string".into());
         let path = fields.path("schema");
         schema::check_declared(&declared, &path, fields.problems());
-        Some(Self::Ai { prompt: prompt?, schema: declared, required })
+        // A missing prompt is on record; going on finds what else is wrong.
+        Some(Self::Ai { prompt: prompt.unwrap_or_default(), schema: declared, required })
     }
 
     fn parse_array(fields: &mut Fields<'_>) -> Option<Self> {
         let fixed = match fields.get("fixedValues") {
             None => Vec::new(),
-            Some(Value::Array(values)) => values.clone(),
+            Some(Value::Array(values)) => {
+                let path = fields.path("fixedValues");
+                for (index, value) in values.iter().enumerate() {
+                    check_storable(value, &format!("{path}[{index}]"), 0, fields.problems());
+                }
+                values.clone()
+            }
             Some(other) => {
                 fields.problem("fixedValues", format!("must be a list, not {}", kind(other)));
                 Vec::new()
@@ -94,7 +112,7 @@ impl Parameter {
                 };
                 let required = extension.boolean("required", false);
                 extension.finish();
-                if enabled { Some(Extension { prompt: prompt?, required }) } else { None }
+                enabled.then(|| Extension { prompt: prompt.unwrap_or_default(), required })
             }
         };
         if fixed.is_empty() && extension.is_none() {
@@ -181,6 +199,37 @@ impl Parameter {
     }
 }
 
+/// Checks that a value of the author's fits the table: DynamoDB takes no empty names, 32 levels in all, and numbers from
+/// 1e-130 to 9.9e125.
+pub(super) fn check_storable(value: &Value, path: &str, depth: usize, problems: &mut Problems) {
+    if depth > DEEPEST {
+        problems.add(path, format!("is nested more than {DEEPEST} levels deep"));
+        return;
+    }
+    match value {
+        Value::Number(number) => {
+            let size = number.as_f64().map_or(0.0, f64::abs);
+            if size != 0.0 && !(1e-130..=9.9e125).contains(&size) {
+                problems.add(path, "is a number too large or too small to be stored");
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                check_storable(item, &format!("{path}[{index}]"), depth + 1, problems);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name.is_empty() {
+                    problems.add(path, "has a member without a name");
+                }
+                check_storable(member, &format!("{path}.{name}"), depth + 1, problems);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn push_once(values: &mut Vec<Value>, value: Value) {
     if !values.contains(&value) {
         values.push(value);
@@ -192,7 +241,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::Problems;
 
     fn parse(value: &Value) -> Result<Parameter, Vec<String>> {
         let mut problems = Problems::default();
@@ -214,6 +262,7 @@ mod tests {
             assert_eq!(parse(&value).unwrap().to_json(), value);
         }
         assert_eq!(parse(&json!("https://x")).unwrap(), Parameter::Fixed { value: "https://x".into() });
+        assert_eq!(parse(&json!(["a", 1])).unwrap(), Parameter::Fixed { value: json!(["a", 1]) });
     }
 
     #[test]

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Conversation, Effect, Parameter, Ran, Services,
     config::{Place, all_hidden, all_to_json, argument_name, object, parameters},
+    parameter::check_storable,
     variables::{self, Encoding},
 };
 use crate::{
@@ -46,8 +47,15 @@ pub struct PipedreamAction {
 
 impl PipedreamAction {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let preloaded =
+        let preloaded: Map<String, Value> =
             fields.members("preloadedParams").into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let path = fields.path("preloadedParams");
+        for (name, value) in &preloaded {
+            if name.is_empty() {
+                fields.problem("preloadedParams", "has a member without a name");
+            }
+            check_storable(value, &format!("{path}.{name}"), 0, fields.problems());
+        }
         let params = parameters(fields, "params", argument_name);
         let value = fields.required("pipedreamMetadata")?;
         let path = fields.path("pipedreamMetadata");

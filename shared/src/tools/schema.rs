@@ -95,6 +95,9 @@ fn check(schema: &Map<String, Value>, path: &str, depth: usize, problems: &mut P
         }
     };
     for (name, property) in &properties {
+        if name.is_empty() {
+            problems.add(format!("{path}.properties"), "has a property without a name");
+        }
         check_nested(property, &format!("{path}.properties.{name}"), depth, problems);
     }
     if let Some(required) = schema.get("required") {

@@ -50,12 +50,14 @@ pub enum Failure {
 pub struct Error {
     pub service: Service,
     pub failure: Failure,
+    /// An earlier try of the same request may have had its effect.
+    pub(crate) acted_before: bool,
     pub(crate) source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     pub(crate) fn new(service: Service, failure: Failure) -> Self {
-        Self { service, failure, source: None }
+        Self { service, failure, acted_before: false, source: None }
     }
 
     pub(crate) fn because(
@@ -63,7 +65,7 @@ impl Error {
         failure: Failure,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self { service, failure, source: Some(source.into()) }
+        Self { service, failure, acted_before: false, source: Some(source.into()) }
     }
 
     /// The HTTP status the service answered with, if it did.
@@ -77,12 +79,8 @@ impl Error {
 
     /// Whether the request may have had its effect although we know nothing of it.
     pub const fn effect_possible(&self) -> bool {
-        match self.failure {
-            Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => true,
-            Failure::Unreachable | Failure::Refused(_) | Failure::RateLimited { .. } | Failure::Rejected { .. } => {
-                false
-            }
-        }
+        let by_this_try = matches!(self.failure, Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_));
+        by_this_try || self.acted_before
     }
 
     /// Whether the same request may be sent again if sending it twice does no harm.

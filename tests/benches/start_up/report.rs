@@ -1,0 +1,63 @@
+//! Figures as text.
+
+use std::fmt;
+
+/// Smallest, middle and largest of some figures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) least: f64,
+    pub(crate) median: f64,
+    pub(crate) most: f64,
+}
+
+impl Spread {
+    /// # Errors
+    /// When nothing was measured.
+    pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Result<Self, String> {
+        let mut sorted: Vec<f64> = figures.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        match (sorted.first(), sorted.get(sorted.len() / 2), sorted.last()) {
+            (Some(&least), Some(&median), Some(&most)) => Ok(Self { least, median, most }),
+            _ => Err("nothing was measured".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} / {:.2} / {:.2}", self.least, self.median, self.most)
+    }
+}
+
+/// A table: the first column to the left, the others to the right, each as wide as its widest cell.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
+        Self { rows: vec![header.map(str::to_owned).to_vec()] }
+    }
+
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
+        let widths: Vec<usize> =
+            (0..columns).map(|column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                let padded = if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
+                line.push_str(&padded);
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! What each function is asked: its main job on a small world, each request alike and answered from the tables.
+
+use std::{path::Path, process::Command};
+
+use serde_json::{Value, json};
+use tests::{Event, World, ai_sms, aws::TABLE_PREFIX};
+
+use crate::{
+    Result,
+    function::Function,
+    http_server::{Response, Server},
+    reference::{CALLS, ECHO, Run},
+};
+
+/// What is looked up.
+const PATH: &str = "/customers/1";
+
+/// A kind of request, which can be asked as often as one likes.
+pub(crate) struct Job {
+    pub(crate) function: &'static str,
+    /// What it does, for the table.
+    pub(crate) name: &'static str,
+    event: Box<dyn Fn(u32) -> Event>,
+    status: u16,
+    /// `success` of the answer's body, for a tool's run.
+    success: Option<bool>,
+}
+
+impl Job {
+    fn new(function: &'static str, name: &'static str, status: u16, event: impl Fn(u32) -> Event + 'static) -> Self {
+        Self { function, name, event: Box::new(event), status, success: None }
+    }
+
+    /// Whether it is asked of a function to compare with.
+    pub(crate) fn is_reference(&self) -> bool {
+        self.function == CALLS || self.function == ECHO
+    }
+
+    /// The `number`th request, as Lambda hands it over.
+    pub(crate) fn event(&self, number: u32) -> String {
+        (self.event)(number).to_json().to_string()
+    }
+
+    /// # Errors
+    /// When the answer is not the job's: then the figures would be of something else.
+    pub(crate) fn check(&self, response: &Value) -> std::result::Result<(), String> {
+        let body = response["body"].as_str().unwrap_or_default();
+        let success = serde_json::from_str(body).map_or(Value::Null, |body: Value| body["success"].clone());
+        let done = response["statusCode"] == self.status
+            && self.success.is_none_or(|expected| success == Value::Bool(expected));
+        if done { Ok(()) } else { Err(format!("{} ({}) answered {response}", self.function, self.name)) }
+    }
+}
+
+/// What the requests need to be there.
+pub(crate) struct Setting {
+    world: World,
+    /// A service on the open Internet, as far as the outbound guard knows.
+    service: Server,
+    looked_up: Value,
+    refused: Value,
+}
+
+impl Setting {
+    /// Makes the tools with the functions themselves, whose binaries are in `directory`.
+    pub(crate) async fn start(directory: &Path) -> Result<Self> {
+        let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
+        let world = World::start().await;
+        let mut setting = Self { world, service, looked_up: Value::Null, refused: Value::Null };
+        setting.looked_up = setting.attached_tool(directory, "Look up", &setting.address())?;
+        // Not among the open hosts: the guard refuses it before anything is sent.
+        setting.refused = setting.attached_tool(directory, "Refused", "http://127.0.0.1:9/")?;
+        setting.forget();
+        Ok(setting)
+    }
+
+    /// The row of a tool that GETs an address and is attached to the agent.
+    fn attached_tool(&self, directory: &Path, label: &str, url: &str) -> Result<Value> {
+        let home = &self.world.home;
+        let ask = |function: &str, path: &str, body: &Value| -> Result<Value> {
+            let mut process = Function::start(&mut Command::new(directory.join(function)), &self.environment())?;
+            let event = Event::post(&format!("/api/{}{path}", home.slug), body).user(&home.user_id);
+            let response = process.ask(event.to_json().to_string())?.response;
+            match response["body"].as_str() {
+                Some(body) if response["statusCode"] == 201 => Ok(serde_json::from_str(body)?),
+                _ => Err(format!("{function} answered {response}").into()),
+            }
+        };
+        let url = json!({"mode": "fixed", "value": url});
+        let tool = json!({"type": "api_request", "label": label, "method": "GET", "url": url});
+        let tool = ask("create", "/tools", &tool)?;
+        ask("attach", &format!("/agents/{}/tools/attach", home.agent_id), &json!({"tool_id": tool["id"]}))?;
+        Ok(tool)
+    }
+
+    /// A function's environment as the template sets it, all variables of all functions.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_REGION", "eu-central-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "bench".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "bench".to_owned()),
+            ("AWS_SESSION_TOKEN", "bench".to_owned()),
+            ("AWS_ENDPOINT_URL", self.world.aws.url.clone()),
+            ("TABLE_PREFIX", TABLE_PREFIX.to_owned()),
+            ("PUBLIC_URL", "https://api.switchboard.example".to_owned()),
+            ("TOOL_TOKEN_SECRET", "switchboard/tool-token".to_owned()),
+            ("VAPI_SECRET", "switchboard/vapi".to_owned()),
+            ("PIPEDREAM_SECRET", "switchboard/pipedream".to_owned()),
+            ("VAPI_URL", self.world.vapi.url.clone()),
+            ("TWILIO_URL", self.world.twilio.url.clone()),
+            ("PIPEDREAM_URL", self.world.pipedream.url.clone()),
+            ("OUTBOUND_OPEN_HOSTS", self.service.address.to_string()),
+        ]
+    }
+
+    /// The first job of a function is the one its start is measured with.
+    pub(crate) fn jobs(&self) -> Vec<Job> {
+        let home = self.world.home.clone();
+        let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id);
+        let attach = format!("/api/{}/agents/{}/tools/attach", home.slug, home.agent_id);
+        let tool_id = json!({"tool_id": self.looked_up["id"]});
+        let run = |tool: &Value| self.world.wire(&self.world.call(tool, json!({})));
+        let (look_up, refused) = (run(&self.looked_up), run(&self.refused));
+        let list = Event::get(&format!("{tools}/{}", self.looked_up["id"].as_str().unwrap_or_default())).user(&user);
+        let attach = Event::post(&attach, &tool_id).user(&user);
+        let create = move |number| {
+            let mut tool = ai_sms();
+            tool["label"] = json!(format!("Confirmation {number}"));
+            Event::post(&tools, &tool).user(&user)
+        };
+        vec![
+            Job::new("attach", "a tool that is there", 200, move |_| attach.clone()),
+            Job::new("create", "an SMS tool, at VAPI too", 201, create),
+            Job { success: Some(true), ..Job::new("execute", "GET of an API", 200, move |_| look_up.clone()) },
+            Job { success: Some(false), ..Job::new("execute", "GET the guard refuses", 200, move |_| refused.clone()) },
+            Job::new("list", "one tool", 200, move |_| list.clone()),
+        ]
+    }
+
+    /// The jobs of the functions to compare with.
+    pub(crate) fn references(&self) -> Result<[Job; 2]> {
+        let home = &self.world.home;
+        let run = Run {
+            organization: home.organization_id.parse()?,
+            tool: self.looked_up["id"].as_str().unwrap_or_default().parse()?,
+            call: "0192f0c1-0000-7000-8000-0000000000ca".parse()?,
+            number: home.phone_number.parse()?,
+            url: self.address(),
+        };
+        let calls = Event::post("/calls", &serde_json::to_value(run)?);
+        let echo = Event::post("/echo", &json!({"text": "hello"}));
+        Ok([
+            Job::new(CALLS, "what execute reads and GETs", 200, move |_| calls.clone()),
+            Job::new(ECHO, "the runtime alone", 200, move |_| echo.clone()),
+        ])
+    }
+
+    /// What the tool that looks up calls.
+    fn address(&self) -> String {
+        format!("http://{}{PATH}", self.service.address)
+    }
+
+    /// Forgets what the functions asked of the services, which would otherwise only grow.
+    pub(crate) fn forget(&self) {
+        self.world.aws.clear_operations();
+        self.world.vapi.clear_requests();
+    }
+}

@@ -1,0 +1,253 @@
+//! DynamoDB and Secrets Manager on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
+//!
+//! DynamoDB is dynoxide; every operation passes a relay that writes it down, can slow it down and can make it fail as AWS
+//! does. Of Secrets Manager there is `GetSecretValue`.
+
+mod items;
+mod relay;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use dynoxide::Database;
+use serde_json::{Map, Value, json};
+use shared::{config, models::Timestamp};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, oneshot},
+};
+
+use crate::Template;
+
+/// What the tables' names begin with.
+pub const TABLE_PREFIX: &str = "switchboard-";
+const STACK: &str = "switchboard";
+
+/// One operation that was asked for.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// `GetItem`, `GetSecretValue`, …
+    pub action: String,
+    /// Tables without their prefix, or the id of a secret.
+    pub on: Vec<String>,
+    pub body: Value,
+    pub started: Instant,
+    pub ended: Instant,
+    /// Wall clock of `started` and `ended`, to hold against what the stand-ins write down.
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
+impl Operation {
+    pub fn is_dynamodb(&self) -> bool {
+        self.action != "GetSecretValue"
+    }
+}
+
+/// How an operation fails.
+#[derive(Debug, Clone)]
+pub enum Trouble {
+    /// An error of AWS's by its code, such as `ProvisionedThroughputExceededException`; nothing is carried out.
+    Error(&'static str),
+    /// The connection is cut, nothing is carried out.
+    DropBefore,
+    /// It is carried out, and the connection cut in place of the answer.
+    DropAfter,
+    /// Nothing is carried out, and no answer ever comes: the caller can only be killed. See [`Aws::stalled`].
+    StallBefore,
+    /// It is carried out, and no answer ever comes.
+    StallAfter,
+}
+
+/// A failure for the next operations that match.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    action: String,
+    on: String,
+    trouble: Trouble,
+    skip: u32,
+    times: u32,
+}
+
+impl Fault {
+    /// For `action` (`PutItem`) on a table (`tools`) or secret; either may be `*`. Once.
+    pub fn new(action: &str, on: &str, trouble: Trouble) -> Self {
+        Self { action: action.to_owned(), on: on.to_owned(), trouble, skip: 0, times: 1 }
+    }
+
+    /// Throttled for as long as the SDK tries: three attempts.
+    pub fn throttled(action: &str, on: &str) -> Self {
+        Self::new(action, on, Trouble::Error("ProvisionedThroughputExceededException")).times(3)
+    }
+
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Lets the first matching operations through.
+    #[must_use]
+    pub fn after(mut self, operations: u32) -> Self {
+        self.skip = operations;
+        self
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    log: Mutex<Vec<Operation>>,
+    faults: Mutex<Vec<Fault>>,
+    delay: Mutex<Duration>,
+    secrets: Mutex<BTreeMap<String, String>>,
+    stalled: Notify,
+}
+
+/// The running services; dropping them ends everything.
+pub struct Aws {
+    pub url: String,
+    database: Database,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Aws {
+    /// Starts with the template's tables, empty.
+    pub fn start(template: &Template) -> Self {
+        let database = Database::memory().expect("a database in memory");
+        for (table, time_to_live) in template.tables(STACK) {
+            let name = table["TableName"].clone();
+            database.create_table(read(table)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            if let Some(attribute) = time_to_live {
+                let specification = json!({"AttributeName": attribute, "Enabled": true});
+                let request = json!({"TableName": name, "TimeToLiveSpecification": specification});
+                database.update_time_to_live(read(request)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
+        }
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = oneshot::channel();
+        let (ready, address) = std::sync::mpsc::channel::<SocketAddr>();
+        let (served, relayed) = (database.clone(), shared.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let bind = async || TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+                let (back, front) = (bind().await, bind().await);
+                let backend = back.local_addr().expect("an address");
+                ready.send(front.local_addr().expect("an address")).expect("the test waits");
+                tokio::select! {
+                    () = dynoxide::server::serve_on(back, served) => {}
+                    () = relay::serve(front, backend, relayed) => {}
+                    _ = stopped => {}
+                }
+            });
+            runtime.shutdown_background();
+        });
+        let address = address.recv().expect("the services start");
+        Self { url: format!("http://{address}"), database, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// As the functions' environment would say it.
+    pub fn config(&self) -> config::Aws {
+        config::Aws {
+            region: "eu-central-1".to_owned(),
+            endpoint_url: Some(self.url.clone()),
+            credentials: aws_sdk_dynamodb::config::Credentials::new("test", "test", None, None, "tests"),
+        }
+    }
+
+    /// Everything so far, in the order in which it began.
+    pub fn operations(&self) -> Vec<Operation> {
+        self.shared.log.lock().unwrap().clone()
+    }
+
+    /// What was asked of DynamoDB.
+    pub fn dynamodb(&self) -> Vec<Operation> {
+        self.operations().into_iter().filter(Operation::is_dynamodb).collect()
+    }
+
+    pub fn clear_operations(&self) {
+        self.shared.log.lock().unwrap().clear();
+    }
+
+    pub fn inject(&self, fault: Fault) {
+        self.shared.faults.lock().unwrap().push(fault);
+    }
+
+    pub fn clear_faults(&self) {
+        self.shared.faults.lock().unwrap().clear();
+    }
+
+    /// Faults that have not met their operations yet.
+    pub fn faults_left(&self) -> usize {
+        self.shared.faults.lock().unwrap().len()
+    }
+
+    /// Comes back when an operation waits for an answer that never comes.
+    pub async fn stalled(&self) {
+        self.shared.stalled.notified().await;
+    }
+
+    /// Every DynamoDB operation takes this much longer.
+    pub fn slow_down(&self, delay: Duration) {
+        *self.shared.delay.lock().unwrap() = delay;
+    }
+
+    pub fn put_secret(&self, id: &str, value: &Value) {
+        self.shared.secrets.lock().unwrap().insert(id.to_owned(), value.to_string());
+    }
+
+    /// Writes a row past the handlers; plain JSON, as [`Aws::rows`] gives it.
+    pub fn put(&self, table: &str, row: &Value) {
+        let request = json!({"TableName": full(table), "Item": items::from_plain(row)});
+        self.database.put_item(read(request)).expect("the row can be written");
+    }
+
+    /// All rows of a table as plain JSON.
+    pub fn rows(&self, table: &str) -> Vec<Value> {
+        let request = json!({"TableName": full(table), "ConsistentRead": true});
+        let found = self.database.scan(read(request)).expect("the table can be read");
+        let found = serde_json::to_value(found).expect("an answer is JSON");
+        found["Items"].as_array().into_iter().flatten().map(items::to_plain).collect()
+    }
+
+    /// The one row with this `id`.
+    pub fn row(&self, table: &str, id: &str) -> Option<Value> {
+        self.rows(table).into_iter().find(|row| row["id"] == id)
+    }
+
+    /// Changes attributes of the row with this `id`.
+    pub fn change(&self, table: &str, id: &str, attributes: Value) {
+        let mut row = self.row(table, id).unwrap_or_else(|| panic!("{table} has no row {id}"));
+        let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
+        row.as_object_mut().expect("a row").extend(attributes);
+        self.put(table, &row);
+    }
+
+    pub fn delete(&self, table: &str, id: &str) {
+        let key = Map::from_iter([("id".to_owned(), json!({"S": id}))]);
+        self.database.delete_item(read(json!({"TableName": full(table), "Key": key}))).expect("the row can be deleted");
+    }
+}
+
+impl Drop for Aws {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn full(table: &str) -> String {
+    format!("{TABLE_PREFIX}{table}")
+}
+
+fn read<T: serde::de::DeserializeOwned>(request: Value) -> T {
+    serde_json::from_value(request).expect("a request of DynamoDB's")
+}

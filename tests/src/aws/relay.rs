@@ -1,0 +1,177 @@
+//! The relay between the AWS SDK and the services: HTTP/1.1 as far as the SDK and dynoxide speak it, by hand, so that a
+//! connection can really be cut.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Instant};
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::{Operation, Shared, TABLE_PREFIX, Trouble};
+
+pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Arc<Shared>) {
+    loop {
+        let Ok((front, _)) = listener.accept().await else { return };
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            // An end that hangs up ends the connection; there is nobody to tell.
+            drop(connection(front, backend, shared).await);
+        });
+    }
+}
+
+async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Shared>) -> io::Result<()> {
+    front.set_nodelay(true)?;
+    let mut back = TcpStream::connect(backend).await?;
+    back.set_nodelay(true)?;
+    while let Some(request) = Message::read(&mut front).await? {
+        let (action, body) = (request.action(), request.json());
+        let on = names(&body);
+        let trouble = shared.meet(&action, &on);
+        let (started, from) = (Instant::now(), Timestamp::now());
+        let delay = *shared.delay.lock().unwrap();
+        let answer = match &trouble {
+            Some(Trouble::DropBefore | Trouble::StallBefore) => None,
+            Some(Trouble::Error(code)) => Some(failure(code)),
+            _ if action == "GetSecretValue" => Some(shared.secret(&body)),
+            trouble => {
+                tokio::time::sleep(delay).await;
+                back.write_all(&request.bytes).await?;
+                let answer = Message::read(&mut back).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+                trouble.is_none().then_some(answer.bytes)
+            }
+        };
+        let (ended, to) = (Instant::now(), Timestamp::now());
+        shared.log.lock().unwrap().push(Operation { action, on, body, started, ended, from, to });
+        if let Some(Trouble::StallBefore | Trouble::StallAfter) = trouble {
+            shared.stalled.notify_one();
+            // Until the caller is gone.
+            return Message::read(&mut front).await.map(drop);
+        }
+        match answer {
+            Some(answer) => front.write_all(&answer).await?,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn meet(&self, action: &str, on: &[String]) -> Option<Trouble> {
+        let mut faults = self.faults.lock().unwrap();
+        let matches = |pattern: &str, value: &str| pattern == "*" || pattern == value;
+        let position = faults
+            .iter()
+            .position(|fault| matches(&fault.action, action) && on.iter().any(|name| matches(&fault.on, name)))?;
+        let fault = &mut faults[position];
+        if fault.skip > 0 {
+            fault.skip -= 1;
+            return None;
+        }
+        fault.times -= 1;
+        let trouble = fault.trouble.clone();
+        if fault.times == 0 {
+            faults.remove(position);
+        }
+        Some(trouble)
+    }
+
+    fn secret(&self, request: &Value) -> Vec<u8> {
+        let id = request["SecretId"].as_str().unwrap_or_default();
+        if let Some(secret) = self.secrets.lock().unwrap().get(id) {
+            return response(200, &json!({"ARN": id, "Name": id, "SecretString": secret}));
+        }
+        let message = "Secrets Manager can't find the specified secret.";
+        response(400, &json!({"__type": "ResourceNotFoundException", "Message": message}))
+    }
+}
+
+/// The tables or the secret that a request is about.
+fn names(body: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut add = |name: Option<&str>| {
+        let name = name.map(|name| name.strip_prefix(TABLE_PREFIX).unwrap_or(name).to_owned());
+        names.extend(name);
+    };
+    add(body["TableName"].as_str());
+    add(body["SecretId"].as_str());
+    for table in body["RequestItems"].as_object().into_iter().flatten() {
+        add(Some(table.0));
+    }
+    for item in body["TransactItems"].as_array().into_iter().flatten() {
+        add(item.as_object().and_then(|item| item.values().next()).and_then(|item| item["TableName"].as_str()));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn failure(code: &str) -> Vec<u8> {
+    let status = match code {
+        "InternalServerError" | "InternalServiceError" => 500,
+        "ServiceUnavailable" => 503,
+        _ => 400,
+    };
+    let body = json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "injected"});
+    response(status, &body)
+}
+
+fn response(status: u16, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: {length}\r\n");
+    format!("{head}\r\n{body}").into_bytes()
+}
+
+/// A request or an answer as it stands on the wire.
+struct Message {
+    bytes: Vec<u8>,
+    body_at: usize,
+}
+
+impl Message {
+    /// The next message, or none if the other end closed the connection before one began.
+    async fn read(stream: &mut TcpStream) -> io::Result<Option<Self>> {
+        let mut bytes = Vec::new();
+        let mut wanted = None;
+        loop {
+            if let Some((body_at, length)) = wanted
+                && bytes.len() >= body_at + length
+            {
+                return Ok(Some(Self { bytes, body_at }));
+            }
+            if stream.read_buf(&mut bytes).await? == 0 {
+                return if bytes.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+            }
+            if wanted.is_none()
+                && let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n")
+            {
+                let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+                let length = header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+                wanted = Some((end + 4, length));
+            }
+        }
+    }
+
+    fn action(&self) -> String {
+        let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
+        let target = header(&head, "x-amz-target").unwrap_or_default();
+        target.rsplit('.').next().unwrap_or_default().to_owned()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes[self.body_at..]).unwrap_or_default()
+    }
+}
+
+fn header(head: &str, name: &str) -> Option<String> {
+    let line = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+    };
+    head.lines().find_map(line)
+}

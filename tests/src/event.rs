@@ -1,0 +1,193 @@
+//! API Gateway's event (HTTP API, payload format 2.0), and what a function answers to it.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use lambda_http::{Body, Context, Request, RequestExt, Response};
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+
+/// A request on its way to a function.
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub method: String,
+    pub path: String,
+    pub query: Vec<(String, String)>,
+    pub headers: BTreeMap<String, String>,
+    pub body: Option<String>,
+    /// `sub` of the JWT, if the authorizer let one through.
+    pub user: Option<String>,
+    /// How long the function may run.
+    pub time: Duration,
+}
+
+impl Event {
+    pub fn new(method: &str, path: &str) -> Self {
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: Vec::new(),
+            headers: BTreeMap::from([("host".to_owned(), "api.switchboard.example".to_owned())]),
+            body: None,
+            user: None,
+            time: Duration::from_secs(28),
+        }
+    }
+
+    pub fn get(path: &str) -> Self {
+        Self::new("GET", path)
+    }
+
+    pub fn post(path: &str, body: &Value) -> Self {
+        Self::new("POST", path).header("content-type", "application/json").text(body.to_string())
+    }
+
+    #[must_use]
+    pub fn text(mut self, body: impl Into<String>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    #[must_use]
+    pub fn user(mut self, subject: &str) -> Self {
+        self.user = Some(subject.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Ends the function's time earlier than Lambda would.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// The event as API Gateway sends it to Lambda.
+    pub fn to_json(&self) -> Value {
+        let raw_query: Vec<String> = self.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut event = json!({
+            "version": "2.0",
+            "routeKey": "$default",
+            "rawPath": self.path,
+            "rawQueryString": raw_query.join("&"),
+            "headers": self.headers,
+            "requestContext": {
+                "accountId": "123456789012",
+                "apiId": "abcdefghij",
+                "domainName": "api.switchboard.example",
+                "domainPrefix": "api",
+                "http": {
+                    "method": self.method,
+                    "path": self.path,
+                    "protocol": "HTTP/1.1",
+                    "sourceIp": "192.0.2.7",
+                    "userAgent": "tests",
+                },
+                "requestId": "JKJaXmPLvHcESHA=",
+                "routeKey": "$default",
+                "stage": "$default",
+                "time": "20/Nov/2026:16:20:52 +0000",
+                "timeEpoch": 1_795_191_652_123_i64,
+            },
+            "isBase64Encoded": false,
+        });
+        if !self.query.is_empty() {
+            event["queryStringParameters"] = self.query.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
+        }
+        if let Some(body) = &self.body {
+            event["body"] = json!(body);
+        }
+        if let Some(user) = &self.user {
+            let claims =
+                json!({"sub": user, "iss": "https://issuer.example", "aud": "switchboard", "exp": "1795195252"});
+            event["requestContext"]["authorizer"] = json!({"jwt": {"claims": claims, "scopes": null}});
+        }
+        event
+    }
+
+    /// The request as the runtime hands it to a handler.
+    pub fn to_request(&self) -> Request {
+        request(&self.to_json(), self.time)
+    }
+}
+
+/// A whole event of API Gateway's as the runtime hands it to a handler that has `time` to run.
+pub fn request(event: &Value, time: Duration) -> Request {
+    let request = lambda_http::request::from_str(&event.to_string()).expect("an event of API Gateway's");
+    let mut context = Context::default();
+    "8476a536-e9f4-11e8-9739-2dfe598c3fcd".clone_into(&mut context.request_id);
+    context.deadline = u64::try_from(Timestamp::now().plus(time).as_millis()).expect("a time after 1970");
+    request.with_lambda_context(context)
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: String,
+    /// JSON; null if there is none.
+    pub body: Value,
+    /// When the answer was ready; what follows it is done later.
+    pub at: Instant,
+}
+
+impl Answer {
+    pub(crate) fn read(response: &Response<Body>) -> Self {
+        let at = Instant::now();
+        let body = match response.body() {
+            Body::Text(text) => serde_json::from_str(text).expect("an answer is JSON"),
+            Body::Binary(bytes) => serde_json::from_slice(bytes).expect("an answer is JSON"),
+            _ => Value::Null,
+        };
+        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        Self { status: response.status().as_u16(), content_type: content_type.unwrap_or_default().to_owned(), body, at }
+    }
+
+    /// The body of an answer that must have this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+
+    /// The fields that a 422 names, in order.
+    #[track_caller]
+    pub fn wrong_fields(&self) -> Vec<String> {
+        assert_eq!(self.status, 422, "{}", self.body);
+        assert_eq!(self.content_type, "application/problem+json");
+        let errors = self.body["errors"].as_array().expect("errors");
+        let mut fields: Vec<String> =
+            errors.iter().map(|error| error["field"].as_str().expect("field").to_owned()).collect();
+        fields.sort();
+        fields
+    }
+
+    /// The sentence for the model of a tool run that did not succeed.
+    #[track_caller]
+    pub fn sentence(&self) -> &str {
+        assert_eq!(self.status, 200, "{}", self.body);
+        assert_eq!(self.body["success"], false, "{}", self.body);
+        self.body["error"].as_str().expect("a sentence")
+    }
+
+    /// The result of a tool run that succeeded.
+    #[track_caller]
+    pub fn result(&self) -> &Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        assert_eq!(self.body["success"], true, "{}", self.body);
+        &self.body["result"]
+    }
+}

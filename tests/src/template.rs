@@ -1,0 +1,208 @@
+//! `infra/template.yaml`, read as AWS reads it.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, json};
+use serde_saphyr::Tagged;
+
+/// The template as JSON; short forms stand in their long form, `!Ref X` as `{"Ref": "X"}`, `!Sub x` as `{"Fn::Sub": "x"}`.
+#[derive(Debug, Clone)]
+pub struct Template(pub Value);
+
+/// One route of the HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    pub method: String,
+    /// With its variables, `/api/{slug}/tools`.
+    pub path: String,
+    /// Whether the JWT authorizer stands before it.
+    pub jwt: bool,
+    /// `create`: the function behind it.
+    pub function: String,
+}
+
+impl Template {
+    /// Path of the template in this workspace.
+    pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../infra/template.yaml");
+
+    pub fn read() -> Self {
+        let text = std::fs::read_to_string(Self::PATH).expect("infra/template.yaml can be read");
+        let node: Node = serde_saphyr::from_str(&text).expect("infra/template.yaml is YAML");
+        Self(node.0)
+    }
+
+    /// Logical id and properties of every resource of a type.
+    pub fn resources(&self, kind: &str) -> BTreeMap<&str, &Value> {
+        let resources = self.0["Resources"].as_object().expect("Resources");
+        resources
+            .iter()
+            .filter(|(_, resource)| resource["Type"] == kind)
+            .map(|(id, resource)| (id.as_str(), &resource["Properties"]))
+            .collect()
+    }
+
+    /// The bodies of `CreateTable` that its deployment sends, and the TTL attribute of those tables that have one.
+    pub fn tables(&self, stack: &str) -> Vec<(Value, Option<String>)> {
+        let resources = self.resources("AWS::DynamoDB::Table");
+        resources.values().map(|properties| (create_table(properties, stack), time_to_live(properties))).collect()
+    }
+
+    pub fn routes(&self) -> Vec<Route> {
+        let integrations = self.resources("AWS::ApiGatewayV2::Integration");
+        let mut routes: Vec<Route> = self
+            .resources("AWS::ApiGatewayV2::Route")
+            .values()
+            .map(|route| {
+                let key = route["RouteKey"].as_str().expect("RouteKey is text");
+                let (method, path) = key.split_once(' ').expect("RouteKey is `METHOD /path`");
+                let target = route["Target"]["Fn::Sub"].as_str().expect("Target is a !Sub");
+                let integration = target.trim_start_matches("integrations/${").trim_end_matches('}');
+                let function = &integrations[integration]["IntegrationUri"]["Fn::GetAtt"];
+                let function = function.as_str().expect("IntegrationUri is a !GetAtt").trim_end_matches("Function.Arn");
+                Route {
+                    method: method.to_owned(),
+                    path: path.to_owned(),
+                    jwt: route["AuthorizationType"] == "JWT",
+                    function: kebab(function),
+                }
+            })
+            .collect();
+        routes.sort();
+        routes
+    }
+}
+
+/// `CallStart` is `call-start`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !kebab.is_empty() {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+fn create_table(properties: &Value, stack: &str) -> Value {
+    let name = properties["TableName"]["Fn::Sub"].as_str().expect("TableName is a !Sub");
+    let mut request = Map::from_iter([("TableName".to_owned(), name.replace("${AWS::StackName}", stack).into())]);
+    for field in ["AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"] {
+        if let Some(value) = properties.get(field) {
+            request.insert(field.to_owned(), value.clone());
+        }
+    }
+    Value::Object(request)
+}
+
+fn time_to_live(properties: &Value) -> Option<String> {
+    let specification = properties.get("TimeToLiveSpecification")?;
+    assert_eq!(specification["Enabled"], true, "a TTL that is switched off");
+    specification["AttributeName"].as_str().map(str::to_owned)
+}
+
+/// A node with its tag written out.
+struct Node(Value);
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Tagged(Plain(value), tag) = Tagged::deserialize(deserializer)?;
+        Ok(Self(match tag.as_deref().and_then(|tag| tag.strip_prefix('!')) {
+            None => value,
+            Some("Ref") => json!({ "Ref": value }),
+            Some("Condition") => json!({ "Condition": value }),
+            Some(function) => json!({ format!("Fn::{function}"): value }),
+        }))
+    }
+}
+
+/// A node without its own tag; its members keep theirs.
+struct Plain(Value);
+
+impl<'de> Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PlainVisitor).map(Self)
+    }
+}
+
+struct PlainVisitor;
+
+impl<'de> Visitor<'de> for PlainVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML node")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Node(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((name, Node(value))) = members.next_entry::<String, Node>()? {
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_are_read_as_their_long_forms() {
+        let text = "a: !Ref X\nb: [!Sub 'x-${Y}', !GetAtt Z.Arn]\nc: !If [D, !Ref E, 1]\nd: true\n";
+        let Node(value) = serde_saphyr::from_str(text).unwrap();
+        assert_eq!(
+            value,
+            json!({
+                "a": {"Ref": "X"},
+                "b": [{"Fn::Sub": "x-${Y}"}, {"Fn::GetAtt": "Z.Arn"}],
+                "c": {"Fn::If": ["D", {"Ref": "E"}, 1]},
+                "d": true,
+            }),
+        );
+    }
+
+    #[test]
+    fn every_table_has_a_name_of_the_stack_and_a_key() {
+        for (table, _) in Template::read().tables("stack") {
+            assert!(table["TableName"].as_str().unwrap().starts_with("stack-"), "{table}");
+            assert!(table["KeySchema"][0]["AttributeName"].is_string(), "{table}");
+        }
+    }
+}

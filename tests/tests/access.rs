@@ -1,0 +1,175 @@
+//! Every route of the template, asked without credentials and with somebody else's.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tests::{Event, Tenant, World, ai_sms, template::Route};
+use uuid::Uuid;
+
+/// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
+fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
+    let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
+    let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
+    assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
+    let body = match format!("{} {}", route.method, route.path).as_str() {
+        "POST /api/{slug}/tools" => ai_sms(),
+        "POST /api/{slug}/agents/{id}/tools/attach" => json!({"tool_id": tool}),
+        "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
+        key if key.starts_with("GET ") => Value::Null,
+        key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
+    };
+    if body.is_null() { Event::get(&path) } else { Event::post(&path, &body) }
+}
+
+/// Everything that a request could change or cause.
+fn footprint(world: &World) -> BTreeMap<&'static str, String> {
+    let tables = ["agents", "tools", "agent_tools", "executions", "idempotency"];
+    let mut footprint: BTreeMap<&str, String> =
+        tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
+    let outside = [world.vapi.requests().len(), world.twilio.requests().len(), world.pipedream.requests().len()];
+    footprint.insert("vendors", format!("{outside:?}"));
+    footprint
+}
+
+/// A problem document without what differs from request to request.
+fn problem(body: &Value) -> Value {
+    let mut body = body.clone();
+    body["request_id"] = Value::Null;
+    body
+}
+
+async fn world_with_tools() -> (World, String, String) {
+    let world = World::start().await;
+    let id = |tool: &Value| tool["id"].as_str().unwrap().to_owned();
+    let ours = id(&world.attached(&ai_sms()).await);
+    let theirs = id(&world.create_as(&world.other, &ai_sms()).await.expect(201));
+    (world, ours, theirs)
+}
+
+#[tokio::test]
+async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own() {
+    let routes = tests::Template::read().routes();
+    assert!(routes.len() >= 6, "{routes:?}");
+    let open: Vec<String> = routes.iter().filter(|route| !route.jwt).map(|route| route.path.clone()).collect();
+    assert_eq!(open, ["/api/tools/{id}/execute"], "a route without authorizer must let in by itself");
+}
+
+#[tokio::test]
+async fn without_credentials_every_route_is_401_and_does_nothing() {
+    let (world, ours, _) = world_with_tools().await;
+    let before = footprint(&world);
+    for route in world.template.routes() {
+        let event = request(&route, &world.home, &ours, &world.home.agent_id);
+        let answer = world.send(&route.function, &event).await;
+        assert_eq!(answer.status, 401, "{route:?}: {}", answer.body);
+        assert_eq!(
+            (&answer.content_type[..], &answer.body["code"]),
+            ("application/problem+json", &json!("unauthenticated"))
+        );
+        // API Gateway's authorizer lets nobody without a subject through; another kind of authorizer is none.
+        for authorizer in [
+            json!({}),
+            json!({"jwt": {"claims": {}, "scopes": null}}),
+            json!({"jwt": {"claims": {"sub": ""}}}),
+            json!({"lambda": {"sub": world.home.user_id}}),
+        ] {
+            let mut raw = event.to_json();
+            raw["requestContext"]["authorizer"] = authorizer.clone();
+            let answer = world.send_json(&route.function, &raw).await;
+            assert_eq!(answer.status, 401, "{route:?} {authorizer}: {}", answer.body);
+        }
+        for (name, value) in
+            [("authorization", "Bearer x"), ("x-user-id", world.home.user_id.as_str()), ("x-vapi-secret", "")]
+        {
+            let answer = world.send(&route.function, &event.clone().header(name, value)).await;
+            assert_eq!(answer.status, 401, "{route:?} {name}: {}", answer.body);
+        }
+    }
+    assert_eq!(footprint(&world), before);
+}
+
+#[tokio::test]
+async fn a_user_of_another_organization_learns_nothing_and_does_nothing() {
+    let (world, ours, _) = world_with_tools().await;
+    let before = footprint(&world);
+    let nowhere = Tenant { slug: "no-such-organization".to_owned(), ..world.home.clone() };
+    for route in world.template.routes().into_iter().filter(|route| route.jwt) {
+        for user in [world.other.user_id.as_str(), "user|of-no-organization"] {
+            let event = request(&route, &world.home, &ours, &world.home.agent_id).user(user);
+            let refused = world.send(&route.function, &event).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            let unknown = request(&route, &nowhere, &ours, &world.home.agent_id).user(user);
+            let unknown = world.send(&route.function, &unknown).await;
+            assert_eq!(problem(&refused.body), problem(&unknown.body), "{route:?}: as if it did not exist");
+        }
+    }
+    assert_eq!(footprint(&world), before);
+}
+
+#[tokio::test]
+async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
+    let (world, ours, theirs) = world_with_tools().await;
+    let before = footprint(&world);
+    let (home, other) = (&world.home, &world.other);
+    let nobody = Uuid::new_v4().to_string();
+    for route in world.template.routes().into_iter().filter(|route| route.jwt && route.path.contains("{id}")) {
+        let send = async |tool: &str, agent: &str| {
+            world.send(&route.function, &request(&route, home, tool, agent).user(&home.user_id)).await
+        };
+        let names_tool = route.path.contains("/tools/{id}") || route.function == "attach";
+        if names_tool {
+            let refused = send(&theirs, &home.agent_id).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody, &home.agent_id).await.body), "{route:?}");
+        }
+        if route.path.contains("/agents/{id}") {
+            let refused = send(&ours, &other.agent_id).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&ours, &nobody).await.body), "{route:?}");
+        }
+    }
+    assert_eq!(footprint(&world), before);
+}
+
+#[tokio::test]
+async fn a_row_that_names_another_organization_is_not_shown_to_this_one() {
+    let (world, ours, theirs) = world_with_tools().await;
+    // As if a fault had attached another organization's tool to our agent.
+    world.aws.put("agent_tools", &json!({
+        "id": Uuid::new_v4().to_string(), "organization_id": world.home.organization_id, "agent_id": world.home.agent_id,
+        "tool_id": theirs, "is_vapi_attached": true, "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+    }));
+    let shown = world.list(&format!("/agents/{}/tools", world.home.agent_id)).await.expect(200);
+    let ids: Vec<&str> = shown["items"].as_array().unwrap().iter().map(|tool| tool["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [ours]);
+}
+
+#[tokio::test]
+async fn a_slug_is_no_pattern_and_no_path() {
+    let (world, ..) = world_with_tools().await;
+    for slug in [
+        "HARBOUR-DENTAL",
+        "harbour-denta",
+        "%2e%2e",
+        "harbour-dental%00",
+        "harbour-dental%2ftools",
+        "*",
+        "%F0%9F%A6%80",
+    ] {
+        let event = Event::get(&format!("/api/{slug}/tools")).user(&world.home.user_id);
+        let answer = world.send("list", &event).await;
+        assert_eq!(answer.status, 404, "{slug}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_member_of_two_organizations_sees_each_by_its_own_slug() {
+    let (world, ours, theirs) = world_with_tools().await;
+    let row = json!({"user_id": world.home.user_id, "organization_id": world.other.organization_id, "role": "member"});
+    world.aws.put("organization_members", &row);
+    let both = Tenant { user_id: world.home.user_id.clone(), ..world.other.clone() };
+    world.list_as(&both, &format!("/tools/{theirs}")).await.expect(200);
+    world.list_as(&both, &format!("/tools/{ours}")).await.expect(404);
+    world.list(&format!("/tools/{theirs}")).await.expect(404);
+}

@@ -1,0 +1,263 @@
+//! The Twilio client against its stand-in: what goes over the wire, what each failure is called, what is tried again.
+//!
+//! A message cannot be taken back and Twilio has no idempotency key, so the tests count messages.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+mod wire;
+
+use local::standins::{
+    Fault, Standin,
+    twilio::{self as standin, Options},
+};
+use serde_json::{Value, json};
+use shared::{
+    Deadline,
+    clients::{
+        Error, Twilio, http_client,
+        twilio::{Account, Message, why},
+    },
+    models::E164,
+};
+use wire::{LATE, ample, anywhere, class, excerpt, fixture, nowhere, short, until};
+
+const SID: &str = "AC00000000000000000000000000000000";
+const FROM: &str = "+14155552345";
+const TO: &str = "+15558675310";
+const TEXT: &str = "Olá & 👍 +1";
+
+fn start() -> Standin<standin::Twilio> {
+    let mut options = Options::default().with_account(SID, "s3cret", &[FROM]).with_unsubscribed("+15550100009");
+    options.accounts[0].api_keys.push(("SK11111111111111111111111111111111".into(), "k3y".into()));
+    standin::start(anywhere(), options).unwrap()
+}
+
+fn account() -> Account {
+    serde_json::from_value(json!({"account_sid": SID, "auth_token": "s3cret"})).unwrap()
+}
+
+fn number(text: &str) -> E164 {
+    text.parse().unwrap()
+}
+
+async fn send(url: &str, deadline: Deadline) -> Result<Message, Error> {
+    let client = Twilio::new(http_client().unwrap(), url);
+    client.send_message(&account(), &number(FROM), &number(TO), TEXT, deadline).await
+}
+
+#[tokio::test]
+async fn the_request_is_the_one_twilio_documents() {
+    let twilio = start();
+    let message = send(&twilio.url, ample()).await.unwrap();
+
+    let vector = &fixture("twilio_messages.json")["request"];
+    let sent = &twilio.requests()[0];
+    assert_eq!(sent.method, vector["method"]);
+    assert_eq!(format!("https://api.twilio.com{}", sent.path), vector["url"]);
+    assert_eq!(sent.query, []);
+    for name in ["content-type", "accept"] {
+        let wanted = vector["headers"].as_object().unwrap().iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        assert_eq!(&sent.headers[name], wanted.unwrap().1, "{name}");
+    }
+    // printf '%s' 'AC00000000000000000000000000000000:s3cret' | base64
+    assert_eq!(sent.headers["authorization"], "Basic QUMwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDpzM2NyZXQ=");
+    assert_eq!(sent.body, vector["form"], "To, From and Body, decoded again, whatever is in the text");
+    let encoded = vector["form_encoded"].as_str().unwrap();
+    assert_eq!(sent.headers["content-length"], encoded.len().to_string(), "encoded as {encoded}");
+
+    let messages = twilio.messages();
+    assert_eq!((messages.len(), &messages[0].sid), (1, &message.sid));
+    assert_eq!(message.status, "queued");
+}
+
+#[tokio::test]
+async fn an_api_key_signs_in_for_its_account() {
+    let twilio = start();
+    let account: Account = serde_json::from_value(json!({
+        "account_sid": SID, "auth_token": "not this one",
+        "api_key_sid": "SK11111111111111111111111111111111", "api_key_secret": "k3y",
+    }))
+    .unwrap();
+    let client = Twilio::new(http_client().unwrap(), &twilio.url);
+    client.send_message(&account, &number(FROM), &number(TO), "Hi", ample()).await.unwrap();
+    assert!(twilio.requests()[0].path.contains(SID), "the path names the account, not the key");
+}
+
+#[tokio::test]
+async fn an_answer_of_the_documented_shape_is_read() {
+    let twilio = start();
+    let success = &fixture("twilio_messages.json")["responses"][0];
+    twilio.inject(Fault::body(success["body"].clone()).with_header("x-unknown", "ignored"));
+    let message = send(&twilio.url, ample()).await.unwrap();
+    assert_eq!(message, Message { sid: "SM00000000000000000000000000000000".into(), status: "queued".into() });
+}
+
+/// Everything that ends a try after which the message may be on its way: one request, no second one.
+#[tokio::test]
+async fn nothing_is_sent_again_once_it_may_have_been_sent() {
+    let cases: [(&str, Fault, &str, usize); 7] = [
+        ("the connection breaks after the effect", Fault::drop_after(), "no answer", 1),
+        ("the connection breaks before the effect", Fault::drop_before(), "no answer", 0),
+        ("500", Fault::status(500), "broken 500", 0),
+        ("503 that Twilio acted on", Fault::status(503).with_effect(local::standins::Effect::First), "broken 503", 1),
+        ("no JSON", Fault::body(json!("<html>")).with_effect(local::standins::Effect::First), "undecodable", 1),
+        ("JSON without a sid", Fault::body(json!({"status": "queued"})), "undecodable", 0),
+        ("an answer that is too large", Fault::body(json!("x".repeat(5_000_000))), "undecodable", 0),
+    ];
+    for (name, fault, expected, messages) in cases {
+        let twilio = start();
+        twilio.inject(fault);
+        let error = send(&twilio.url, ample()).await.unwrap_err();
+        assert_eq!(class(&error), expected, "{name}");
+        assert!(error.effect_possible(), "{name}");
+        assert_eq!(twilio.requests().len(), 1, "{name}");
+        assert_eq!(twilio.messages().len(), messages, "{name}");
+        assert_eq!(why(&error), "the SMS service did not confirm it", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_late_answer_is_no_answer_and_the_message_went_once() {
+    let twilio = start();
+    twilio.inject(Fault::delay(LATE));
+    let error = send(&twilio.url, short()).await.unwrap_err();
+    assert_eq!(class(&error), "no answer");
+    assert!(error.effect_possible());
+    until(|| twilio.messages().len() == 1).await;
+    assert_eq!(twilio.requests().len(), 1);
+}
+
+/// The HTTP library may try again by itself on a connection it kept; it must not for a message.
+#[tokio::test]
+async fn a_kept_connection_that_breaks_does_not_repeat_the_message() {
+    let twilio = start();
+    let client = Twilio::new(http_client().unwrap(), &twilio.url);
+    client.send_message(&account(), &number(FROM), &number(TO), "first", ample()).await.unwrap();
+    twilio.inject(Fault::drop_after());
+    let error = client.send_message(&account(), &number(FROM), &number(TO), "second", ample()).await.unwrap_err();
+    assert_eq!(class(&error), "no answer");
+    let texts: Vec<String> = twilio.messages().into_iter().map(|message| message.body).collect();
+    assert_eq!(texts, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn an_unreachable_twilio_has_sent_nothing() {
+    let error = send(&nowhere(), ample()).await.unwrap_err();
+    assert_eq!(class(&error), "unreachable");
+    assert!(!error.effect_possible());
+    assert_eq!(why(&error), "the SMS service cannot be reached");
+}
+
+#[tokio::test]
+async fn too_many_requests_is_tried_again_because_it_was_not_processed() {
+    let twilio = start();
+    twilio.inject(Fault::status(429).times(2));
+    send(&twilio.url, ample()).await.unwrap();
+    assert_eq!(
+        twilio.requests().iter().map(|request| request.status).collect::<Vec<_>>(),
+        [Some(429), Some(429), Some(201)]
+    );
+    assert_eq!(twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn retry_after_is_honoured_and_never_beyond_the_deadline() {
+    let twilio = start();
+    twilio.inject(Fault::status(429).with_header("Retry-After", "0"));
+    send(&twilio.url, ample()).await.unwrap();
+    assert_eq!(twilio.requests().len(), 2);
+
+    twilio.clear_requests();
+    twilio.inject(Fault::status(429).with_header("Retry-After", "3600"));
+    let error = send(&twilio.url, ample()).await.unwrap_err();
+    assert_eq!(class(&error), "rate limited for 3600 s");
+    assert!(!error.effect_possible());
+    assert_eq!(why(&error), "too many messages are being sent just now");
+    assert_eq!(twilio.requests().len(), 1, "there is no time to wait for so long");
+}
+
+#[tokio::test]
+async fn a_429_that_does_not_end_is_reported_as_such() {
+    let twilio = start();
+    twilio.inject(Fault::status(429).times(100));
+    let error = send(&twilio.url, ample()).await.unwrap_err();
+    assert_eq!(class(&error), "rate limited");
+    assert!(!error.effect_possible());
+    assert_eq!(twilio.messages().len(), 0);
+}
+
+/// Each refusal of the vector, in both of Twilio's error shapes, and those the stand-in makes itself.
+#[tokio::test]
+async fn refusals_are_read_in_both_shapes_and_not_repeated() {
+    let vectors = fixture("twilio_messages.json");
+    let expected = [
+        (400, "21211: The 'To' number ########## is not a valid phone number.", "the number does not exist"),
+        (401, "20003: Authenticate", "the SMS account's credentials were refused"),
+        (400, "20001: d", "the SMS service refused it"),
+    ];
+    let refusals = vectors["responses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["status"].as_u64().is_some_and(|status| (400..500).contains(&status) && status != 429));
+    let mut seen = 0;
+    for (refusal, (status, text, reason)) in refusals.zip(expected) {
+        let twilio = start();
+        twilio.inject(Fault::status(status).with_body(refusal["body"].clone()));
+        let error = send(&twilio.url, ample()).await.unwrap_err();
+        assert_eq!(class(&error), format!("rejected {status}"));
+        assert_eq!((excerpt(&error), why(&error)), (text, reason));
+        assert!(!error.effect_possible());
+        assert_eq!(twilio.requests().len(), 1);
+        seen += 1;
+    }
+    assert_eq!(seen, expected.len(), "the vector holds as many refusals as are expected here");
+
+    let twilio = start();
+    twilio.inject(Fault::status(404).with_body(json!("<Response>not JSON</Response>")));
+    let error = send(&twilio.url, ample()).await.unwrap_err();
+    assert_eq!((class(&error).as_str(), excerpt(&error)), ("rejected 404", "<Response>not JSON</Response>"));
+}
+
+#[tokio::test]
+async fn what_twilio_refuses_becomes_a_reason_the_model_can_tell() {
+    let twilio = start();
+    let client = Twilio::new(http_client().unwrap(), &twilio.url);
+    let text = "x".repeat(1_601);
+    for (from, to, text, reason) in [
+        (FROM, "+15550100009", "Hi", "this person has unsubscribed from messages"),
+        ("+14155550000", TO, "Hi", "our own number cannot send messages"),
+        (FROM, TO, text.as_str(), "the text is too long"),
+    ] {
+        let error = client.send_message(&account(), &number(from), &number(to), text, ample()).await.unwrap_err();
+        assert_eq!(why(&error), reason);
+        assert!(!error.effect_possible());
+    }
+    let wrong: Account = serde_json::from_value(json!({"account_sid": SID, "auth_token": "wrong"})).unwrap();
+    let error = client.send_message(&wrong, &number(FROM), &number(TO), "Hi", ample()).await.unwrap_err();
+    assert_eq!(class(&error), "rejected 401");
+    assert_eq!(twilio.messages().len(), 0);
+}
+
+/// Basic credentials must not travel to where an answer points.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (twilio, elsewhere) = (start(), start());
+    twilio.inject(Fault::status(307).with_body(Value::Null).with_header("location", &elsewhere.url));
+    let error = send(&twilio.url, ample()).await.unwrap_err();
+    assert_eq!(class(&error), "rejected 307");
+    assert_eq!(elsewhere.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn neither_credentials_nor_numbers_are_in_an_error() {
+    let twilio = start();
+    twilio.inject(Fault::status(400).with_body(json!({"code": 21211, "message": format!("'{TO}' is no number")})));
+    let refused = send(&twilio.url, ample()).await.unwrap_err();
+    let unreachable = send(&nowhere(), ample()).await.unwrap_err();
+    for error in [refused, unreachable] {
+        let shown = format!("{error} {} {}", shared::error::chain(&error), error.public());
+        for secret in ["s3cret", SID, &TO[1..], &FROM[1..]] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}

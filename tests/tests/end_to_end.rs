@@ -1,0 +1,123 @@
+//! The whole system as it is deployed: the template, the binaries, the HTTP API with its authorizer and the roles of the
+//! functions, on the local stack.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use local::{Options, Ports, Progress, Stack};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A user of the running system.
+struct User<'a> {
+    http: reqwest::Client,
+    stack: &'a Stack,
+}
+
+impl User<'_> {
+    async fn send(&self, method: Method, path: &str, token: Option<&str>, body: Option<&Value>) -> (StatusCode, Value) {
+        let mut request = self.http.request(method, format!("{}{path}", self.stack.description.api_url));
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status(), answer.json().await.unwrap_or_default())
+    }
+
+    /// Makes a tool and attaches it to the demo's agent.
+    async fn attached(&self, config: &Value) -> Value {
+        let about = &self.stack.description;
+        let token = Some(about.token.as_str());
+        let (status, tool) = self.send(Method::POST, &format!("/api/{}/tools", about.slug), token, Some(config)).await;
+        assert_eq!(status, 201, "{tool}");
+        let path = format!("/api/{}/agents/{}/tools/attach", about.slug, about.agent_id);
+        let (status, row) = self.send(Method::POST, &path, token, Some(&json!({"tool_id": tool["id"]}))).await;
+        assert_eq!(status, 201, "{row}");
+        tool
+    }
+
+    /// Lets VAPI call a tool; gives the body that our side answered.
+    async fn call(&self, tool: &Value, arguments: Value) -> Value {
+        let about = &self.stack.description;
+        let call = json!({
+            "assistant_id": about.assistant_id, "tool_name": tool["name"], "arguments": arguments,
+            "customer_number": "+14155550199", "phone_number": about.phone_number, "call_id": Uuid::now_v7(),
+        });
+        let answer =
+            self.http.post(format!("{}/simulate/tool-call", about.standins.vapi)).json(&call).send().await.unwrap();
+        let answer: Value = answer.json().await.unwrap();
+        assert_eq!(answer["response"]["status"], 200, "{answer}");
+        answer["response"]["body"].clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_system_as_it_is_deployed_does_its_main_job() {
+    let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
+    let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new() };
+    let progress = Progress::new(8, |line| println!("{line}"));
+    let stack = Stack::start(&options, &progress).await.unwrap();
+    let about = &stack.description;
+    let user = User { http: shared::clients::http_client().unwrap(), stack: &stack };
+
+    // A tool is created, attached and called, an SMS goes out; called again, none does.
+    let played = local::demo::play(&stack, &progress).await.unwrap();
+
+    // Who is let in: nobody without a token, nobody with another organization's, no tool call with a wrong token.
+    let tools = format!("/api/{}/tools", about.slug);
+    assert_eq!(user.send(Method::GET, &tools, None, None).await.0, 401);
+    assert_eq!(user.send(Method::GET, &tools, Some("broken"), None).await.0, 401);
+    let (status, problem) = user.send(Method::GET, &tools, Some(&about.other_token), None).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    let execute = format!("/api/tools/{}/execute", played.tool_id);
+    let wrong = json!({"text": "x", "metadata": {"token": "wrong"}});
+    assert_eq!(user.send(Method::POST, &execute, None, Some(&wrong)).await.0, 401);
+
+    // What was made is listed.
+    let (status, page) = user.send(Method::GET, &tools, Some(&about.token), None).await;
+    assert_eq!(status, 200);
+    assert!(page["items"].as_array().unwrap().iter().any(|tool| tool["id"] == json!(played.tool_id)), "{page}");
+    let attached = format!("/api/{}/agents/{}/tools", about.slug, about.agent_id);
+    let (status, page) = user.send(Method::GET, &attached, Some(&about.token), None).await;
+    assert_eq!(status, 200);
+    assert!(page["items"].as_array().unwrap().iter().any(|tool| tool["is_vapi_attached"] == true), "{page}");
+
+    // The other types of tools, under the roles the template gives their functions.
+    let request = json!({
+        "type": "api_request", "label": "Read messages", "method": "GET", "url": format!("{}/messages", about.standins.twilio),
+    });
+    let answer = user.call(&user.attached(&request).await, json!({})).await;
+    assert_eq!((&answer["success"], answer["result"].as_array().map(Vec::len)), (&json!(true), Some(1)), "{answer}");
+
+    let action = json!({
+        "type": "pipedream_action", "label": "Tell the team",
+        "pipedreamMetadata": {"app": "slack", "appName": "Slack", "accountId": "apn_slack1", "actionKey": "slack-send-message"},
+        "params": {"conversation": {"mode": "fixed", "value": "C1"}, "text": {"mode": "ai", "prompt": "What to tell them"}},
+    });
+    let answer = user.call(&user.attached(&action).await, json!({"text": "A caller waits"})).await;
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(stack.pipedream.runs().len(), 1);
+
+    // The file for testers says where everything is.
+    let written: Value = serde_json::from_slice(&std::fs::read(state.join("stack.json")).unwrap()).unwrap();
+    for name in [
+        "api_url",
+        "token",
+        "other_token",
+        "slug",
+        "agent_id",
+        "phone_number_id",
+        "phone_number",
+        "twilio_auth_token",
+        "execute_token_hint",
+    ] {
+        assert!(written[name].as_str().is_some_and(|text| !text.is_empty()), "{name}");
+    }
+    for name in ["vapi", "twilio", "pipedream", "llm"] {
+        assert!(written["standins"][name].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")), "{name}");
+    }
+    drop(stack);
+    std::fs::remove_dir_all(&state).unwrap();
+}

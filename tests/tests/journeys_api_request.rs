@@ -1,0 +1,332 @@
+//! `api_request` tools: what goes out, what must not, and what of the answer the model sees.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tests::{
+    Options, World, api_request,
+    standins::{Fault, Recorded, Standin, twilio},
+};
+
+/// Any HTTP address: it writes down what it is asked and answers what it is told, 404 if it is told nothing.
+type Address = Standin<twilio::Twilio>;
+
+fn address() -> Address {
+    twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap()
+}
+
+/// A world whose guard lets these through.
+async fn world(open: &[&Address]) -> World {
+    let open_hosts = open.iter().map(|address| address.address().to_string()).collect();
+    World::with(Options { open_hosts, ..Options::default() }).await
+}
+
+fn answers(address: &Address, status: u16, body: &Value) {
+    address.inject(Fault::status(status).with_body(body.clone()));
+}
+
+fn received(address: &Address) -> Recorded {
+    address.requests().pop().unwrap()
+}
+
+#[tokio::test]
+async fn a_get_carries_its_parameters_and_gives_the_model_the_answer() {
+    let crm = address();
+    let world = world(&[&crm]).await;
+    let mut config = api_request("GET", &format!("{}/customers?phone={{{{caller_phone_number}}}}", crm.url));
+    config["headers"] =
+        json!({"x-api-key": {"mode": "fixed", "value": "s3cret-key"}, "x-line": "{{called_phone_number}}"});
+    config["body"] = json!({"name": {"mode": "ai", "prompt": "Name"}, "limit": {"mode": "fixed", "value": 5}});
+    let tool = world.attached(&config).await;
+    answers(&crm, 200, &json!({"name": "Ana Ruiz", "since": 2019}));
+    let answer = world.call_tool(&world.call(&tool, json!({"body_name": "Ana & Co"}))).await;
+    assert_eq!(answer.result(), &json!({"name": "Ana Ruiz", "since": 2019}));
+    let request = received(&crm);
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/customers"));
+    let mut query = request.query.clone();
+    query.sort();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(query, [pair("limit", "5"), pair("name", "Ana & Co"), pair("phone", "+14155550101")]);
+    assert_eq!(request.headers["x-api-key"], "s3cret-key");
+    assert_eq!(request.headers["x-line"], world.home.phone_number);
+    assert_eq!(request.body, Value::Null);
+}
+
+#[tokio::test]
+async fn known_failure_2_6_a_body_has_static_ai_and_united_members() {
+    let crm = address();
+    let world = world(&[&crm]).await;
+    let mut config = api_request("POST", &format!("{}/bookings", crm.url));
+    config["body"] = json!({
+        "source": {"mode": "fixed", "value": {"channel": "phone", "caller": "{{caller_phone_number}}"}},
+        "day": {"mode": "ai", "prompt": "Day", "schema": {"type": "string", "format": "date"}},
+        "party": {"mode": "ai", "prompt": "How many", "schema": {"type": "integer"}, "required": false},
+        "tags": {"mode": "array_extendable", "fixedValues": ["phone"], "aiExtension": {"enabled": true, "prompt": "Tags", "required": false}},
+    });
+    let tool = world.attached(&config).await;
+    answers(&crm, 201, &json!({"id": 7}));
+    let arguments =
+        json!({"body_day": "2026-12-01", "body_tags": ["vip", "phone"], "body_source": "model", "body_party": ""});
+    let answer = world.call_tool(&world.call(&tool, arguments)).await;
+    assert_eq!(answer.result(), &json!({"id": 7}));
+    assert!(answer.body["logs"].to_string().contains("body_source"), "{}", answer.body);
+    assert_eq!(
+        received(&crm).body,
+        json!({"source": {"channel": "phone", "caller": "+14155550101"}, "day": "2026-12-01", "tags": ["phone", "vip"]}),
+    );
+}
+
+#[tokio::test]
+async fn private_and_local_addresses_are_refused() {
+    let private = address();
+    let world = World::start().await;
+    let port = private.address().port();
+    for url in [
+        format!("https://127.0.0.1:{port}/"),
+        format!("http://127.0.0.1:{port}/"),
+        format!("https://localhost:{port}/"),
+        format!("https://LOCALHOST:{port}/"),
+        format!("https://[::1]:{port}/"),
+        format!("https://[::ffff:127.0.0.1]:{port}/"),
+        format!("https://2130706433:{port}/"),
+        format!("https://0x7f.1:{port}/"),
+        format!("https://0177.0.0.1:{port}/"),
+        format!("https://①②⑦.0.0.1:{port}/"),
+        "https://169.254.169.254/latest/meta-data/".to_owned(),
+        "https://10.0.0.8/".to_owned(),
+        "https://192.168.1.1/".to_owned(),
+        "https://[fd00:ec2::254]/".to_owned(),
+        "https://0.0.0.0/".to_owned(),
+        "https://user:pass@127.0.0.1/".to_owned(),
+        "http://example.com/".to_owned(),
+    ] {
+        let tool = world.attached(&api_request("GET", &url)).await;
+        let call = world.call(&tool, json!({}));
+        let answer = world.send("execute", &world.wire(&call).within(Duration::from_secs(3))).await;
+        assert!(answer.sentence().contains("was not sent"), "{url}: {}", answer.body);
+        for hidden in ["127", "localhost", "169.254", "10.0", "192.168", "fd00", "example"] {
+            assert!(!answer.sentence().contains(hidden), "the author's address is hidden: {}", answer.body);
+        }
+    }
+    assert!(private.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_model_cannot_choose_an_address_that_is_refused() {
+    let private = address();
+    let world = World::start().await;
+    let mut config = api_request("POST", "");
+    config["url"] = json!({"mode": "ai", "prompt": "The address"});
+    let tool = world.attached(&config).await;
+    for url in [
+        private.url.as_str(),
+        "file:///etc/passwd",
+        "gopher://127.0.0.1/",
+        "127.0.0.1",
+        "https://127.1/",
+        "//localhost/",
+    ] {
+        let answer = world.call_tool(&world.call(&tool, json!({"url": url}))).await;
+        assert!(answer.sentence().contains("was not sent"), "{url}: {}", answer.body);
+    }
+    assert!(private.requests().is_empty());
+    assert!(world.aws.rows("idempotency").is_empty(), "nothing left the building");
+}
+
+#[tokio::test]
+async fn redirects_are_checked_like_the_first_address() {
+    let (open, private) = (address(), address());
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("GET", &format!("{}/a", open.url))).await;
+    let port = private.address().port();
+    for target in [
+        private.url.clone(),
+        format!("https://localhost:{port}/"),
+        format!("//127.0.0.1:{port}/x"),
+        "https://169.254.169.254/latest/meta-data/".to_owned(),
+        "file:///etc/passwd".to_owned(),
+        "http://[".to_owned(),
+    ] {
+        open.inject(Fault::status(302).with_header("location", &target));
+        let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+        assert!(answer.sentence().contains("was not sent"), "{target}: {}", answer.body);
+    }
+    assert!(private.requests().is_empty());
+}
+
+#[tokio::test]
+async fn redirects_are_followed_but_not_for_ever() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("GET", &format!("{}/a", open.url))).await;
+    for hop in 1..=5 {
+        open.inject(Fault::status(302).with_header("location", &format!("/hop{hop}")));
+    }
+    answers(&open, 200, &json!("arrived"));
+    world.call_tool(&world.call(&tool, json!({}))).await.result();
+    assert_eq!(received(&open).path, "/hop5");
+
+    open.inject(Fault::status(302).with_header("location", "/a").times(50));
+    open.clear_requests();
+    let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+    assert!(answer.sentence().contains("redirects to"), "{}", answer.body);
+    assert_eq!(open.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn headers_do_not_travel_to_another_host() {
+    let (first, second) = (address(), address());
+    let world = world(&[&first, &second]).await;
+    let mut config = api_request("GET", &format!("{}/a", first.url));
+    config["headers"] = json!({"x-api-key": "s3cret-key", "authorization": "Bearer s3cret", "cookie": "s3cret=1", "accept": "text/csv"});
+    let tool = world.attached(&config).await;
+    first.inject(Fault::status(307).with_header("location", &second.url));
+    answers(&second, 200, &json!({}));
+    world.call_tool(&world.call(&tool, json!({}))).await.result();
+    let headers = received(&second).headers;
+    assert!(!json!(headers).to_string().contains("s3cret"), "{headers:?}");
+    assert_eq!(headers["accept"], "text/csv");
+}
+
+#[tokio::test]
+async fn a_post_follows_no_redirect() {
+    let (open, other) = (address(), address());
+    let world = world(&[&open, &other]).await;
+    let tool = world.attached(&api_request("POST", &open.url)).await;
+    open.inject(Fault::status(307).with_header("location", &other.url));
+    world.call_tool(&world.call(&tool, json!({}))).await.sentence();
+    assert_eq!((open.requests().len(), other.requests().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn an_answer_over_a_megabyte_is_not_read() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("GET", &open.url)).await;
+    answers(&open, 200, &json!("x".repeat(1024 * 1024 + 1)));
+    let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+    assert!(answer.sentence().contains("too large"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_long_answer_is_cut_for_the_model_and_says_so() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("GET", &open.url)).await;
+    answers(&open, 200, &json!("x".repeat(1024 * 1024)));
+    let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+    let result = answer.result();
+    assert!(result.to_string().len() < 10_000);
+    assert!(result["note"].as_str().unwrap().contains("too long"), "{result}");
+}
+
+#[tokio::test]
+async fn a_header_secret_that_is_echoed_is_not_shown() {
+    let open = address();
+    let world = world(&[&open]).await;
+    for (secret, echo) in [
+        ("Bearer s3cret-key", json!({"you_sent": {"authorization": "Bearer s3cret-key"}, "token": "s3cret-key"})),
+        ("s3cret-key", json!("You sent s3cret-key")),
+        // As PHP and others write JSON: what is escaped there is the same secret.
+        ("ab/cd+ef==", json!(r#"{"you_sent": "ab\/cd+ef=="}"#)),
+        ("quo\"ted-key", json!(r#"{"you_sent": "quo\"ted-key"}"#)),
+        ("s3cret-key", json!(r#"{"you_sent": "\u0073\u0033cret-key", "s3cret-key": 1}"#)),
+    ] {
+        let mut config = api_request("GET", &open.url);
+        config["headers"] = json!({"authorization": {"mode": "fixed", "value": secret}});
+        let tool = world.attached(&config).await;
+        let bare = secret.trim_start_matches("Bearer ");
+        for status in [200, 401, 500] {
+            for body in [echo.clone(), json!({"message": format!("bad key {secret}")})] {
+                answers(&open, status, &body);
+                let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+                let shown = [answer.body["result"].to_string(), answer.body["error"].to_string()].concat();
+                let shown = shown.replace("\\\"", "\"").replace("\\\\", "\\");
+                assert!(!shown.contains(bare), "{secret} {status}: {shown}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn failures_of_a_read_are_told_and_may_be_tried_again() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("GET", &open.url)).await;
+    let call = world.call(&tool, json!({}));
+    for (fault, said) in [
+        (Fault::status(404).with_body(json!({"message": "No such customer"})), "404: No such customer"),
+        (Fault::status(500).with_body(json!("<html>")), "status 500"),
+        (Fault::drop_before(), "did not answer"),
+    ] {
+        open.inject(fault);
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains(said), "{}", answer.body);
+    }
+    answers(&open, 200, &json!({"name": "Ana"}));
+    world.call_tool(&call).await.result();
+    let statuses: Vec<Value> = world.executions().iter().map(|row| row["status"].clone()).collect();
+    assert_eq!(statuses, ["failed", "failed", "failed", "succeeded"]);
+}
+
+#[tokio::test]
+async fn reading_twice_reads_twice() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("GET", &open.url)).await;
+    let call = world.call(&tool, json!({}));
+    for round in 1..=2 {
+        answers(&open, 200, &json!({"round": round}));
+        assert_eq!(world.call_tool(&call).await.result(), &json!({"round": round}));
+    }
+}
+
+#[tokio::test]
+async fn a_post_happens_once_and_an_unclear_one_is_not_repeated() {
+    let open = address();
+    let world = world(&[&open]).await;
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        let tool = world.attached(&api_request(method, &open.url)).await;
+        let call = world.call(&tool, json!({}));
+        answers(&open, 200, &json!({"id": 7}));
+        open.clear_requests();
+        assert_eq!(world.call_tool(&call).await.result(), &json!({"id": 7}));
+        assert_eq!(world.call_tool(&call).await.result(), &json!({"id": 7}));
+        assert_eq!(open.requests().len(), 1, "{method}");
+
+        for fault in [Fault::status(500), Fault::status(503), Fault::drop_after()] {
+            let call = world.call(&tool, json!({}));
+            open.clear_requests();
+            open.inject(fault);
+            let first = world.call_tool(&call).await;
+            assert!(first.sentence().contains("not known"), "{}", first.body);
+            assert_eq!(world.call_tool(&call).await.body, first.body);
+            assert_eq!(open.requests().len(), 1, "{method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_effect_whose_answer_is_too_large_has_happened() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("POST", &open.url)).await;
+    let call = world.call(&tool, json!({}));
+    answers(&open, 200, &json!("x".repeat(1024 * 1024 + 1)));
+    let first = world.call_tool(&call).await;
+    assert_eq!(world.call_tool(&call).await.body, first.body);
+    assert_eq!(open.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_post_may_be_tried_again() {
+    let open = address();
+    let world = world(&[&open]).await;
+    let tool = world.attached(&api_request("POST", &open.url)).await;
+    let call = world.call(&tool, json!({}));
+    answers(&open, 422, &json!({"error": "Day is full"}));
+    assert!(world.call_tool(&call).await.sentence().contains("Day is full"));
+    answers(&open, 200, &json!({"id": 7}));
+    world.call_tool(&call).await.result();
+}

@@ -1,0 +1,170 @@
+//! GET of tools: one, all by pages, an agent's.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use serde_json::{Value, json};
+use tests::{Event, World, ai_sms};
+use uuid::Uuid;
+
+/// Rows as the tools of an organization, made a second apart.
+fn many(world: &World, organization: &str, count: usize) {
+    for index in 0..count {
+        let id = Uuid::now_v7().to_string();
+        let at = format!("2026-01-01T{:02}:{:02}:{:02}.000Z", index / 3600, index / 60 % 60, index % 60);
+        let row = json!({
+            "id": id, "organization_id": organization, "name": format!("tool_{index}"), "label": format!("Tool {index}"),
+            "type": "query", "function_schema": {}, "created_at": at, "updated_at": at,
+        });
+        world.aws.put("tools", &row);
+    }
+}
+
+async fn all(world: &World, limit: usize) -> Vec<Value> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut path = format!("/tools?limit={limit}");
+    loop {
+        let page = world.list(&path).await.expect(200);
+        let found = page["items"].as_array().unwrap();
+        assert!(found.len() <= limit);
+        items.extend(found.iter().cloned());
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("/tools?limit={limit}&cursor={cursor}"),
+            None => return items,
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_organization_without_tools_has_an_empty_list() {
+    let world = World::start().await;
+    assert_eq!(world.list("/tools").await.expect(200), json!({"items": [], "next_cursor": null}));
+}
+
+#[tokio::test]
+async fn more_than_a_hundred_tools_come_by_pages_each_once_and_newest_first() {
+    let world = World::start().await;
+    many(&world, &world.home.organization_id, 130);
+    many(&world, &world.other.organization_id, 10);
+    for limit in [7, 50, 130, 200] {
+        let items = all(&world, limit).await;
+        let names: Vec<&str> = items.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let expected: Vec<String> = (0..130).rev().map(|index| format!("tool_{index}")).collect();
+        assert_eq!(names, expected, "limit {limit}");
+    }
+    let usual = world.list("/tools").await.expect(200);
+    assert_eq!(usual["items"].as_array().unwrap().len(), 50);
+}
+
+#[tokio::test]
+async fn the_reserved_names_of_tools_are_not_tools() {
+    let world = World::start().await;
+    world.tool(&ai_sms()).await;
+    assert_eq!(world.aws.rows("tools").len(), 2, "the row and the guard of its name");
+    let items = world.list("/tools").await.expect(200)["items"].clone();
+    assert_eq!(items.as_array().unwrap().len(), 1);
+    assert_eq!(items[0]["name"], "send_confirmation");
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_organization_opens_nothing_of_theirs() {
+    let world = World::start().await;
+    many(&world, &world.home.organization_id, 3);
+    many(&world, &world.other.organization_id, 3);
+    let theirs = world.list_as(&world.other, "/tools?limit=1").await.expect(200);
+    let cursor = theirs["next_cursor"].as_str().unwrap();
+    let page = world.list(&format!("/tools?cursor={cursor}")).await.expect(200);
+    for tool in page["items"].as_array().unwrap() {
+        assert_eq!(tool["organization_id"], world.home.organization_id);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_limit_or_cursor_is_named() {
+    let world = World::start().await;
+    for limit in ["0", "201", "-1", "many", "1.5"] {
+        assert_eq!(world.list(&format!("/tools?limit={limit}")).await.wrong_fields(), ["limit"], "{limit}");
+    }
+    for cursor in ["x", "!!!", "YWJj", "MjAyNi0wMS0wMVQwMDowMDowMFogbm90LWEtdXVpZA"] {
+        assert_eq!(world.list(&format!("/tools?cursor={cursor}")).await.wrong_fields(), ["cursor"], "{cursor}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_with_a_made_up_time_is_no_fault_of_ours() {
+    let world = World::start().await;
+    many(&world, &world.home.organization_id, 3);
+    // base64url of "tomorrow <a uuid>"
+    let cursor = "dG9tb3Jyb3cgMDE5MmYwYzEtMDAwMC03MDAwLTgwMDAtMDAwMDAwMDAwMDAx";
+    let answer = world.list(&format!("/tools?cursor={cursor}")).await;
+    assert!(answer.status < 500, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_404_whatever_its_id() {
+    let world = World::start().await;
+    let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    let unknown = world.list(&format!("/tools/{}", Uuid::new_v4())).await.expect(404);
+    for id in [theirs["id"].as_str().unwrap(), "not-a-uuid", "name%23x", "%00"] {
+        assert_eq!(world.list(&format!("/tools/{id}")).await.expect(404), unknown, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_shows_its_tools_in_the_order_they_were_attached() {
+    let world = World::start().await;
+    let path = format!("/agents/{}/tools", world.home.agent_id);
+    assert_eq!(world.list(&path).await.expect(200), json!({"items": [], "next_cursor": null}));
+    let first = world.attached(&ai_sms()).await;
+    let mut on_start = ai_sms();
+    on_start["label"] = json!("On start");
+    on_start["text"] = json!({"mode": "fixed", "value": "Welcome"});
+    on_start["attach_to_agent"] = json!(false);
+    on_start["execute_on_call_start"] = json!(true);
+    let second = world.attached(&on_start).await;
+    world.tool(&ai_sms()).await;
+
+    let items = world.list(&path).await.expect(200)["items"].clone();
+    let shown: Vec<(&Value, &Value)> =
+        items.as_array().unwrap().iter().map(|tool| (&tool["id"], &tool["is_vapi_attached"])).collect();
+    assert_eq!(shown, [(&first["id"], &json!(true)), (&second["id"], &json!(false))]);
+    assert_eq!(items[0]["function_schema"], first["function_schema"], "each comes whole");
+}
+
+#[tokio::test]
+async fn an_agent_with_more_tools_than_one_batch_shows_all() {
+    let world = World::start().await;
+    many(&world, &world.home.organization_id, 120);
+    for tool in world.tools() {
+        let at = tool["created_at"].clone();
+        let row = json!({
+            "id": Uuid::new_v4().to_string(), "organization_id": world.home.organization_id, "agent_id": world.home.agent_id,
+            "tool_id": tool["id"], "is_vapi_attached": true, "created_at": at, "updated_at": at,
+        });
+        world.aws.put("agent_tools", &row);
+    }
+    let items = world.list(&format!("/agents/{}/tools", world.home.agent_id)).await.expect(200)["items"].clone();
+    assert_eq!(items.as_array().unwrap().len(), 120);
+    assert_eq!(items[0]["name"], "tool_0");
+}
+
+#[tokio::test]
+async fn rows_of_an_older_version_still_show() {
+    let world = World::start().await;
+    // Only what every version wrote.
+    let id = Uuid::new_v4().to_string();
+    let at = "2025-01-01T00:00:00.000Z";
+    world.aws.put("tools", &json!({
+        "id": id, "organization_id": world.home.organization_id, "name": "old", "label": "Old", "type": "externalApp",
+        "function_schema": {"name": "old"}, "created_at": at, "updated_at": at, "some_later_column": 1,
+    }));
+    let tool = world.list(&format!("/tools/{id}")).await.expect(200);
+    assert_eq!((&tool["type"], &tool["attach_to_agent"]), (&json!("pipedream_action"), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_route_that_is_none_is_404() {
+    let world = World::start().await;
+    for path in ["/api", "/api/x", "/", "/api/harbour-dental/agents", "/api/harbour-dental/tools/x/y"] {
+        let answer = world.send("list", &Event::get(path).user(&world.home.user_id)).await;
+        assert_eq!(answer.status, 404, "{path}");
+    }
+}

@@ -1,0 +1,185 @@
+//! `pipedream_action` tools: what runs, as whom, and what becomes of errors.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use serde_json::{Value, json};
+use tests::{
+    World, slack_action,
+    standins::{Fault, vapi::ToolCall},
+};
+
+fn email(world: &World) -> Value {
+    json!({
+        "type": "pipedream_action",
+        "label": "Send email",
+        "pipedreamMetadata": {"app": "gmail", "appName": "Gmail", "accountId": world.home.gmail_account, "actionKey": "gmail-send-email"},
+        "params": {
+            "to": {"mode": "array_extendable", "fixedValues": ["desk@example.com"], "aiExtension": {"enabled": true, "prompt": "Others", "required": false}},
+            "subject": {"mode": "fixed", "value": "Call from {{caller_phone_number}}"},
+            "body": {"mode": "ai", "prompt": "What to write"},
+        },
+    })
+}
+
+fn new_call(world: &World, tool: &Value, call: &ToolCall) -> ToolCall {
+    ToolCall { arguments: call.arguments.clone(), ..world.call(tool, json!({})) }
+}
+
+#[tokio::test]
+async fn an_action_runs_as_the_organization_with_its_account() {
+    let world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let answer = world.call_tool(&world.call(&tool, json!({"text": "New booking"}))).await;
+    assert_eq!(answer.result()["ok"], true);
+    assert!(answer.body["exports"].is_object(), "{}", answer.body);
+    let run = &world.pipedream.runs()[0];
+    assert_eq!(run.external_user_id, world.home.organization_id);
+    let account = json!({"authProvisionId": world.home.slack_account});
+    assert_eq!(
+        run.configured_props,
+        json!({"slack": account, "conversation": "C123", "text": "New booking", "mrkdwn": true}),
+    );
+    let request =
+        world.pipedream.requests().into_iter().rfind(|request| request.path.ends_with("/actions/run")).unwrap();
+    assert_eq!(request.body["version"], "0.1.3");
+    assert_eq!(run.environment, "development");
+}
+
+#[tokio::test]
+async fn known_failure_2_6_lists_are_united_for_actions_too() {
+    let world = World::start().await;
+    let tool = world.attached(&email(&world)).await;
+    let arguments = json!({"to": ["desk@example.com", "ana@example.com"], "body": "Hello"});
+    world.call_tool(&world.call(&tool, arguments)).await.result();
+    let props = &world.pipedream.runs()[0].configured_props;
+    assert_eq!(props["to"], json!(["desk@example.com", "ana@example.com"]));
+    assert_eq!(props["subject"], "Call from +14155550101");
+}
+
+#[tokio::test]
+async fn known_failure_2_3_extra_keys_do_not_reach_pipedream() {
+    let world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let arguments = json!({"text": "Hello", "username": "CEO", "conversation": "C999", "slack": {"authProvisionId": "apn_x"}, "mrkdwn": false});
+    let answer = world.call_tool(&world.call(&tool, arguments)).await;
+    answer.result();
+    let props = &world.pipedream.runs()[0].configured_props;
+    assert_eq!(props["conversation"], "C123");
+    assert_eq!(props["slack"]["authProvisionId"], world.home.slack_account);
+    assert_eq!(props["mrkdwn"], true);
+    assert!(props.get("username").is_none());
+    let logs = answer.body["logs"].to_string();
+    for name in ["username", "conversation", "slack", "mrkdwn"] {
+        assert!(logs.contains(name), "{logs}");
+    }
+}
+
+#[tokio::test]
+async fn known_failure_2_6_preloaded_and_dynamic_props_reach_pipedream() {
+    let world = World::start().await;
+    let mut config = slack_action(&world.home);
+    config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
+    config["preloadedParams"] = json!({"username": "Desk {{called_phone_number}}"});
+    let tool = world.attached(&config).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await;
+    let request =
+        world.pipedream.requests().into_iter().rfind(|request| request.path.ends_with("/actions/run")).unwrap();
+    assert_eq!(request.body["dynamic_props_id"], "dyp_1");
+    assert_eq!(request.body["configured_props"]["username"], format!("Desk {}", world.home.phone_number));
+}
+
+#[tokio::test]
+async fn an_error_inside_a_200_is_a_failure_that_is_not_repeated() {
+    let world = World::start().await;
+    let mut config = slack_action(&world.home);
+    config["params"]["conversation"]["value"] = json!("C404");
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let first = world.call_tool(&call).await;
+    assert!(first.sentence().contains("channel_not_found"), "{}", first.body);
+    assert_eq!(world.call_tool(&call).await.body, first.body);
+    assert_eq!(world.pipedream.runs().len(), 1, "it ran, and how far is not known");
+    assert_eq!(world.executions()[0]["status"], "failed");
+}
+
+#[tokio::test]
+async fn an_account_of_another_organization_cannot_be_used() {
+    let world = World::start().await;
+    let mut config = slack_action(&world.home);
+    config["pipedreamMetadata"]["accountId"] = json!(world.other.slack_account);
+    let created = world.create(&config).await;
+    if created.status == 201 {
+        world.attach(created.body["id"].as_str().unwrap()).await.expect(201);
+        let answer = world.call_tool(&world.call(&created.body, json!({"text": "Hello"}))).await;
+        assert!(!answer.sentence().contains(&world.other.slack_account), "{}", answer.body);
+    }
+    assert!(world.pipedream.runs().is_empty());
+}
+
+#[tokio::test]
+async fn what_pipedream_did_not_confirm_is_not_repeated() {
+    let world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    for fault in [
+        Fault::status(500),
+        Fault::status(503),
+        Fault::drop_after(),
+        Fault::drop_before(),
+        Fault::body(json!("<html>")),
+    ] {
+        let call = new_call(&world, &tool, &call);
+        world.pipedream.clear_requests();
+        world.pipedream.inject(fault.clone().on("POST", "/actions/run"));
+        let first = world.call_tool(&call).await;
+        assert!(first.sentence().contains("not known"), "{fault:?}: {}", first.body);
+        assert_eq!(world.call_tool(&call).await.body, first.body);
+        let asked = world.pipedream.requests().into_iter().filter(|request| request.path.ends_with("/actions/run"));
+        assert_eq!(asked.count(), 1, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_pipedream_refused_may_be_tried_again() {
+    let world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    for status in [400, 403, 404] {
+        let call = new_call(&world, &tool, &call);
+        world.pipedream.inject(Fault::status(status).on("POST", "/actions/run"));
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains("Slack"), "{}", answer.body);
+        world.call_tool(&call).await.result();
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_of_pipedreams_nothing_ran() {
+    let mut world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.restart();
+    world.pipedream.inject(Fault::status(401).on("POST", "/oauth/token").times(2));
+    assert!(!world.call_tool(&call).await.sentence().contains("not known"));
+    world.pipedream.clear_faults();
+    world.call_tool(&call).await.result();
+    assert_eq!(world.pipedream.runs().len(), 1);
+}
+
+#[tokio::test]
+async fn one_token_serves_many_runs_and_a_revoked_one_is_replaced() {
+    let mut world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    world.restart();
+    world.pipedream.clear_requests();
+    let tokens = |world: &World| {
+        world.pipedream.requests().iter().filter(|request| request.path.ends_with("/oauth/token")).count()
+    };
+    let calls: Vec<ToolCall> = (0..5).map(|_| world.call(&tool, json!({"text": "Hello"}))).collect();
+    for answer in futures_util::future::join_all(calls.iter().map(|call| world.call_tool(call))).await {
+        answer.result();
+    }
+    assert_eq!(tokens(&world), 1);
+    world.pipedream.revoke_tokens();
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    assert_eq!(tokens(&world), 2);
+}

@@ -1,0 +1,157 @@
+//! The roles of `infra/template.yaml` against what the functions really ask of AWS: nothing is missing, which would only
+//! show on AWS, and nothing is granted that no path needs.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use tests::{
+    Answer, Template, World, ai_sms, api_request,
+    aws::{Operation, TABLE_PREFIX},
+    phone, slack_action,
+    standins::Fault,
+};
+
+const STACK: &str = "switchboard";
+
+/// Per function, the permissions as `dynamodb:Query tools/index/by_organization`.
+type Permissions = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// What an operation needs, as IAM names it.
+fn needed(operation: &Operation) -> Vec<String> {
+    let Operation { action, body, .. } = operation;
+    let table = |name: &Value| name.as_str().unwrap().strip_prefix(TABLE_PREFIX).unwrap().to_owned();
+    match action.as_str() {
+        "GetSecretValue" => vec![format!("secretsmanager:{action} {}", body["SecretId"].as_str().unwrap())],
+        "TransactWriteItems" => {
+            let items = body["TransactItems"].as_array().unwrap().iter().flat_map(|item| item.as_object().unwrap());
+            let named = |kind: &str| match kind {
+                "ConditionCheck" => "ConditionCheckItem".to_owned(),
+                other => format!("{other}Item"),
+            };
+            items.map(|(kind, item)| format!("dynamodb:{} {}", named(kind), table(&item["TableName"]))).collect()
+        }
+        "BatchGetItem" => {
+            let tables = body["RequestItems"].as_object().unwrap().keys();
+            tables.map(|name| format!("dynamodb:{action} {}", table(&json!(name)))).collect()
+        }
+        _ => {
+            let index = body["IndexName"].as_str().map(|index| format!("/index/{index}")).unwrap_or_default();
+            vec![format!("dynamodb:{action} {}{index}", table(&body["TableName"]))]
+        }
+    }
+}
+
+/// What a role grants, in the same words; logs apart.
+fn granted(template: &Template, function: &str) -> BTreeSet<String> {
+    let role = format!("{}{}Role", function[..1].to_ascii_uppercase(), &function[1..]);
+    let policies = &template.resources("AWS::IAM::Role")[role.as_str()]["Policies"];
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+    let mut granted = BTreeSet::new();
+    for statement in policies.as_array().unwrap().iter().flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]))
+    {
+        assert_eq!(statement["Effect"], "Allow");
+        for action in list(&statement["Action"]).iter().map(|action| action.as_str().unwrap().to_owned()) {
+            if !action.starts_with("logs:") {
+                let on = list(&statement["Resource"]);
+                granted.extend(on.iter().map(|resource| format!("{action} {}", resource_name(template, resource))));
+            }
+        }
+    }
+    granted
+}
+
+fn resource_name(template: &Template, resource: &Value) -> String {
+    let of_stack = |text: &str| text.replace("${AWS::StackName}", STACK);
+    let table = |id: &str| {
+        let name = &template.resources("AWS::DynamoDB::Table")[id]["TableName"]["Fn::Sub"];
+        of_stack(name.as_str().unwrap()).strip_prefix(TABLE_PREFIX).unwrap().to_owned()
+    };
+    if let Some(attribute) = resource["Fn::GetAtt"].as_str() {
+        return match attribute.split_once('.').unwrap() {
+            (id, "Arn") => table(id),
+            (id, "Id") => {
+                let name = &template.resources("AWS::SecretsManager::Secret")[id]["Name"]["Fn::Sub"];
+                of_stack(name.as_str().unwrap())
+            }
+            _ => panic!("{attribute}"),
+        };
+    }
+    let text = resource["Fn::Sub"].as_str().unwrap();
+    match text.strip_prefix("${").and_then(|rest| rest.split_once(".Arn}")) {
+        Some((id, rest)) => format!("{}{rest}", table(id)),
+        None => of_stack(text.split_once(":secret:").unwrap().1),
+    }
+}
+
+/// Whether the resource of a grant, which may end in `*`, is that of a need.
+fn allows(grant: &str, need: &str) -> bool {
+    grant.strip_suffix('*').map_or(grant == need, |start| need.starts_with(start))
+}
+
+/// Writes down what was asked since the last time, and begins with the next function.
+fn note(permissions: &mut Permissions, function: &'static str, world: &mut World) {
+    let needs = world.aws.operations().iter().flat_map(needed).collect::<Vec<_>>();
+    permissions.entry(function).or_default().extend(needs);
+    // The next function knows nothing yet: on Lambda it is another process.
+    world.restart();
+    world.aws.clear_operations();
+}
+
+/// Every path of every function that asks something else of AWS.
+async fn asked() -> Permissions {
+    let mut asked = Permissions::new();
+    let mut world = World::start().await;
+    world.restart();
+
+    let sms = world.tool(&ai_sms()).await;
+    let mut specific = ai_sms();
+    specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    let specific = world.tool(&specific).await;
+    let slack = world.tool(&slack_action(&world.home)).await;
+    let lookup = world.tool(&api_request("GET", "https://127.0.0.1/")).await;
+    world.vapi.inject(Fault::status(400));
+    world.create(&ai_sms()).await.expect(502);
+    note(&mut asked, "create", &mut world);
+
+    for tool in [&sms, &specific, &slack, &lookup, &sms] {
+        let answer: Answer = world.attach(tool["id"].as_str().unwrap()).await;
+        assert!(answer.status < 300, "{}", answer.body);
+    }
+    note(&mut asked, "attach", &mut world);
+
+    let agent = format!("/agents/{}/tools", world.home.agent_id);
+    for path in ["/tools", &format!("/tools/{}", sms["id"].as_str().unwrap()), &agent] {
+        world.list(path).await.expect(200);
+    }
+    note(&mut asked, "list", &mut world);
+
+    let call = world.call(&sms, json!({"text": "Hi"}));
+    world.incoming_call(&world.home, call.call_id.as_ref().unwrap(), &phone(1));
+    world.call_tool(&call).await.result();
+    world.call_tool(&call).await.result();
+    world.call_tool(&world.call(&specific, json!({"text": "Hi"}))).await.result();
+    world.call_tool(&world.call(&slack, json!({"text": "Hi"}))).await.result();
+    world.call_tool(&world.call(&lookup, json!({}))).await.sentence();
+    world.twilio.inject(Fault::status(400));
+    world.call_tool(&world.call(&sms, json!({"text": "Refused"}))).await.sentence();
+    world.function_tool(&sms).await;
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let path = format!("/api/tools/{}/execute", sms["id"].as_str().unwrap());
+    let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
+    world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
+    note(&mut asked, "execute", &mut world);
+    asked
+}
+
+#[tokio::test]
+async fn a_role_grants_what_its_function_asks_for_and_nothing_else() {
+    let template = Template::read();
+    for (function, needs) in asked().await {
+        let grants = granted(&template, function);
+        let missing: Vec<_> = needs.iter().filter(|need| !grants.iter().any(|grant| allows(grant, need))).collect();
+        assert!(missing.is_empty(), "{function} would be refused on AWS: {missing:#?}");
+        let unused: Vec<_> = grants.iter().filter(|grant| !needs.iter().any(|need| allows(grant, need))).collect();
+        assert!(unused.is_empty(), "{function} may do what it never does: {unused:#?}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Round trips that callers wait for, against the table in the design: every DynamoDB operation is slowed down alike, and
+//! the waves are counted. Not time, so that a slow machine changes nothing.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{
+    Answer, Event, Options, World, ai_sms, api_request,
+    aws::Operation,
+    slack_action,
+    standins::{Fault, twilio},
+    waves::{summary, waves},
+};
+
+/// Far more than operations that were started together lie apart.
+const DELAY: Duration = Duration::from_millis(150);
+
+/// What DynamoDB was asked while the caller waited, and all of it.
+struct Asked {
+    answer: Answer,
+    waited: Vec<Operation>,
+    all: Vec<Operation>,
+}
+
+async fn measured(world: &World, function: &str, event: &Event) -> Asked {
+    world.aws.clear_operations();
+    world.vapi.clear_requests();
+    world.twilio.clear_requests();
+    world.pipedream.clear_requests();
+    world.aws.slow_down(DELAY);
+    let answer = world.send(function, event).await;
+    world.aws.slow_down(Duration::ZERO);
+    let all = world.aws.dynamodb();
+    let waited = all.iter().filter(|operation| operation.started < answer.at).cloned().collect();
+    Asked { answer, waited, all }
+}
+
+fn moment(at: &str) -> Timestamp {
+    at.parse().unwrap()
+}
+
+#[tokio::test]
+async fn execute_of_a_reading_tool_waits_for_one_read_before_and_none_after() {
+    let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
+    crm.inject(Fault::body(json!({"name": "Ana"})).times(9));
+    let world = World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await;
+    let tool = world.attached(&api_request("GET", &crm.url)).await;
+    world.call_tool(&world.call(&tool, json!({}))).await.result();
+    crm.clear_requests();
+
+    let Asked { answer, waited, all } = measured(&world, "execute", &world.wire(&world.call(&tool, json!({})))).await;
+    answer.result();
+    assert_eq!(summary(&waited), [["GetItem calls", "GetItem tools", "Query phone_numbers"]]);
+    let effect = moment(&crm.requests()[0].at);
+    assert!(waited.iter().all(|operation| operation.to <= effect), "all of it before the effect");
+    assert_eq!(summary(&all)[1..], [["PutItem executions"]], "the history is written beside the answer");
+}
+
+#[tokio::test]
+async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() {
+    let world = World::start().await;
+    for (tool, at) in
+        [(world.attached(&ai_sms()).await, "Twilio"), (world.attached(&slack_action(&world.home)).await, "Pipedream")]
+    {
+        // Secrets and Pipedream's token are read once per process.
+        world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+        let event = world.wire(&world.call(&tool, json!({"text": "Hello"})));
+        let Asked { answer, waited, all } = measured(&world, "execute", &event).await;
+        answer.result();
+        assert_eq!(
+            summary(&waited),
+            [
+                vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"],
+                vec!["UpdateItem idempotency"],
+            ],
+            "{at}",
+        );
+        let upstream = [world.twilio.requests(), world.pipedream.requests()].concat();
+        assert_eq!(upstream.len(), 1, "{at} is asked once");
+        let effect = moment(&upstream[0].at);
+        let [before, after] = [0, 1].map(|wave| waves(&waited)[wave].clone());
+        assert!(before.iter().all(|operation| operation.to <= effect), "{at}");
+        assert!(after.iter().all(|operation| operation.from >= effect), "{at}");
+        assert_eq!(summary(&all)[2..], [["PutItem executions"]]);
+    }
+}
+
+#[tokio::test]
+async fn execute_of_a_repeated_effect_waits_for_one_round_trip() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    let Asked { answer, waited, .. } = measured(&world, "execute", &world.wire(&call)).await;
+    answer.result();
+    assert_eq!(waves(&waited).len(), 1, "{:?}", summary(&waited));
+    assert!(world.twilio.requests().is_empty());
+}
+
+#[tokio::test]
+async fn attach_waits_for_lock_and_read_then_vapi_twice_then_one_transaction() {
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    let path = format!("/api/{}/agents/{}/tools/attach", world.home.slug, world.home.agent_id);
+    let event = Event::post(&path, &json!({"tool_id": tool["id"]})).user(&world.home.user_id);
+    let Asked { answer, waited, all } = measured(&world, "attach", &event).await;
+    answer.expect(201);
+    assert_eq!(
+        summary(&waited),
+        [
+            vec!["Query organization_members", "Query organizations"],
+            vec!["GetItem agent_tools", "GetItem tools", "UpdateItem agents"],
+            vec!["TransactWriteItems agent_tools+agents+tools"],
+        ],
+    );
+    assert_eq!(all.len(), waited.len(), "nothing follows the answer");
+    let asked: Vec<String> = world.vapi.requests().iter().map(|request| request.method.clone()).collect();
+    assert_eq!(asked, ["GET", "PATCH"]);
+    let waves = waves(&waited);
+    for request in world.vapi.requests() {
+        let at = moment(&request.at);
+        assert!(waves[1].iter().all(|operation| operation.to <= at) && at <= waves[2][0].from);
+    }
+}
+
+#[tokio::test]
+async fn create_waits_for_access_name_vapi_and_one_transaction() {
+    let world = World::start().await;
+    let event =
+        |config: &Value| Event::post(&format!("/api/{}/tools", world.home.slug), config).user(&world.home.user_id);
+    let Asked { answer, waited, .. } = measured(&world, "create", &event(&ai_sms())).await;
+    answer.expect(201);
+    let expected = [
+        vec!["Query organization_members", "Query organizations"],
+        vec!["PutItem tools"],
+        vec!["TransactWriteItems tools"],
+    ];
+    assert_eq!(summary(&waited), expected);
+    assert_eq!(world.vapi.requests().len(), 1);
+
+    let mut chosen = ai_sms();
+    chosen["label"] = json!("From the main line");
+    chosen["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    let Asked { answer, waited, .. } = measured(&world, "create", &event(&chosen)).await;
+    answer.expect(201);
+    assert!(waves(&waited).len() <= 4, "{:?}", summary(&waited));
+}
+
+#[tokio::test]
+async fn list_waits_for_access_and_one_query() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let get = |path: String| Event::get(&format!("/api/{}{path}", world.home.slug)).user(&world.home.user_id);
+    for (path, most) in [
+        ("/tools".to_owned(), 2),
+        (format!("/tools/{}", tool["id"].as_str().unwrap()), 2),
+        (format!("/agents/{}/tools", world.home.agent_id), 3),
+    ] {
+        let Asked { answer, waited, .. } = measured(&world, "list", &get(path.clone())).await;
+        answer.expect(200);
+        assert_eq!(waves(&waited).len(), most, "{path}: {:?}", summary(&waited));
+    }
+}

@@ -1,0 +1,463 @@
+//! The shape of the repository: one name in four places, arrows that go one way, a template that has what the code uses, and
+//! pages whose links lead somewhere.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use shared::tools::{ANSWER_WITHIN, VAPI_WAITS_SECONDS};
+use source::{Source, between, crate_modules, directories, kebab, pages, pascal, read, root, rust};
+use tests::{Template, template::Route};
+
+/// The modules of `shared`, lowest first; one may use what stands on an earlier line.
+const LAYERS: [&[&str]; 7] = [
+    &["error", "config", "deadline"],
+    &["models", "fields"],
+    &["telemetry", "clients"],
+    &["store"],
+    &["tools"],
+    &["idempotency"],
+    &["http"],
+];
+
+const LONGEST_FILE: usize = 600;
+
+fn functions() -> BTreeSet<String> {
+    directories("functions")
+}
+
+fn production_code() -> Vec<Source> {
+    ["shared/src", "functions", "infra/local/src"].iter().flat_map(|folder| rust(folder)).collect()
+}
+
+fn set<T: Into<String>>(names: impl IntoIterator<Item = T>) -> BTreeSet<String> {
+    names.into_iter().map(Into::into).collect()
+}
+
+fn kebab_id(id: &str) -> String {
+    kebab(id.strip_suffix("Function").unwrap_or_else(|| panic!("{id} is a function and is not called so")))
+}
+
+// ------------------------------------------------------------------------------------------- one name, four places
+
+#[test]
+fn a_function_has_its_directory_resource_event_and_readme_row() {
+    let functions = functions();
+    assert!(!functions.is_empty());
+    for name in &functions {
+        for file in ["Cargo.toml", "src/lib.rs", "src/main.rs"] {
+            assert!(root().join("functions").join(name).join(file).is_file(), "functions/{name}/{file} is missing");
+        }
+        let manifest = read(&format!("functions/{name}/Cargo.toml"));
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "the package of functions/{name} has another name");
+    }
+
+    let template = Template::read();
+    let deployed = template.resources("AWS::Serverless::Function");
+    assert_eq!(set(deployed.keys().map(|id| kebab_id(id))), functions, "functions in infra/template.yaml");
+    for (id, properties) in &deployed {
+        let name = kebab_id(id);
+        assert_eq!(properties["FunctionName"], json!({"Fn::Sub": format!("${{AWS::StackName}}-{name}")}), "{id}");
+        assert_eq!(properties["CodeUri"]["Key"], json!({"Fn::Sub": format!("${{CodePrefix}}/{name}.zip")}), "{id}");
+    }
+
+    let events = std::fs::read_dir(root().join("events")).unwrap().map(|entry| entry.unwrap().file_name());
+    let events = events.map(|name| name.into_string().unwrap().strip_suffix(".json").expect("JSON only").to_owned());
+    assert_eq!(set(events), functions, "files of events/");
+
+    let readme = read("README.md");
+    let rows = readme.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| [")?.split_once("](functions/")?;
+        assert!(rest.starts_with(&format!("{name})")), "{line}");
+        for route in template.routes().iter().filter(|route| route.function == name) {
+            assert!(rest.contains(&route.path), "the README's row of {name} has no {}", route.path);
+        }
+        Some(name)
+    });
+    assert_eq!(set(rows), functions, "rows of the README's table");
+}
+
+#[test]
+fn an_event_is_one_of_its_functions_routes() {
+    let routes = Template::read().routes();
+    for name in functions() {
+        let event: Value = serde_json::from_str(&read(&format!("events/{name}.json"))).unwrap();
+        let http = &event["requestContext"]["http"];
+        assert_eq!(
+            (event["version"].as_str(), http["path"].as_str()),
+            (Some("2.0"), event["rawPath"].as_str()),
+            "{name}"
+        );
+        let fits = |route: &&Route| {
+            let (pattern, path) = (route.path.split('/'), event["rawPath"].as_str().unwrap().split('/'));
+            route.function == name
+                && http["method"] == route.method.as_str()
+                && pattern.clone().count() == path.clone().count()
+                && pattern.zip(path).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
+        };
+        let route = routes.iter().find(fits).unwrap_or_else(|| panic!("events/{name}.json is no route of {name}"));
+        assert_eq!(event["routeKey"], format!("{} {}", route.method, route.path), "{name}");
+        let subject = &event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"];
+        assert_eq!(subject.is_string(), route.jwt, "events/{name}.json and the authorizer");
+    }
+}
+
+#[test]
+fn every_function_has_a_route_and_a_permission_for_each() {
+    let template = Template::read();
+    let routes = template.routes();
+    assert_eq!(set(routes.iter().map(|route| route.function.clone())), functions());
+    let permissions = template.resources("AWS::Lambda::Permission");
+    let granted: Vec<(String, &str)> = permissions
+        .values()
+        .map(|permission| {
+            assert_eq!(permission["Principal"], "apigateway.amazonaws.com");
+            let source = permission["SourceArn"]["Fn::Sub"].as_str().unwrap();
+            let (_, route) = source.split_once(":${Api}/*/").unwrap_or_else(|| panic!("{source}"));
+            (kebab_id(permission["FunctionName"]["Ref"].as_str().unwrap()), route)
+        })
+        .collect();
+    let covers = |(function, pattern): &(String, &str), route: &Route| {
+        *function == route.function && like(pattern, &format!("{}{}", route.method, route.path))
+    };
+    for route in &routes {
+        assert!(granted.iter().any(|permission| covers(permission, route)), "API Gateway may not call {route:?}");
+    }
+    for permission in &granted {
+        assert!(routes.iter().any(|route| covers(permission, route)), "no route needs {permission:?}");
+    }
+}
+
+/// IAM's `ArnLike` within one component: `*` stands for any text, slashes included.
+fn like(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text
+            .strip_prefix(start)
+            .is_some_and(|text| text.char_indices().any(|(at, _)| like(rest, &text[at..])) || like(rest, "")),
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------- the code
+
+#[test]
+fn arrows_go_one_way() {
+    let layer = |module: &str| LAYERS.iter().position(|layer| layer.contains(&module));
+    let declared = set(crate_modules(&read("shared/src/lib.rs")));
+    assert_eq!(declared, set(LAYERS.concat()), "each module of shared has its place among the layers");
+    for file in rust("shared/src") {
+        let Some(own) = file.path.strip_prefix("shared/src/").unwrap().split(['/', '.']).next().and_then(layer) else {
+            continue; // lib.rs
+        };
+        for used in file.uses_of_crate() {
+            // The two names that lib.rs gives to everybody.
+            let module = match used.as_str() {
+                "Error" | "Result" => "error",
+                "Deadline" => "deadline",
+                other => other,
+            };
+            let used = layer(module).unwrap_or_else(|| panic!("{}: crate::{module}", file.path));
+            let same = file.path.starts_with(&format!("shared/src/{module}"));
+            assert!(used < own || same, "{} uses crate::{module}, which stands above or beside it", file.path);
+        }
+    }
+    for name in functions() {
+        let manifest = read(&format!("functions/{name}/Cargo.toml"));
+        for other in functions().iter().map(String::as_str).chain(["local", "tests"]) {
+            assert!(!manifest.contains(&format!("\n{other} = ")), "functions/{name} depends on {other}");
+        }
+    }
+    for forbidden in functions().iter().map(String::as_str).chain(["local", "tests"]) {
+        assert!(!read("shared/Cargo.toml").contains(&format!("\n{forbidden} = ")), "shared depends on {forbidden}");
+    }
+}
+
+#[test]
+fn the_environment_is_read_in_config_only() {
+    for file in rust("shared/src").into_iter().chain(rust("functions")) {
+        let reads = file.code.contains("env::var") || file.code.contains("env::vars");
+        assert_eq!(reads, file.path == "shared/src/config.rs", "{} and the environment", file.path);
+    }
+}
+
+#[test]
+fn no_file_is_too_long_to_be_read() {
+    for file in production_code() {
+        let lines = file.text.lines().count();
+        assert!(lines <= LONGEST_FILE, "{} has {lines} lines", file.path);
+    }
+}
+
+#[test]
+fn files_are_named_by_what_is_in_them() {
+    for file in production_code().into_iter().chain(rust("tests")) {
+        let name = file.path.rsplit('/').next().unwrap();
+        for empty in ["util", "helper", "manager", "common.rs", "misc"] {
+            assert!(!name.contains(empty), "{}", file.path);
+        }
+    }
+}
+
+// --------------------------------------------------------------------------------------------------- the template
+
+/// Logical ids of tables, by the name the code gives them.
+fn tables(template: &Template) -> BTreeMap<String, (String, Value)> {
+    let named = template.resources("AWS::DynamoDB::Table").into_iter().map(|(id, properties)| {
+        let name = properties["TableName"]["Fn::Sub"].as_str().unwrap();
+        let name = name.strip_prefix("${AWS::StackName}-").unwrap_or_else(|| panic!("{id} is named {name}"));
+        (name.to_owned(), (id.to_owned(), properties.clone()))
+    });
+    named.collect()
+}
+
+fn hash_and_range(schema: &Value) -> Vec<&str> {
+    schema.as_array().unwrap().iter().map(|key| key["AttributeName"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_template_has_the_tables_the_code_uses_and_no_other() {
+    let template = Template::read();
+    let used = rust("shared/src").into_iter().flat_map(|file| file.tables());
+    let tables = tables(&template);
+    assert_eq!(set(tables.keys().cloned()), set(used));
+    for (name, (id, table)) in &tables {
+        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{name}");
+        assert_eq!(table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true, "{name}");
+        assert_eq!(table["SSESpecification"]["SSEEnabled"], true, "{name}");
+        assert_eq!(template.0["Resources"][id]["DeletionPolicy"], "Retain", "{name}");
+        assert_eq!(template.0["Resources"][id]["UpdateReplacePolicy"], "Retain", "{name}");
+        assert_eq!(*id, format!("{}Table", pascal(name)), "a table's id says its name");
+    }
+}
+
+#[test]
+fn keys_and_indexes_are_those_of_the_template() {
+    let tables = tables(&Template::read());
+    for file in rust("shared/src") {
+        let Some(name) = file.tables().into_iter().next() else { continue };
+        let (_, table) = &tables[&name];
+        // The keys of every table that stands in the file: a transaction may check a row of another.
+        let keys = set(file.tables().iter().flat_map(|name| hash_and_range(&tables[name].1["KeySchema"])));
+        for given in between(&file.code, ".key(\"", "\"") {
+            assert!(keys.contains(given), "{}: {given} is no key of {name}", file.path);
+        }
+        for query in file.code.split(".query()").skip(1) {
+            let query = query.split(".send()").next().unwrap();
+            let index = between(query, ".index_name(\"", "\"").first().copied();
+            let schema = match index {
+                None => &table["KeySchema"],
+                Some(index) => {
+                    let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+                    let found = indexes.clone().find(|known| known["IndexName"] == index);
+                    &found.unwrap_or_else(|| panic!("{}: {name} has no index {index}", file.path))["KeySchema"]
+                }
+            };
+            let condition = between(query, ".key_condition_expression(\"", "\"")[0];
+            let alias = condition.split(' ').next().unwrap();
+            let attribute = between(query, &format!("expression_attribute_names(\"{alias}\", \""), "\"")[0];
+            assert_eq!(attribute, hash_and_range(schema)[0], "{}: the partition key of {name} {index:?}", file.path);
+        }
+    }
+}
+
+/// DynamoDB drops rows by `expires_at`, and only in tables whose rows are written with one.
+#[test]
+fn rows_that_expire_do() {
+    for (name, (id, table)) in tables(&Template::read()) {
+        let code = rust("shared/src").into_iter().filter(|file| {
+            let model = format!("shared/src/models/{}.rs", name.strip_suffix('s').unwrap_or(&name));
+            file.path == model || file.tables().first() == Some(&name)
+        });
+        let expires = code.into_iter().any(|file| file.code.contains("expires_at"));
+        let expected = json!({"AttributeName": "expires_at", "Enabled": true});
+        let specification = table.get("TimeToLiveSpecification").unwrap_or(&Value::Null);
+        assert_eq!(*specification, if expires { expected } else { Value::Null }, "{id}");
+    }
+}
+
+#[test]
+fn a_function_gets_the_variables_it_reads_and_no_other() {
+    let template = Template::read();
+    let config = rust("shared/src").into_iter().find(|file| file.path == "shared/src/config.rs").unwrap();
+    let variables = config.variables();
+    let read_by = |name: &str| set(variables.get(name).into_iter().flatten().cloned());
+    assert!(!read_by("table_prefix").is_empty() && !read_by("log_level").is_empty(), "{variables:?}");
+    let globals = template.0["Globals"]["Function"]["Environment"]["Variables"].as_object();
+    let mut unread: BTreeSet<&String> = variables.keys().filter(|name| *name != "from_env").collect();
+    for name in functions() {
+        let main =
+            rust(&format!("functions/{name}/src")).into_iter().find(|file| file.path.ends_with("main.rs")).unwrap();
+        let mut wanted = BTreeSet::new();
+        for (call, names) in &variables {
+            let telemetry = call == "log_level" && main.code.contains("telemetry::init()");
+            if main.code.contains(&format!("config::{call}(")) || telemetry {
+                wanted.extend(names.iter().cloned());
+                unread.remove(call);
+            }
+        }
+        let id = format!("{}Function", pascal(&name));
+        let given = template.resources("AWS::Serverless::Function")[id.as_str()]["Environment"]["Variables"].clone();
+        let given = given.as_object().into_iter().chain(globals).flat_map(serde_json::Map::keys);
+        assert_eq!(set(given.cloned()), wanted, "environment of {id}");
+    }
+    assert!(unread.is_empty(), "shared::config reads what no function asks for: {unread:?}");
+}
+
+#[test]
+fn a_function_has_a_role_and_a_log_of_its_own() {
+    let template = Template::read();
+    let roles = template.resources("AWS::IAM::Role");
+    let logs = template.resources("AWS::Logs::LogGroup");
+    for (id, log) in &logs {
+        assert!(!log["RetentionInDays"].is_null(), "{id} keeps logs for ever");
+    }
+    for (id, properties) in template.resources("AWS::Serverless::Function") {
+        let pascal = id.strip_suffix("Function").unwrap();
+        let (role, log) = (format!("{pascal}Role"), format!("{pascal}Logs"));
+        assert_eq!(properties["Role"], json!({"Fn::GetAtt": format!("{role}.Arn")}), "{id}");
+        assert_eq!(properties["LoggingConfig"]["LogGroup"], json!({"Ref": log}), "{id}");
+        assert!(logs.contains_key(log.as_str()), "{log} is missing");
+        let policies = &roles[role.as_str()]["Policies"];
+        for statement in policies.as_array().unwrap().iter().flat_map(statements) {
+            let text = format!("{} {}", statement["Action"], statement["Resource"]);
+            for wide in [":*\"", "\"*\""] {
+                assert!(!text.contains(wide), "{role} may do too much: {text}");
+            }
+        }
+    }
+    assert_eq!(roles.len(), functions().len(), "a role for each function, and none beside");
+}
+
+fn statements(policy: &Value) -> Vec<&Value> {
+    policy["PolicyDocument"]["Statement"].as_array().unwrap().iter().collect()
+}
+
+/// A role names the tables of the stores that its function is built of.
+#[test]
+fn a_role_opens_the_tables_its_function_uses_and_no_other() {
+    let template = Template::read();
+    let tables = tables(&template);
+    let mut stores: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in rust("shared/src") {
+        for owner in between(&file.code, "\nimpl ", " {").into_iter().filter(|_| !file.tables().is_empty()) {
+            stores.entry(owner.to_owned()).or_default().extend(file.tables());
+        }
+    }
+    stores.insert("Access".into(), set(["organizations", "organization_members"]));
+    for name in functions() {
+        let main = read(&format!("functions/{name}/src/main.rs"));
+        let built = stores.iter().filter(|(store, _)| main.contains(&format!("{store}::new(&database")));
+        let wanted = set(built.flat_map(|(_, used)| used.iter().map(|table| tables[table].0.clone())));
+        let role = &template.resources("AWS::IAM::Role")[format!("{}Role", pascal(&name)).as_str()]["Policies"];
+        let text = role.to_string();
+        let given = set(tables.values().map(|(id, _)| id.clone()).filter(|id| text.contains(&format!("{id}.Arn"))));
+        assert_eq!(given, wanted, "tables of {name}");
+    }
+}
+
+/// Each waits longer than what it waits for: we answer VAPI before it gives up, the function ends before the API does, and
+/// what must not be held by two outlasts the function.
+#[test]
+fn time_limits_stand_in_each_other() {
+    let template = Template::read();
+    let timeout = template.0["Globals"]["Function"]["Timeout"].as_u64().unwrap();
+    for (id, properties) in template.resources("AWS::Serverless::Function") {
+        assert!(properties.get("Timeout").is_none(), "{id} has a time limit of its own; teach it to this test");
+    }
+    assert!(ANSWER_WITHIN.as_secs() < u64::from(VAPI_WAITS_SECONDS));
+    assert!(u64::from(VAPI_WAITS_SECONDS) < timeout);
+    assert!(timeout < 30, "the HTTP API gives up after 30 s");
+    for (file, constant) in [("shared/src/store/agents.rs", "LEASE"), ("shared/src/store/tools.rs", "RESERVATION")] {
+        let text = read(file);
+        let seconds = between(&text, &format!("const {constant}: Duration = Duration::from_secs("), ")")[0];
+        assert!(seconds.parse::<u64>().unwrap() > timeout, "{constant} of {file} ends before the function does");
+    }
+}
+
+// -------------------------------------------------------------------------------------------------- pages and crates
+
+#[test]
+fn links_lead_somewhere() {
+    let (pages, ignored) = (pages(), read(".gitignore"));
+    assert!(pages.len() > 4, "{pages:?}");
+    for page in pages {
+        let text = read(&page);
+        let folder = root().join(&page).parent().unwrap().to_owned();
+        for link in between(&text, "](", ")") {
+            let target = link.split('#').next().unwrap();
+            if !target.contains("://") && !target.is_empty() {
+                assert!(folder.join(target).exists(), "{page} links to {target}, which is not there");
+            }
+        }
+        for name in between(&text, "`", "`") {
+            let is_path = name.contains('/') && !name.contains([' ', '<', '*', '{', '$', ':']);
+            let of_ours = ["shared/", "functions/", "infra/", "tests/", "events/", "docs/"];
+            // What everybody writes for themselves is not in the repository.
+            let is_own = ignored.lines().any(|line| line.trim_start_matches('/') == name);
+            if is_path && !is_own && of_ours.iter().any(|start| name.starts_with(start)) {
+                assert!(root().join(name).exists(), "{page} names {name}, which is not there");
+            }
+        }
+    }
+    for file in production_code().into_iter().chain(rust("tests")) {
+        for decision in between(&file.text, "docs/adr/", ")").into_iter().filter(|name| !name.contains('"')) {
+            assert!(root().join("docs/adr").join(decision).is_file(), "{} names docs/adr/{decision}", file.path);
+        }
+    }
+}
+
+/// What `deny.toml` bans is not in the lock file either: cargo-deny may not be installed where the tests run.
+#[test]
+fn no_banned_crate_is_locked() {
+    let deny = read("deny.toml");
+    let banned: Vec<(&str, &str)> = between(&deny, "{ crate = \"", "\"")
+        .into_iter()
+        .map(|entry| entry.split_once('@').unwrap_or((entry, "")))
+        .collect();
+    for needed in ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys", "native-tls", "hyper", "rustls"] {
+        assert!(banned.iter().any(|(name, _)| *name == needed), "deny.toml does not ban {needed}");
+    }
+    let lock = read("Cargo.lock");
+    let mut locked = 0;
+    for package in lock.split("[[package]]\n").skip(1) {
+        let (name, version) = (between(package, "name = \"", "\"")[0], between(package, "version = \"", "\"")[0]);
+        locked += 1;
+        for (banned, versions) in &banned {
+            let older = versions.strip_prefix('<').map(str::trim);
+            let hit = name == *banned && older.is_none_or(|limit| semver(version) < semver(limit));
+            assert!(!hit, "{name} {version} is banned by deny.toml");
+        }
+        if let Some(source) = between(package, "source = \"", "\"").first() {
+            assert_eq!(*source, "registry+https://github.com/rust-lang/crates.io-index", "{name} {version}");
+        }
+    }
+    assert!(locked > 100, "Cargo.lock was read");
+    for once in ["rustls", "reqwest", "hyper", "ring"] {
+        let copies = lock.matches(&format!("\nname = \"{once}\"\n")).count();
+        assert_eq!(copies, 1, "{once} is built {copies} times");
+    }
+}
+
+fn semver(version: &str) -> Vec<u64> {
+    version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+}
+
+// ------------------------------------------------------------------------------------- how the tests read what they read
+
+#[test]
+fn code_is_read_as_it_is_written() {
+    let code = "use crate::{\n    Error,\n    models::{Tool, ToolId},\n    store::Tools,\n};\nfn f() -> crate::Result<()> {}\n";
+    let source = Source { path: String::new(), text: String::new(), code: code.to_owned() };
+    assert_eq!(source.uses_of_crate(), set(["Error", "Result", "models", "store"]));
+    let code = "pub fn a() {\n    required(\"A_B\")\n}\n\npub fn b() {\n    base_url(\"C\", \"https://x\"), required(\"DEF\")\n}\n";
+    let source = Source { path: String::new(), text: String::new(), code: code.to_owned() };
+    assert_eq!(source.variables()["a"], ["A_B"]);
+    assert_eq!(source.variables()["b"], ["DEF"]);
+    assert_eq!((pascal("phone_numbers").as_str(), pascal("call-start").as_str()), ("PhoneNumbers", "CallStart"));
+    assert_eq!(kebab("CallStart"), "call-start");
+    assert!(like("GET/api/*/tools", "GET/api/{slug}/agents/{id}/tools") && like("a*", "a") && like("*b", "ab"));
+    assert!(!like("GET/api/*/tools", "GET/api/{slug}/tools/{id}") && !like("a*", "b"));
+    assert!(semver("0.21.12") < semver("0.23") && semver("0.23.46") > semver("0.23") && semver("1.12.0") > semver("1"));
+}
