@@ -1,68 +1,85 @@
 //! What a handler logs.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::{cell::RefCell, io, sync::Once};
 
-use tracing::subscriber::DefaultGuard;
+use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Catches the log of everything that runs on this thread until it is dropped.
-pub struct Logs {
-    lines: Lines,
-    _guard: DefaultGuard,
+thread_local! {
+    static CAUGHT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Logs {
-    pub fn capture() -> Self {
-        let lines = Lines::default();
+/// Starts logging, for all threads alike: a subscriber of one thread would miss events that another thread met first,
+/// because what is of no interest there is remembered for the whole process.
+pub(crate) fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
         let subscriber = tracing_subscriber::fmt()
             .json()
             .flatten_event(true)
-            .with_max_level(tracing::Level::DEBUG)
-            .with_writer(lines.clone())
-            .finish();
-        Self { lines, _guard: tracing::subscriber::set_default(subscriber) }
+            .with_max_level(tracing::Level::INFO)
+            .with_writer(Lines);
+        tracing::subscriber::set_global_default(subscriber.finish()).expect("nobody else logs in a test");
+    });
+}
+
+/// Catches the log of everything that runs on this thread until it is dropped.
+pub struct Logs(());
+
+impl Logs {
+    pub fn capture() -> Self {
+        install();
+        CAUGHT.with_borrow_mut(|caught| *caught = Some(Vec::new()));
+        Self(())
     }
 
     /// Everything so far.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.lines.0.lock().unwrap()).into_owned()
+        CAUGHT.with_borrow(|caught| String::from_utf8_lossy(caught.as_deref().unwrap_or_default()).into_owned())
     }
 
     /// The lines of our own crates, as JSON.
-    pub fn ours(&self) -> Vec<serde_json::Value> {
-        let lines = self.text();
-        let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of the log is JSON"));
+    pub fn ours(&self) -> Vec<Value> {
         let ours = ["attach", "create", "execute", "list", "shared"];
-        lines
-            .filter(|line: &serde_json::Value| {
-                line["target"].as_str().is_some_and(|target| ours.iter().any(|name| target.starts_with(name)))
-            })
+        let own =
+            |line: &Value| line["target"].as_str().is_some_and(|target| ours.iter().any(|own| target.starts_with(own)));
+        self.text()
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of the log is JSON"))
+            .filter(own)
             .collect()
     }
 
     /// Lines of a level, `ERROR` or `WARN`.
-    pub fn at(&self, level: &str) -> Vec<serde_json::Value> {
+    pub fn at(&self, level: &str) -> Vec<Value> {
         self.ours().into_iter().filter(|line| line["level"] == level).collect()
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl Drop for Logs {
+    fn drop(&mut self) {
+        CAUGHT.with_borrow_mut(|caught| *caught = None);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Lines;
+
+impl MakeWriter<'_> for Lines {
     type Writer = Self;
 
-    fn make_writer(&'a self) -> Self {
-        self.clone()
+    fn make_writer(&self) -> Self {
+        *self
     }
 }
 
 impl io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        CAUGHT.with_borrow_mut(|caught| {
+            if let Some(caught) = caught {
+                caught.extend_from_slice(bytes);
+            }
+        });
         Ok(bytes.len())
     }
 

@@ -23,7 +23,7 @@ use shared::{
 };
 use uuid::Uuid;
 
-use crate::{Answer, Aws, Event, Template, aws::TABLE_PREFIX, event};
+use crate::{Answer, Aws, Event, Template, aws::TABLE_PREFIX, event, logs};
 
 /// Where VAPI reaches us, as far as the tools made in a world say.
 const PUBLIC_URL: &str = "https://api.switchboard.example";
@@ -135,6 +135,7 @@ impl World {
     }
 
     pub async fn with(options: Options) -> Self {
+        logs::install();
         let template = Template::read();
         let (home, other) = (options.home.clone(), options.other.clone());
         let aws = Aws::start(&template);

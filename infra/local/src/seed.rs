@@ -18,6 +18,8 @@ pub(crate) struct Data {
     pub(crate) organization: Organization,
     /// Email of a member of `organization`.
     pub(crate) user: String,
+    /// `sub` of the user in `events/*.json`, another member of `organization`.
+    pub(crate) event_user_id: String,
     pub(crate) other_organization: Organization,
     /// Email of a member of `other_organization`.
     pub(crate) other_user: String,
@@ -147,6 +149,7 @@ pub(crate) async fn write(
         put("organization_members", &[("user_id", &user.id), ("organization_id", id), ("role", "owner")]).await?;
     }
     let organization = ("organization_id", data.organization.id.as_str());
+    put("organization_members", &[("user_id", &data.event_user_id), organization, ("role", "owner")]).await?;
     let Agent { id, name, .. } = &data.agent;
     put("agents", &[("id", id), organization, ("name", name), ("external_assistant_id", assistant_id)]).await?;
 

@@ -156,7 +156,9 @@ fn measure_stays(directory: &Path, setting: &Setting, over: &mut Vec<String>) ->
             return Ok(());
         }
         let own = all - calls;
-        println!("execute's own time, without the runtime, DynamoDB and the API: {own:.2} ms CPU; budget: {OWN_CPU} ms");
+        println!(
+            "execute's own time, without the runtime, DynamoDB and the API: {own:.2} ms CPU; budget: {OWN_CPU} ms"
+        );
         budget(over, "execute", "own time", own, OWN_CPU, "ms");
     }
     Ok(())
