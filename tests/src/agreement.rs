@@ -41,7 +41,10 @@ pub fn differences(world: &World) -> Vec<String> {
         match tools.iter().find(|tool| tool["id"] == row["tool_id"]) {
             None => differences.push(format!("an attachment of a tool that is gone: {}", row["tool_id"])),
             Some(tool) if tool["attach_to_agent"] != row["is_vapi_attached"] => {
-                differences.push(format!("is_vapi_attached is {}, attach_to_agent is {}", row["is_vapi_attached"], tool["attach_to_agent"]));
+                differences.push(format!(
+                    "is_vapi_attached is {}, attach_to_agent is {}",
+                    row["is_vapi_attached"], tool["attach_to_agent"]
+                ));
             }
             Some(_) => {}
         }

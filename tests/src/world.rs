@@ -12,12 +12,12 @@ use local::standins::{
 };
 use serde_json::{Map, Value, json};
 use shared::{
-    clients::{self, Outbound, Secrets},
     Deadline,
+    clients::{self, Outbound, Secrets},
     http::{Access, answer},
     idempotency::Idempotency,
-    models::Timestamp,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References},
+    models::Timestamp,
     store::{Calls, Database, Executions, PhoneNumbers, Tools},
     tools::{Services, ToolTokens},
 };
@@ -270,8 +270,12 @@ impl World {
 
     /// Time passes: leases and the ownership of intents and names run out.
     pub fn later(&self) {
-        let limits =
-            [("intents", "owner_until"), ("agents", "lease_until"), ("tools", "lease_until"), ("tools", "reserved_until")];
+        let limits = [
+            ("intents", "owner_until"),
+            ("agents", "lease_until"),
+            ("tools", "lease_until"),
+            ("tools", "reserved_until"),
+        ];
         for (table, attribute) in limits {
             for row in self.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {
                 self.aws.change(table, id(row), json!({attribute: 1}));
@@ -283,7 +287,8 @@ impl World {
     pub async fn agents(&self, count: usize) -> Vec<String> {
         let mut agents = Vec::new();
         for number in 0..count {
-            let assistant = json!({"name": format!("Agent {number}"), "model": {"provider": "openai", "model": "gpt-4o"}});
+            let assistant =
+                json!({"name": format!("Agent {number}"), "model": {"provider": "openai", "model": "gpt-4o"}});
             let assistant = self.at_vapi("POST", "/assistant", &assistant).await;
             let now = Timestamp::now().to_string();
             let agent = Uuid::new_v4().to_string();
@@ -536,11 +541,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         update: update::Deps { access: access.clone(), references, lifecycle: lifecycle.clone() },
         delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone() },
         settle: settle::Deps { lifecycle },
-        list: list::Deps {
-            access: access.clone(),
-            tools: Tools::new(&database),
-            attachments: attachments.clone(),
-        },
+        list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
         detach: detach::Deps { access, attachments },
         execute: execute::Deps {

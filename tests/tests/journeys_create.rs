@@ -65,6 +65,7 @@ async fn a_created_tool_is_answered_with_the_row_that_is_stored() {
         "static_config",
         "type",
         "updated_at",
+        "version",
     ];
     let mut present: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
     present.sort_unstable();

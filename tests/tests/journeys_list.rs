@@ -112,7 +112,10 @@ async fn a_tool_that_is_not_there_is_404_whatever_its_id() {
 async fn an_agent_shows_its_tools_in_the_order_they_were_attached() {
     let world = World::start().await;
     let path = format!("/agents/{}/tools", world.home.agent_id);
-    assert_eq!(world.list(&path).await.expect(200), json!({"items": [], "next_cursor": null}));
+    assert_eq!(
+        world.list(&path).await.expect(200),
+        json!({"items": [], "next_cursor": null, "synced": true, "unmanaged": []})
+    );
     let first = world.attached(&ai_sms()).await;
     let mut on_start = ai_sms();
     on_start["label"] = json!("On start");
@@ -137,7 +140,7 @@ async fn an_agent_with_more_tools_than_one_batch_shows_all() {
         let at = tool["created_at"].clone();
         let row = json!({
             "id": Uuid::new_v4().to_string(), "organization_id": world.home.organization_id, "agent_id": world.home.agent_id,
-            "tool_id": tool["id"], "is_vapi_attached": true, "created_at": at, "updated_at": at,
+            "tool_id": tool["id"], "is_vapi_attached": false, "created_at": at, "updated_at": at,
         });
         world.aws.put("agent_tools", &row);
     }

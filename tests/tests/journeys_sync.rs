@@ -42,11 +42,20 @@ async fn stale_rows_are_removed_and_preemptive_ones_stay() {
 #[tokio::test]
 async fn what_is_not_ours_is_reported_and_left_alone() {
     let world = World::start().await;
-    let foreign = world.at_vapi("POST", "/tool", &json!({"type": "function", "function": {"name": "theirs"}, "server": {"url": "https://x.example.com"}})).await;
+    let foreign = world
+        .at_vapi(
+            "POST",
+            "/tool",
+            &json!({"type": "function", "function": {"name": "theirs"}, "server": {"url": "https://x.example.com"}}),
+        )
+        .await;
     let of_other = world.create_as(&world.other, &ai_sms()).await.expect(201);
     set_tool_ids(&world, json!([foreign["id"], of_other["external_tool_id"]])).await;
     let listed = tools_of_agent(&world).await;
-    assert_eq!((&listed["items"], &listed["unmanaged"]), (&json!([]), &json!([foreign["id"], of_other["external_tool_id"]])));
+    assert_eq!(
+        (&listed["items"], &listed["unmanaged"]),
+        (&json!([]), &json!([foreign["id"], of_other["external_tool_id"]]))
+    );
     assert_eq!(world.tool_ids().len(), 2);
     assert!(world.aws.rows("agent_tools").is_empty());
 }

@@ -74,7 +74,8 @@ async fn what_is_wrong_is_named_and_nothing_is_changed() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     for (changes, field) in [
-        (json!({"type": "query"}), "knowledge_base_id"),
+        (json!({"type": "query"}), "type"),
+        (json!({"type": "fax"}), "type"),
         (json!({"colour": "red"}), "colour"),
         (json!({"text": {"mode": "ai"}}), "text.prompt"),
         (json!({"label": ""}), "label"),
@@ -104,7 +105,10 @@ async fn known_failure_2_10_attachable_and_preemptive_agree_everywhere() {
     assert_eq!(world.aws.rows("agent_tools")[0]["is_vapi_attached"], false);
     assert_eq!(agreement::differences(&world), [""; 0]);
 
-    let attachable = world.update(&tool, &ai_sms()).await.expect(200);
+    let mut again = ai_sms();
+    again["attach_to_agent"] = json!(true);
+    again["execute_on_call_start"] = json!(false);
+    let attachable = world.update(&tool, &again).await.expect(200);
     assert_eq!(world.tool_ids(), [attachable["external_tool_id"].as_str().unwrap()]);
     assert_eq!(world.aws.rows("agent_tools")[0]["is_vapi_attached"], true);
     assert_eq!(agreement::differences(&world), [""; 0]);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::{StreamExt, join, stream};
+use futures_util::{StreamExt, join, stream, try_join};
 
 use super::{Assistants, UNDO, left_open, ownership};
 use crate::{
@@ -60,9 +60,17 @@ impl Attachments {
             self.agent_tools.find(organization, agent, tool),
         );
         let (agent, lease) = locked?;
-        let attached = match (tool, row) {
-            (Ok(tool), Ok(row)) => self.attach_locked(&agent, &lease, &tool, row, deadline).await,
+        let read = match (tool, row) {
+            (Ok(tool), Ok(row)) if !lease.waited() => Ok((tool, row)),
+            // What was read beside the lease may have changed under its former holder.
+            (Ok(tool), Ok(_)) => {
+                try_join!(self.tools.get(organization, tool.id), self.agent_tools.find(organization, agent.id, tool.id))
+            }
             (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        let attached = match read {
+            Ok((tool, row)) => self.attach_locked(&agent, &lease, &tool, row, deadline).await,
+            Err(error) => Err(error),
         };
         // A new row gave the lease back in its own transaction.
         if !matches!(attached, Ok((_, Attached::Now))) {

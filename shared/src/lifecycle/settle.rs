@@ -59,7 +59,9 @@ impl Lifecycle {
         let organization = intent.organization_id;
         match &intent.change {
             Change::CreateTool { tool_id, name } => self.settle_creation(organization, *tool_id, name, deadline).await,
-            Change::UpdateTool { tool_id } => self.settle_update(organization, *tool_id, deadline).await,
+            Change::UpdateTool { tool_id, name } => {
+                self.settle_update(organization, *tool_id, name.as_ref(), deadline).await
+            }
             Change::DeleteTool { tool_id } => self.settle_deletion(organization, *tool_id, intent, deadline).await,
             Change::AttachTool { agent_id, tool_id, external_tool_id } => {
                 self.settle_attachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
@@ -89,7 +91,13 @@ impl Lifecycle {
     }
 
     /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line.
-    async fn settle_update(&self, organization: OrganizationId, tool: ToolId, deadline: Deadline) -> Outcome {
+    async fn settle_update(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        new_name: Option<&ToolName>,
+        deadline: Deadline,
+    ) -> Outcome {
         let (mut tool, lease) = match self.tools.lock(organization, tool, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok("the tool was deleted since"),
@@ -115,6 +123,9 @@ impl Lifecycle {
                 return Err(Error::Conflict("the tool has more agents than there is time; it goes on".into()));
             }
             self.external.delete_strays(tool.id, kept.as_deref(), deadline).await?;
+            if let Some(name) = new_name.filter(|name| **name != tool.name) {
+                self.tools.release_name(organization, name, tool.id).await?;
+            }
             Ok("VAPI and the agents follow the table")
         }
         .await;

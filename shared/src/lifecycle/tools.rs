@@ -159,9 +159,9 @@ impl Lifecycle {
         }
         let (mut config, name) = merged(&before, changes)?;
         references.check(before.organization_id, &mut config, deadline).await?;
-        let change = Change::UpdateTool { tool_id: before.id };
-        let intent = Intent::new(before.organization_id, change, ownership(deadline));
         let name = name.filter(|name| *name != before.name);
+        let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };
+        let intent = Intent::new(before.organization_id, change, ownership(deadline));
         match &name {
             Some(name) if !self.tools.reserve_name(&intent, name, before.id).await? => {
                 return Err(Error::invalid("name", "is the name of another tool of this organization"));
@@ -341,14 +341,17 @@ fn merged(before: &Tool, changes: &Value) -> Result<(ToolConfig, Option<ToolName
                 .map_err(|_not_a_name| Error::invalid("name", "must be 1 to 40 of a-z, A-Z, 0-9, _ and -"))?,
         ),
     };
+    // Another type has other fields: what is wrong with those would hide the reason.
+    let kind = changes.get("type").filter(|kind| !kind.is_null());
+    if let Some(kind) = kind
+        && kind.as_str().and_then(|kind| kind.parse().ok()) != Some(before.kind)
+    {
+        return Err(Error::invalid("type", format!("cannot be changed from {}; make a new tool instead", before.kind)));
+    }
     let mut config = before.config_metadata.as_object().cloned().unwrap_or_default();
     config.insert("async".into(), before.is_async.into());
     config.insert("execute_on_call_start".into(), before.execute_on_call_start.into());
     config.insert("attach_to_agent".into(), before.attach_to_agent.into());
     config.extend(changes);
-    let config = ToolConfig::parse(&Value::Object(config))?;
-    if config.kind() != before.kind {
-        return Err(Error::invalid("type", format!("cannot be changed from {}; make a new tool instead", before.kind)));
-    }
-    Ok((config, name))
+    Ok((ToolConfig::parse(&Value::Object(config))?, name))
 }

@@ -29,6 +29,9 @@ pub enum Change {
     },
     UpdateTool {
         tool_id: ToolId,
+        /// A new name that was reserved for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<ToolName>,
     },
     DeleteTool {
         tool_id: ToolId,

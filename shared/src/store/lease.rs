@@ -28,6 +28,7 @@ pub struct Lease {
     table: String,
     token: String,
     until: Timestamp,
+    waited: bool,
 }
 
 impl Lease {
@@ -45,6 +46,7 @@ impl Lease {
         deadline: Deadline,
     ) -> Result<(Item, Self)> {
         let token = Uuid::new_v4().to_string();
+        let mut waited = false;
         loop {
             let now = Timestamp::now();
             let until = now.plus(length);
@@ -70,7 +72,8 @@ impl Lease {
                 .await;
             let error = match outcome {
                 Ok(taken) => {
-                    let lease = Self { key: ("id".into(), id.to_owned()), table: table.to_owned(), token, until };
+                    let lease =
+                        Self { key: ("id".into(), id.to_owned()), table: table.to_owned(), token, until, waited };
                     return Ok((taken.attributes.unwrap_or_default(), lease));
                 }
                 Err(error) => error,
@@ -82,8 +85,14 @@ impl Lease {
             if deadline.remaining() < PAUSE * 2 {
                 return Err(Error::Conflict(format!("another change of this {what} is under way; try again")));
             }
+            waited = true;
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Whether somebody else held it first: then what was read beside it may be out of date.
+    pub fn waited(&self) -> bool {
+        self.waited
     }
 
     /// The row with the lease on it, for a write of the whole row that must not lose the lease.

@@ -178,7 +178,10 @@ impl Tools {
             TransactWriteItem::builder().put(self.confirmed_name(tool)?).build(),
             self.intents.close_in_transaction(intent)?,
         ];
-        match transact(&self.client, items).await.map_err(|refused| refused.or("another tool took this name; try again")) {
+        match transact(&self.client, items)
+            .await
+            .map_err(|refused| refused.or("another tool took this name; try again"))
+        {
             // The answer may be lost of a transaction that went through: what stands in the table decides.
             Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
             written => written,
