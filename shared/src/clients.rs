@@ -2,6 +2,7 @@
 //!
 //! Four vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
 
+mod aws;
 mod http_client;
 pub mod outbound;
 pub mod pipedream;
@@ -10,7 +11,8 @@ pub mod twilio;
 pub mod vapi;
 
 pub use crate::error::upstream::{Error, Failure, Service};
-pub use http_client::{aws_http_client, http_client};
+pub use aws::{aws_endpoint, aws_http_client};
+pub use http_client::http_client;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;
 pub use secrets::Secrets;

@@ -5,8 +5,6 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::config::SharedHttpClient;
-use aws_smithy_http_client::tls;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{RequestBuilder, Response, header::RETRY_AFTER};
@@ -14,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, Failure, Service};
-use crate::{Deadline, config::Aws};
+use crate::Deadline;
 
 /// How much of an error body is kept for the log, in characters.
 const EXCERPT: usize = 300;
@@ -60,17 +58,6 @@ fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TLS.get_or_init(|| config).clone())
-}
-
-/// The HTTP client of the AWS SDK: the same rustls on ring; none at all for a local endpoint over plain http.
-pub fn aws_http_client(aws: &Aws) -> SharedHttpClient {
-    let plain = aws.endpoint_url.as_deref().is_some_and(|url| url.starts_with("http://"));
-    let builder = aws_smithy_http_client::Builder::new();
-    if plain {
-        builder.build_http()
-    } else {
-        builder.tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https()
-    }
 }
 
 /// Which failures may be tried again.

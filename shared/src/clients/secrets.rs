@@ -23,7 +23,7 @@ use aws_sdk_secretsmanager::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
-use super::{Error, Failure, Service, aws_http_client};
+use super::{Error, Failure, Service, aws_endpoint, aws_http_client};
 use crate::config::Aws;
 
 const FRESH: Duration = Duration::from_secs(300);
@@ -42,7 +42,7 @@ impl Secrets {
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(aws.region.clone()))
             .credentials_provider(aws.credentials.clone())
-            .http_client(aws_http_client(aws))
+            .http_client(aws_http_client())
             // The SDK would begin with a second, which is long for somebody on the phone.
             .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(50)))
             .timeout_config(
@@ -52,7 +52,7 @@ impl Secrets {
                     .operation_timeout(Duration::from_secs(5))
                     .build(),
             );
-        config.set_endpoint_url(aws.endpoint_url.clone());
+        config.set_endpoint_resolver(Some(aws_endpoint(aws, "secretsmanager")));
         Self { client: Client::from_conf(config.build()), cache: Cache::default() }
     }
 

@@ -32,7 +32,7 @@ impl Database {
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(aws.region.clone()))
             .credentials_provider(aws.credentials.clone())
-            .http_client(clients::aws_http_client(aws))
+            .http_client(clients::aws_http_client())
             .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
             .timeout_config(
                 TimeoutConfig::builder()
@@ -41,7 +41,7 @@ impl Database {
                     .operation_timeout(Duration::from_secs(5))
                     .build(),
             );
-        config.set_endpoint_url(aws.endpoint_url.clone());
+        config.set_endpoint_resolver(Some(clients::aws_endpoint(aws, "dynamodb")));
         Self { client: Client::from_conf(config.build()), prefix: prefix.into() }
     }
 

@@ -1,0 +1,115 @@
+//! The AWS SDK over our own HTTP client: one TLS stack in the binary, its roots compiled in, and HTTP/1.1, which is all that
+//! DynamoDB and Secrets Manager need (docs/adr/0002-lean-aws-client.md).
+
+use aws_sdk_dynamodb::config::SharedHttpClient;
+use aws_smithy_runtime_api::{
+    client::{
+        endpoint::{EndpointFuture, EndpointResolverParams, ResolveEndpoint, SharedEndpointResolver},
+        http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+        orchestrator::{HttpRequest, HttpResponse},
+        result::ConnectorError,
+        runtime_components::RuntimeComponents,
+    },
+    http::StatusCode,
+};
+use aws_smithy_types::{body::SdkBody, endpoint::Endpoint};
+use reqwest::{
+    Method,
+    header::{HeaderName, HeaderValue},
+};
+
+use super::http_client;
+use crate::{config::Aws, error};
+
+/// The HTTP client of an SDK client.
+pub fn aws_http_client() -> SharedHttpClient {
+    SharedHttpClient::new(AwsHttp(http_client().map_err(|error| error::chain(&error))))
+}
+
+/// Where a service is in our region. The SDK's own resolver first reads a list of all partitions and regions, which is a
+/// fifth of what a cold start costs.
+pub fn aws_endpoint(aws: &Aws, service: &str) -> SharedEndpointResolver {
+    let url = aws.endpoint_url.clone().unwrap_or_else(|| {
+        let suffix = if aws.region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        format!("https://{service}.{}.{suffix}", aws.region)
+    });
+    SharedEndpointResolver::new(OneEndpoint(Endpoint::builder().url(url).build()))
+}
+
+/// Our client; or why TLS could not be set up, which then every request says.
+#[derive(Debug, Clone)]
+struct AwsHttp(Result<reqwest::Client, String>);
+
+impl HttpClient for AwsHttp {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for AwsHttp {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let http = self.0.clone();
+        HttpConnectorFuture::new(async move {
+            let http = http.map_err(|problem| ConnectorError::user(problem.into()))?;
+            send(&http, &request).await
+        })
+    }
+}
+
+/// The SDK's time limits and retries stand around this.
+async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    let method = Method::from_bytes(request.method().as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
+    let body = request.body().bytes().ok_or_else(|| ConnectorError::user("the SDK streams a request".into()))?;
+    let mut outgoing = http.request(method, request.uri()).body(body.to_vec());
+    for (name, value) in request.headers() {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
+        let value = HeaderValue::from_str(value).map_err(|error| ConnectorError::user(error.into()))?;
+        outgoing = outgoing.header(name, value);
+    }
+    let answer = outgoing.send().await.map_err(failed)?;
+    let status = answer.status().as_u16();
+    let status = StatusCode::try_from(status).map_err(|error| ConnectorError::other(error.into(), None))?;
+    let headers = answer.headers().clone();
+    let body = answer.bytes().await.map_err(failed)?;
+    let mut response = HttpResponse::new(status, SdkBody::from(body.to_vec()));
+    for (name, value) in &headers {
+        let value = value.to_str().map_err(|error| ConnectorError::other(error.into(), None))?;
+        response.headers_mut().append(name.as_str().to_owned(), value.to_owned());
+    }
+    Ok(response)
+}
+
+fn failed(error: reqwest::Error) -> ConnectorError {
+    if error.is_timeout() { ConnectorError::timeout(error.into()) } else { ConnectorError::io(error.into()) }
+}
+
+#[derive(Debug)]
+struct OneEndpoint(Endpoint);
+
+impl ResolveEndpoint for OneEndpoint {
+    fn resolve_endpoint<'a>(&'a self, _: &'a EndpointResolverParams) -> EndpointFuture<'a> {
+        EndpointFuture::ready(Ok(self.0.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_credential_types::Credentials;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_service_is_in_its_region_unless_an_endpoint_is_given() {
+        for (region, given, url) in [
+            ("eu-central-1", None, "https://dynamodb.eu-central-1.amazonaws.com"),
+            ("cn-north-1", None, "https://dynamodb.cn-north-1.amazonaws.com.cn"),
+            ("eu-central-1", Some("http://127.0.0.1:4566"), "http://127.0.0.1:4566"),
+        ] {
+            let credentials = Credentials::new("key", "secret", None, None, "test");
+            let aws = Aws { region: region.into(), endpoint_url: given.map(str::to_owned), credentials };
+            let parameters = EndpointResolverParams::new(());
+            let endpoint = aws_endpoint(&aws, "dynamodb").resolve_endpoint(&parameters).await.unwrap();
+            assert_eq!(endpoint.url(), url);
+        }
+    }
+}
