@@ -14,12 +14,17 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
-        "POST /api/{slug}/agents/{id}/tools/attach" => json!({"tool_id": tool}),
+        "POST /api/{slug}/agents/{id}/tools/attach" | "POST /api/{slug}/agents/{id}/tools/detach" => {
+            json!({"tool_id": tool})
+        }
+        "PATCH /api/{slug}/tools/{id}" => json!({"label": "Another label"}),
+        "DELETE /api/{slug}/tools/{id}" => Value::Null,
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
         key if key.starts_with("GET ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
     };
-    if body.is_null() { Event::get(&path) } else { Event::post(&path, &body) }
+    let event = Event::new(&route.method, &path);
+    if body.is_null() { event } else { event.text(&body.to_string()) }
 }
 
 /// Everything that a request could change or cause.

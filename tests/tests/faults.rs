@@ -73,8 +73,12 @@ async fn what_cannot_be_taken_back_is_logged() {
         world.vapi.inject(standins::Fault::status(400).on(method, "/tool").times(9));
         world.create(&ai_sms()).await.expect(504);
         world.vapi.clear_faults();
+        assert_eq!(world.aws.rows("intents").len(), 1, "the difference is on record");
+        world.later();
+        world.settle().await;
         assert!(logs.at("ERROR").iter().any(|line| line["message"].as_str().unwrap().contains("VAPI")), "{method}");
     }
+    assert_eq!(tests::agreement::differences(&world), [""; 0]);
     assert!(logs.at("ERROR").len() >= 4, "{:?}", logs.at("ERROR"));
 }
 
@@ -131,7 +135,9 @@ async fn a_name_left_reserved_by_a_crash_frees_itself() {
 #[tokio::test]
 async fn a_database_that_is_away_is_503_and_nothing_is_made() {
     let world = World::start().await;
-    for (action, table) in [("Query", "organizations"), ("Query", "organization_members"), ("PutItem", "tools")] {
+    for (action, table) in
+        [("Query", "organizations"), ("Query", "organization_members"), ("TransactWriteItems", "tools")]
+    {
         world.aws.inject(Fault::throttled(action, table));
         let answer = world.create(&ai_sms()).await;
         assert_eq!((answer.status, &answer.body["code"]), (503, &json!("unavailable")), "{table}: {}", answer.body);

@@ -112,17 +112,20 @@ async fn attach_waits_for_lock_and_read_then_vapi_twice_then_one_transaction() {
         [
             vec!["Query organization_members", "Query organizations"],
             vec!["GetItem agent_tools", "GetItem tools", "UpdateItem agents"],
-            vec!["TransactWriteItems agent_tools+agents+tools"],
+            vec!["PutItem intents"],
+            vec!["TransactWriteItems agent_tools+agents+intents+tools"],
         ],
     );
     assert_eq!(all.len(), waited.len(), "nothing follows the answer");
     let asked: Vec<String> = world.vapi.requests().iter().map(|request| request.method.clone()).collect();
     assert_eq!(asked, ["GET", "PATCH"]);
     let waves = waves(&waited);
-    for request in world.vapi.requests() {
-        let at = moment(&request.at);
-        assert!(waves[1].iter().all(|operation| operation.to <= at) && at <= waves[2][0].from);
-    }
+    let at: Vec<_> = world.vapi.requests().iter().map(|request| moment(&request.at)).collect();
+    assert!(at.iter().all(|at| waves[1].iter().all(|operation| operation.to <= *at) && *at <= waves[3][0].from));
+    assert!(
+        at[0] <= waves[2][0].to && waves[2][0].to <= at[1],
+        "the intent is recorded beside the GET, before the PATCH"
+    );
 }
 
 #[tokio::test]
@@ -134,8 +137,8 @@ async fn create_waits_for_access_name_vapi_and_one_transaction() {
     answer.expect(201);
     let expected = [
         vec!["Query organization_members", "Query organizations"],
-        vec!["PutItem tools"],
-        vec!["TransactWriteItems tools"],
+        vec!["TransactWriteItems intents+tools"],
+        vec!["TransactWriteItems intents+tools"],
     ];
     assert_eq!(summary(&waited), expected);
     assert_eq!(world.vapi.requests().len(), 1);

@@ -35,8 +35,8 @@ impl ExternalTools {
     }
 
     /// Makes VAPI's tool say what the row says: changes the one the row names, or makes one if it names none or VAPI lost
-    /// it. Gives VAPI's id and object, without the token. If the answer to a creation is lost, what it may have left is
-    /// taken back.
+    /// it. Gives VAPI's id and object, without the token. A creation whose answer is lost may have left a tool, which is for
+    /// [`ExternalTools::delete_strays`] to find.
     pub(super) async fn ensure(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
         let account: Account = self.secrets.get(&self.secret).await?;
         let token = self.tokens.issue(tool.id).await?;
@@ -57,15 +57,7 @@ impl ExternalTools {
         };
         let external = match changed {
             Some(external) => external,
-            None => match self.vapi.create_tool(&account, &definition, deadline).await {
-                Ok(external) => external,
-                Err(error) => {
-                    if error.effect_possible() {
-                        self.delete_strays(tool.id, None, deadline).await?;
-                    }
-                    return Err(error.into());
-                }
-            },
+            None => self.vapi.create_tool(&account, &definition, deadline).await?,
         };
         Ok((external.id, without_token(external.object)))
     }

@@ -1,5 +1,7 @@
 //! Finishing or undoing what a crash or an outage left open.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::{Lifecycle, ownership};
@@ -24,6 +26,9 @@ pub struct Settled {
     pub outcome: String,
 }
 
+/// The time one intent gets in one run; what is left then goes on in the next.
+const ONE: Duration = Duration::from_secs(25);
+
 /// How an intent was settled, in a word or two for the report.
 type Outcome = Result<&'static str>;
 
@@ -40,7 +45,8 @@ impl Lifecycle {
             if !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
                 continue;
             }
-            match self.settle_one(&intent, deadline).await {
+            // Shorter than a lease: what it takes for one change must not run out on it.
+            match self.settle_one(&intent, deadline.at_most(ONE)).await {
                 Ok(outcome) => {
                     self.intents.close(id).await?;
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");

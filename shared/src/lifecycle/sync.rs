@@ -1,6 +1,6 @@
 //! Bringing `agent_tools` in line with an assistant's `toolIds`, when an agent's tools are looked at (seed 001).
 
-use futures_util::future::try_join_all;
+use futures_util::{future::try_join_all, try_join};
 
 use super::Attachments;
 use crate::{
@@ -34,9 +34,9 @@ impl Attachments {
     /// The attachments of an agent after inserting what VAPI has and the table lacks, and removing what is stale. A failed
     /// read from VAPI changes nothing.
     pub async fn sync(&self, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<Synced> {
-        let agent = self.agents.get(organization, agent).await?;
-        // The rows first: one written meanwhile is in VAPI already, and looks missing at worst.
-        let rows = self.agent_tools.of_agent(organization, agent.id).await?;
+        // The rows before VAPI: one written meanwhile is in VAPI already, and looks missing at worst.
+        let (agent, rows) =
+            try_join!(self.agents.get(organization, agent), self.agent_tools.of_agent(organization, agent))?;
         let model = match self.assistants.model(&agent, deadline).await {
             Ok(Some(model)) => model,
             Ok(None) => {

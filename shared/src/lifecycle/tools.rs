@@ -227,10 +227,14 @@ impl Lifecycle {
     async fn undo_update(&self, before: &Tool, after: &Tool, intent: &Intent, deadline: Deadline) {
         let undone = async {
             if before.attach_to_agent && before.external_tool_id.is_some() {
-                self.external.ensure(before, deadline).await?;
+                let (external, _) = self.external.ensure(before, deadline).await?;
+                if before.external_tool_id.as_ref() != Some(&external) {
+                    // VAPI had lost the tool: that is more to put right than there is time for here.
+                    return Err(Error::Conflict("VAPI has the tool under another id now".into()));
+                }
             }
-            if before.external_tool_id.is_none() && after.attach_to_agent {
-                self.external.delete_strays(before.id, None, deadline).await?;
+            if after.attach_to_agent {
+                self.external.delete_strays(before.id, before.external_tool_id.as_deref(), deadline).await?;
             }
             if after.name != before.name {
                 self.tools.release_name(before.organization_id, &after.name, before.id).await?;

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     AgentTools, Cursor, Intents, Lease, Page,
-    database::{Database, Item, Refused, failed, from_item, number, text, to_item, transact},
+    database::{Database, Item, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -149,9 +149,10 @@ impl Tools {
         }
     }
 
-    /// Gives a reserved name back.
+    /// Gives a reserved name back. One that is not this tool's, or no longer, is nothing to give back.
     pub async fn release_name(&self, organization: OrganizationId, name: &ToolName, id: ToolId) -> Result<()> {
-        self.client
+        let outcome = self
+            .client
             .delete_item()
             .table_name(&self.table)
             .key("id", text(guard(organization, name)))
@@ -159,9 +160,12 @@ impl Tools {
             .expression_attribute_names("#tool", "tool_id")
             .expression_attribute_values(":tool", text(id))
             .send()
-            .await
-            .map_err(failed)
-            .map(drop)
+            .await;
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) if condition_failure(&error).is_some() => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Writes a new tool, confirms its name and closes the intent, all or nothing.

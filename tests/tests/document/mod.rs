@@ -1,5 +1,7 @@
 //! `docs/openapi.yaml`, read and held against what the functions answer.
 
+mod configurations;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonschema::Validator;
