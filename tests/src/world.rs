@@ -443,7 +443,7 @@ fn id(row: &Value) -> &str {
 
 fn edit(tenant: &Tenant, tool: &Value, changes: &Value) -> Event {
     let path = format!("/api/{}/tools/{}", tenant.slug, id(tool));
-    Event::new("PATCH", &path).text(&changes.to_string()).user(&tenant.user_id)
+    Event::new("PATCH", &path).text(changes.to_string()).user(&tenant.user_id)
 }
 
 /// A phone number by its number.

@@ -1,5 +1,11 @@
 //! Every route of the template, asked without credentials and with somebody else's.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
 
 use std::collections::BTreeMap;
 
@@ -24,7 +30,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
     };
     let event = Event::new(&route.method, &path);
-    if body.is_null() { event } else { event.text(&body.to_string()) }
+    if body.is_null() { event } else { event.text(body.to_string()) }
 }
 
 /// Everything that a request could change or cause.

@@ -1,6 +1,12 @@
 //! The roles of `infra/template.yaml` against what the functions really ask of AWS: nothing is missing, which would only
 //! show on AWS, and nothing is granted that no path needs.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

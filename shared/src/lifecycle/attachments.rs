@@ -196,7 +196,7 @@ impl Attachments {
             join!(self.agents.lock(organization, agent, deadline.reserving(UNDO)), self.tools.get(organization, tool),);
         let (agent, lease) = locked?;
         let detached = match tool {
-            Ok(tool) => self.detach_locked(&agent, &lease, &tool, deadline).await,
+            Ok(tool) => Box::pin(self.detach_locked(&agent, &lease, &tool, deadline)).await,
             Err(error) => Err(error),
         };
         if detached.is_err() {

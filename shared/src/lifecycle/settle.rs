@@ -46,7 +46,7 @@ impl Lifecycle {
                 continue;
             }
             // Shorter than a lease: what it takes for one change must not run out on it.
-            match self.settle_one(&intent, deadline.at_most(ONE)).await {
+            match Box::pin(self.settle_one(&intent, deadline.at_most(ONE))).await {
                 Ok(outcome) => {
                     self.intents.close(id).await?;
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");
@@ -151,7 +151,7 @@ impl Lifecycle {
             Err(Error::NotFound(_)) => return Ok("the tool is gone"),
             Err(error) => return Err(error),
         };
-        match self.delete_locked(&tool, &lease, intent, deadline).await {
+        match Box::pin(self.delete_locked(&tool, &lease, intent, deadline)).await {
             Ok(super::Deleted::Deleted) => Ok("the tool was deleted"),
             Ok(super::Deleted::Deleting { .. }) => {
                 self.release(lease).await;

@@ -61,7 +61,7 @@ impl Lifecycle {
         let id = ToolId::generate();
         let (name, intent) = self.reserve_name(organization, id, &config.label, deadline).await?;
         let mut tool = row(organization, id, name, config);
-        let created = self.create_reserved(&mut tool, &intent, deadline).await;
+        let created = Box::pin(self.create_reserved(&mut tool, &intent, deadline)).await;
         if let Err(error) = created {
             // What VAPI may have is gone again, unless an error says so: then the intent stays.
             self.tools.release_name(organization, &tool.name, id).await?;
@@ -137,7 +137,7 @@ impl Lifecycle {
     ) -> Result<Updated> {
         let no_wait = Deadline::after(std::time::Duration::ZERO);
         let (before, lease) = self.tools.lock(organization, id, no_wait).await?;
-        let updated = self.update_locked(references, before, &lease, seen, changes, deadline).await;
+        let updated = Box::pin(self.update_locked(references, before, &lease, seen, changes, deadline)).await;
         self.release(lease).await;
         updated
     }
@@ -254,7 +254,7 @@ impl Lifecycle {
         let (tool, lease) = self.tools.lock(organization, id, deadline.reserving(UNDO)).await?;
         let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
         let deleted = match self.intents.open(&intent).await {
-            Ok(()) => self.delete_locked(&tool, &lease, &intent, deadline).await,
+            Ok(()) => Box::pin(self.delete_locked(&tool, &lease, &intent, deadline)).await,
             Err(error) => Err(error),
         };
         if !matches!(deleted, Ok(Deleted::Deleted)) {
