@@ -7,7 +7,7 @@ mod serve;
 pub mod tool_token;
 
 pub use access::Access;
-pub use body::{json_body, path};
+pub use body::{body, json_body, path};
 pub use lambda_http::Request;
 pub use reply::Reply;
 pub use serve::{answer, deadline, serve};

@@ -14,7 +14,7 @@ use shared::{
     error,
     http::{self, Access, Reply, Request, ToolTokens},
     models::{Member, OrganizationId, Timestamp, Tool, ToolId, ToolName},
-    store::{PhoneNumbers, Tools},
+    store::{KnowledgeBases, PhoneNumbers, Tools},
     tools::{Action, ToolConfig, VAPI_WAITS_SECONDS, sms::Sender},
 };
 
@@ -28,6 +28,7 @@ pub struct Deps {
     pub access: Access,
     pub tools: Tools,
     pub phone_numbers: PhoneNumbers,
+    pub knowledge_bases: KnowledgeBases,
     pub tokens: ToolTokens,
     pub vapi: Vapi,
     /// Name or ARN of VAPI's secret.
@@ -82,7 +83,17 @@ async fn check_references(deps: &Deps, member: &Member, config: &mut ToolConfig,
             action.pin(&found);
             Ok(())
         }
-        Action::ApiRequest(_) | Action::Query(_) | Action::TransferCall(_) => Ok(()),
+        Action::Query(query) => {
+            let base = deps.knowledge_bases.get(member.organization_id, query.knowledge_base_id()).await;
+            let base = base.map_err(|error| match error {
+                Error::NotFound(_) => {
+                    Error::invalid("knowledge_base_id", "is not a knowledge base of this organization")
+                }
+                other => other,
+            })?;
+            query.resolve(&base, config.attach_to_agent)
+        }
+        Action::ApiRequest(_) | Action::TransferCall(_) => Ok(()),
     }
 }
 

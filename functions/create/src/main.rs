@@ -5,7 +5,7 @@ use shared::{
     clients::{self, Pipedream, Secrets, Vapi},
     config,
     http::{self, Access, ToolTokens},
-    store::{Database, PhoneNumbers, Tools},
+    store::{Database, KnowledgeBases, PhoneNumbers, Tools},
     telemetry,
 };
 
@@ -20,6 +20,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         access: Access::new(&database),
         tools: Tools::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
+        knowledge_bases: KnowledgeBases::new(&database),
         tokens: ToolTokens::new(secrets.clone(), config::tool_token_secret()?),
         vapi: Vapi::new(http_client.clone(), config::vapi_url()),
         vapi_secret: config::vapi_secret()?,

@@ -8,7 +8,7 @@ use shared::{
     idempotency::Idempotency,
     store::{Calls, Database, Executions, PhoneNumbers, Tools},
     telemetry,
-    tools::Services,
+    tools::{Services, query::Knowledge},
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -30,6 +30,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         pipedream: Pipedream::new(http_client, config::pipedream_url()),
         pipedream_secret: config::pipedream_secret()?,
         outbound: Outbound::new(config::outbound_open_hosts())?,
+        knowledge: Knowledge::new(&database),
     };
     let deps = Deps {
         tools: Tools::new(&database),

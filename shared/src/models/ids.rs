@@ -49,6 +49,10 @@ uuid_id!(
     ExecutionId
 );
 uuid_id!(
+    /// `knowledge_bases.id`
+    KnowledgeBaseId
+);
+uuid_id!(
     /// `organizations.id`
     OrganizationId
 );

@@ -1,4 +1,5 @@
-//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`.
+//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`. Index `by_tool`:
+//! `tool_id`.
 
 use aws_sdk_dynamodb::{
     Client,
@@ -54,6 +55,29 @@ impl AgentTools {
             .expression_attribute_names("#agent", "agent_id")
             .expression_attribute_names("#organization", "organization_id")
             .expression_attribute_values(":agent", text(agent))
+            .expression_attribute_values(":organization", text(organization))
+            .into_paginator()
+            .items()
+            .send();
+        while let Some(item) = pages.next().await {
+            rows.push(from_item(item.map_err(failed)?)?);
+        }
+        Ok(rows)
+    }
+
+    /// All attachments of a tool.
+    pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<AgentTool>> {
+        let mut rows = Vec::new();
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name("by_tool")
+            .key_condition_expression("#tool = :tool")
+            .filter_expression("#organization = :organization")
+            .expression_attribute_names("#tool", "tool_id")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_values(":tool", text(tool))
             .expression_attribute_values(":organization", text(organization))
             .into_paginator()
             .items()
