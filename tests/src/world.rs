@@ -16,8 +16,8 @@ use shared::{
     http::{Access, ToolTokens, answer},
     idempotency::Idempotency,
     models::Timestamp,
-    store::{AgentTools, Agents, Calls, Database, Executions, PhoneNumbers, Tools},
-    tools::Services,
+    store::{AgentTools, Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    tools::{Services, query::Knowledge},
 };
 use uuid::Uuid;
 
@@ -106,6 +106,7 @@ pub struct Process {
     pub create: create::Deps,
     pub list: list::Deps,
     pub attach: attach::Deps,
+    pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
     pub tokens: ToolTokens,
 }
@@ -184,11 +185,14 @@ impl World {
     }
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
-        let Process { create, list, attach, execute, .. } = &self.process;
+        let Process { create, list, attach, knowledge, execute, .. } = &self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
             "attach" => Box::pin(answer("attach", request, |request| attach::handle(attach, request))).await,
+            "knowledge" => {
+                Box::pin(answer("knowledge", request, |request| knowledge::handle(knowledge, request))).await
+            }
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             other => panic!("no function {other} is known to the world"),
         };
@@ -232,6 +236,30 @@ impl World {
             event = event.query(name, value);
         }
         self.send("list", &event).await
+    }
+
+    /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; null is no body.
+    pub async fn knowledge(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.knowledge_as(&self.home, method, path, body).await
+    }
+
+    pub async fn knowledge_as(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
+        let mut event =
+            Event::new(method, &format!("/api/{}/knowledge-bases{path}", tenant.slug)).user(&tenant.user_id);
+        if !body.is_null() {
+            event = event.header("content-type", "application/json").text(body.to_string());
+        }
+        self.send("knowledge", &event).await
+    }
+
+    /// A knowledge base of the home organization's with these entries, made over the API.
+    pub async fn knowledge_base(&self, fields: &Value, entries: &Value) -> Value {
+        let body = json!({"name": "Homes for sale", "fields": fields});
+        let base = self.knowledge("POST", "", &body).await.expect(201);
+        let report = self.knowledge("POST", &format!("/{}/entries", id(&base)), &json!({"entries": entries})).await;
+        let refused = report.expect(200)["refused"].clone();
+        assert_eq!(refused, json!([]));
+        base
     }
 
     /// `POST /api/tools/{id}/execute` with a body of the test's own.
@@ -432,6 +460,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             access: access.clone(),
             tools: Tools::new(&database),
             phone_numbers: PhoneNumbers::new(&database),
+            knowledge_bases: KnowledgeBases::new(&database),
             tokens: tokens.clone(),
             vapi: vapi.clone(),
             vapi_secret: VAPI_SECRET.to_owned(),
@@ -445,6 +474,14 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             agents: Agents::new(&database),
             agent_tools: AgentTools::new(&database),
             tools: Tools::new(&database),
+        },
+        knowledge: knowledge::Deps {
+            access: access.clone(),
+            bases: KnowledgeBases::new(&database),
+            entries: KnowledgeEntries::new(&database),
+            tools: Tools::new(&database),
+            agents: Agents::new(&database),
+            agent_tools: AgentTools::new(&database),
         },
         attach: attach::Deps {
             access,
@@ -470,6 +507,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
                 pipedream,
                 pipedream_secret: PIPEDREAM_SECRET.to_owned(),
                 outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
+                knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
             },
             history: Duration::from_secs(30 * 24 * 60 * 60),
         },

@@ -6,7 +6,7 @@ use shared::{
     config,
     http::{self, ToolTokens},
     idempotency::Idempotency,
-    store::{Calls, Database, Executions, PhoneNumbers, Tools},
+    store::{Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
     telemetry,
     tools::{Services, query::Knowledge},
 };
@@ -30,7 +30,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         pipedream: Pipedream::new(http_client, config::pipedream_url()),
         pipedream_secret: config::pipedream_secret()?,
         outbound: Outbound::new(config::outbound_open_hosts())?,
-        knowledge: Knowledge::new(&database),
+        knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
     };
     let deps = Deps {
         tools: Tools::new(&database),

@@ -3,7 +3,7 @@
 //! - POST /api/{slug}/knowledge-bases `{name, description?, fields?: [{name, type, label?}]}`: 201 with the row
 //! - GET /api/{slug}/knowledge-bases?limit=&cursor=, GET /api/{slug}/knowledge-bases/{id}
 //! - DELETE /api/{slug}/knowledge-bases/{id}: with all entries; 409 while a tool searches it
-//! - POST or PUT /api/{slug}/knowledge-bases/{id}/entries: `{"entries": [{"id"?, "text"?, field: value, …}]}`, or a table as
+//! - POST /api/{slug}/knowledge-bases/{id}/entries: `{"entries": [{"id"?, "text"?, field: value, …}]}`, or a table as
 //!   `text/csv`. Good rows are loaded, the others reported: `{loaded, refused_rows, refused: [{row, field, problem}]}`. An
 //!   entry whose id is there is replaced.
 //! - GET /api/{slug}/knowledge-bases/{id}/entries?limit=&cursor=, DELETE /api/{slug}/knowledge-bases/{id}/entries/{entry_id}
@@ -77,7 +77,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let organization = deps.access.member(&request, slug).await?.organization_id;
             delete(deps, organization, base_id(id)?, deadline).await
         }
-        ("POST" | "PUT", ["api", slug, "knowledge-bases", id, "entries"]) => {
+        ("POST", ["api", slug, "knowledge-bases", id, "entries"]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
             load(deps, organization, base_id(id)?, &request, deadline).await
         }

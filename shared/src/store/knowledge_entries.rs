@@ -64,8 +64,8 @@ impl KnowledgeEntries {
     /// there are replaced. Gives the ids of those for which the base had no room.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted or others change the same
-    /// entries until `deadline`.
+    /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted, [`Error::Unavailable`] if others
+    /// change it until `deadline`.
     pub async fn load(
         &self,
         organization: OrganizationId,
@@ -105,7 +105,7 @@ impl KnowledgeEntries {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Written::Overtaken | Written::Refused(_) => {
-                    return Err(Error::Conflict("others are changing the same entries; try again".into()));
+                    return Err(overtaken());
                 }
             }
         }
@@ -140,7 +140,7 @@ impl KnowledgeEntries {
                 Written::Refused(_) => return Err(Error::NotFound("knowledge base")),
                 Written::Overtaken if deadline.remaining() > LAST_CALL => tokio::time::sleep(PAUSE).await,
                 Written::Overtaken => {
-                    return Err(Error::Conflict("others are changing the same entries; try again".into()));
+                    return Err(overtaken());
                 }
             }
         }
@@ -370,6 +370,10 @@ impl Change {
             .build()
             .map_err(Error::internal)
     }
+}
+
+fn overtaken() -> Error {
+    Error::Unavailable("the knowledge base", "others went on changing it until the time was up".into())
 }
 
 fn key(base: KnowledgeBaseId, id: &EntryId) -> Item {

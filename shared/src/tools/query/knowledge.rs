@@ -8,7 +8,7 @@ use super::index::{Builder, Index};
 use crate::{
     Result,
     models::{KnowledgeBase, KnowledgeBaseId, OrganizationId},
-    store::{Database, KnowledgeBases, KnowledgeEntries},
+    store::{KnowledgeBases, KnowledgeEntries},
 };
 
 /// What all indexes together may take, in bytes; the one in use is kept whatever it takes.
@@ -23,12 +23,8 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    pub fn new(database: &Database) -> Self {
-        Self {
-            bases: KnowledgeBases::new(database),
-            entries: KnowledgeEntries::new(database),
-            shelf: Arc::new(Mutex::new(Shelf { largest: LARGEST_SHELF, indexes: Vec::new() })),
-        }
+    pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
+        Self { bases, entries, shelf: Arc::new(Mutex::new(Shelf { largest: LARGEST_SHELF, indexes: Vec::new() })) }
     }
 
     /// The base, in one small read, and its index, which is made anew only if the entries have changed.
