@@ -2,25 +2,75 @@
 
 /// Text without case and accents, its words one blank apart: how values of fields are compared.
 pub(super) fn folded(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    for word in deunicode::deunicode(text).split_whitespace() {
-        if !folded.is_empty() {
-            folded.push(' ');
-        }
-        folded.extend(word.chars().map(|letter| letter.to_ascii_lowercase()));
-    }
-    folded
+    fold(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Hands each word of a text to `take`. A single letter is no word: it is what is left of `garden's` and the like.
+/// Hands each word of a text to `take`. Scripts that set no blanks between words, and Korean, whose particles cling to them,
+/// give a word per character.
 pub(super) fn words(text: &str, mut take: impl FnMut(&str)) {
-    let folded = deunicode::deunicode(text).to_ascii_lowercase();
-    for word in folded.split(|letter: char| !letter.is_ascii_alphanumeric()) {
-        if word.len() > 1 || word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
-            let (stem, ending) = singular(word);
-            if ending.is_empty() { take(stem) } else { take(&format!("{stem}{ending}")) }
+    for run in fold(text).split(|letter: char| !letter.is_alphanumeric()) {
+        let mut rest = run;
+        while let Some(at) = rest.find(stands_alone) {
+            let (word, from) = rest.split_at(at);
+            let end = from.char_indices().nth(1).map_or(from.len(), |(end, _)| end);
+            let (character, beyond) = from.split_at(end);
+            one(word, &mut take);
+            take(character);
+            rest = beyond;
+        }
+        one(rest, &mut take);
+    }
+}
+
+fn one(word: &str, take: &mut impl FnMut(&str)) {
+    // A single letter is no word: it is what is left of `garden's` and the like.
+    if word.chars().nth(1).is_none() && !word.chars().any(char::is_numeric) {
+        return;
+    }
+    let (stem, ending) = singular(word);
+    if ending.is_empty() { take(stem) } else { take(&format!("{stem}{ending}")) }
+}
+
+/// Chinese, Japanese and Korean.
+fn stands_alone(letter: char) -> bool {
+    matches!(letter, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Small letters without accents, of the Latin alphabets of Europe; other letters stay what they are. (`deunicode` would do
+/// all of Unicode, and add more than half a megabyte to the function that is on the phone.)
+fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for letter in text.chars().flat_map(char::to_lowercase) {
+        match letter {
+            'à'..='å' | 'ā' | 'ă' | 'ą' | 'ǎ' => folded.push('a'),
+            'æ' => folded.push_str("ae"),
+            'ç' | 'ć' | 'ĉ' | 'ċ' | 'č' => folded.push('c'),
+            'ď' | 'đ' | 'ð' => folded.push('d'),
+            'è'..='ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => folded.push('e'),
+            'ĝ' | 'ğ' | 'ġ' | 'ģ' => folded.push('g'),
+            'ĥ' | 'ħ' => folded.push('h'),
+            'ì'..='ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ı' => folded.push('i'),
+            'ĵ' => folded.push('j'),
+            'ķ' => folded.push('k'),
+            'ĺ' | 'ļ' | 'ľ' | 'ŀ' | 'ł' => folded.push('l'),
+            'ñ' | 'ń' | 'ņ' | 'ň' => folded.push('n'),
+            'ò'..='ö' | 'ø' | 'ō' | 'ŏ' | 'ő' => folded.push('o'),
+            'œ' => folded.push_str("oe"),
+            'ŕ' | 'ŗ' | 'ř' => folded.push('r'),
+            'ś' | 'ŝ' | 'ş' | 'š' | 'ș' => folded.push('s'),
+            'ß' => folded.push_str("ss"),
+            'ţ' | 'ť' | 'ŧ' | 'ț' => folded.push('t'),
+            'þ' => folded.push_str("th"),
+            'ù'..='ü' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' => folded.push('u'),
+            'ŵ' => folded.push('w'),
+            'ý' | 'ÿ' | 'ŷ' => folded.push('y'),
+            'ź' | 'ż' | 'ž' => folded.push('z'),
+            // An accent written after its letter.
+            '\u{300}'..='\u{36f}' => {}
+            other => folded.push(other),
         }
     }
+    folded
 }
 
 /// Without the plural's ending, by the three rules of Harman's S-stemmer (How Effective Is Suffixing?, 1991): they do good
@@ -71,6 +121,9 @@ mod tests {
         assert_eq!(all("São João's GARDENS, 3 bedrooms"), ["sao", "joao", "garden", "3", "bedroom"]);
         assert_eq!(all("properties houses glass bus"), all("property house glass bus"));
         assert_eq!(all("casas vistas"), all("casa vista"));
+        assert_eq!(all("Größe, Łódź, A\u{301}gueda, İzmir"), ["grosse", "lodz", "agueda", "izmir"]);
+        assert_eq!(all("Σπίτι у моря"), ["σπίτι", "моря"]);
+        assert_eq!(all("東京の家 3LDK"), ["東", "京", "の", "家", "3ldk"]);
         assert_eq!(all("  -- !"), Vec::<String>::new());
         assert_eq!(folded("  Vila  Nova\tde GAIA "), "vila nova de gaia");
     }
@@ -103,7 +156,8 @@ mod tests {
         #[test]
         fn no_text_breaks_it(text in "\\PC{0,60}") {
             for word in all(&text) {
-                prop_assert!(!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
+                prop_assert!(!word.is_empty() && word.chars().all(char::is_alphanumeric));
+                prop_assert_eq!(fold(&word), word);
             }
         }
     }
