@@ -6,7 +6,7 @@ mod reply;
 mod serve;
 
 pub use access::Access;
-pub use body::{json_body, path, tool_id_body};
+pub use body::{body, json_body, path, tool_id_body};
 pub use lambda_http::Request;
 pub use reply::Reply;
 pub use serve::{answer, deadline, serve};

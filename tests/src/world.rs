@@ -18,8 +18,8 @@ use shared::{
     idempotency::Idempotency,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References},
     models::Timestamp,
-    store::{Calls, Database, Executions, PhoneNumbers, Tools},
-    tools::{Services, ToolTokens},
+    store::{AgentTools, Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    tools::{Services, ToolTokens, query::Knowledge},
 };
 use uuid::Uuid;
 
@@ -111,6 +111,7 @@ pub struct Process {
     pub list: list::Deps,
     pub attach: attach::Deps,
     pub detach: detach::Deps,
+    pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
     pub settle: settle::Deps,
     pub tokens: ToolTokens,
@@ -190,7 +191,7 @@ impl World {
     }
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
-        let Process { create, update, delete, list, attach, detach, execute, .. } = &self.process;
+        let Process { create, update, delete, list, attach, detach, knowledge, execute, .. } = &self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -198,6 +199,9 @@ impl World {
             "update" => Box::pin(answer("update", request, |request| update::handle(update, request))).await,
             "delete" => Box::pin(answer("delete", request, |request| delete::handle(delete, request))).await,
             "detach" => Box::pin(answer("detach", request, |request| detach::handle(detach, request))).await,
+            "knowledge" => {
+                Box::pin(answer("knowledge", request, |request| knowledge::handle(knowledge, request))).await
+            }
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             other => panic!("no function {other} is known to the world"),
         };
@@ -317,6 +321,30 @@ impl World {
             event = event.query(name, value);
         }
         self.send("list", &event).await
+    }
+
+    /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; null is no body.
+    pub async fn knowledge(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.knowledge_as(&self.home, method, path, body).await
+    }
+
+    pub async fn knowledge_as(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
+        let mut event =
+            Event::new(method, &format!("/api/{}/knowledge-bases{path}", tenant.slug)).user(&tenant.user_id);
+        if !body.is_null() {
+            event = event.header("content-type", "application/json").text(body.to_string());
+        }
+        self.send("knowledge", &event).await
+    }
+
+    /// A knowledge base of the home organization's with these entries, made over the API.
+    pub async fn knowledge_base(&self, fields: &Value, entries: &Value) -> Value {
+        let body = json!({"name": "Homes for sale", "fields": fields});
+        let base = self.knowledge("POST", "", &body).await.expect(201);
+        let report = self.knowledge("POST", &format!("/{}/entries", id(&base)), &json!({"entries": entries})).await;
+        let refused = report.expect(200)["refused"].clone();
+        assert_eq!(refused, json!([]));
+        base
     }
 
     /// `POST /api/tools/{id}/execute` with a body of the test's own.
@@ -532,6 +560,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let lifecycle = Lifecycle::new(&database, external, assistants);
     let references = References {
         phone_numbers: PhoneNumbers::new(&database),
+        knowledge_bases: KnowledgeBases::new(&database),
         pipedream: pipedream.clone(),
         pipedream_secret: PIPEDREAM_SECRET.to_owned(),
         secrets: secrets.clone(),
@@ -543,7 +572,15 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         settle: settle::Deps { lifecycle },
         list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
-        detach: detach::Deps { access, attachments },
+        detach: detach::Deps { access: access.clone(), attachments },
+        knowledge: knowledge::Deps {
+            access,
+            bases: KnowledgeBases::new(&database),
+            entries: KnowledgeEntries::new(&database),
+            tools: Tools::new(&database),
+            agents: Agents::new(&database),
+            agent_tools: AgentTools::new(&database),
+        },
         execute: execute::Deps {
             tools: Tools::new(&database),
             calls: Calls::new(&database),
@@ -559,6 +596,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
                 pipedream,
                 pipedream_secret: PIPEDREAM_SECRET.to_owned(),
                 outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
+                knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
             },
             history: Duration::from_secs(30 * 24 * 60 * 60),
         },

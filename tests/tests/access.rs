@@ -13,10 +13,15 @@ use serde_json::{Value, json};
 use tests::{Event, Tenant, World, ai_sms, template::Route};
 use uuid::Uuid;
 
+/// Knowledge bases of the home organization and of the other one.
+const BASE: &str = "01930f5e-0000-7000-8000-0000000000b1";
+const THEIR_BASE: &str = "01930f5e-0000-7000-8000-0000000000b2";
+
 /// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
+    let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -26,16 +31,19 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "PATCH /api/{slug}/tools/{id}" => json!({"label": "Another label"}),
         "DELETE /api/{slug}/tools/{id}" => Value::Null,
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
-        key if key.starts_with("GET ") => Value::Null,
+        "POST /api/{slug}/knowledge-bases" => json!({"name": "Homes"}),
+        "POST /api/{slug}/knowledge-bases/{id}/entries" => json!({"entries": [{"text": "House"}]}),
+        key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
     };
     let event = Event::new(&route.method, &path);
-    if body.is_null() { event } else { event.text(body.to_string()) }
+    if body.is_null() { event } else { event.header("content-type", "application/json").text(body.to_string()) }
 }
 
 /// Everything that a request could change or cause.
 fn footprint(world: &World) -> BTreeMap<&'static str, String> {
-    let tables = ["agents", "tools", "agent_tools", "executions", "idempotency"];
+    let tables =
+        ["agents", "tools", "agent_tools", "executions", "idempotency", "knowledge_bases", "knowledge_entries"];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
     let outside = [world.vapi.requests().len(), world.twilio.requests().len(), world.pipedream.requests().len()];
@@ -55,6 +63,19 @@ async fn world_with_tools() -> (World, String, String) {
     let id = |tool: &Value| tool["id"].as_str().unwrap().to_owned();
     let ours = id(&world.attached(&ai_sms()).await);
     let theirs = id(&world.create_as(&world.other, &ai_sms()).await.expect(201));
+    for (base, owner) in [(BASE, &world.home), (THEIR_BASE, &world.other)] {
+        world.aws.put("knowledge_bases", &json!({
+            "id": base, "organization_id": owner.organization_id, "name": "Homes", "fields": [], "version": 1, "entries": 1,
+            "deleting": false, "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+        }));
+        world.aws.put(
+            "knowledge_entries",
+            &json!({
+                "knowledge_base_id": base, "id": "e1", "organization_id": owner.organization_id, "text": "House",
+                "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+            }),
+        );
+    }
     (world, ours, theirs)
 }
 
@@ -133,6 +154,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
             let refused = send(&theirs, &home.agent_id).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody, &home.agent_id).await.body), "{route:?}");
+        }
+        if route.path.contains("/knowledge-bases/{id}") {
+            let send = async |base: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(BASE, base);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_BASE).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }
         if route.path.contains("/agents/{id}") {
             let refused = send(&ours, &other.agent_id).await;

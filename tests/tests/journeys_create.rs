@@ -14,8 +14,10 @@ fn transfer() -> Value {
     })
 }
 
-fn query() -> Value {
-    json!({"type": "query", "label": "Opening hours", "knowledge_base_id": "0192f0c1-0000-7000-8000-00000000000a"})
+async fn query(world: &World) -> Value {
+    let fields = json!([{"name": "price", "type": "number"}, {"name": "city", "type": "text"}]);
+    let base = world.knowledge_base(&fields, &json!([])).await;
+    json!({"type": "query", "label": "Homes", "knowledge_base_id": base["id"]})
 }
 
 fn post_with_everything() -> Value {
@@ -105,7 +107,7 @@ async fn every_type_gives_vapi_an_api_request_tool_it_takes() {
         (slack_action(&world.home), "pipedream_action", vec!["text"]),
         (preset, "pipedream_action", vec!["myColumnData"]),
         (transfer(), "transfer_call", vec!["summary"]),
-        (query(), "query", vec!["query"]),
+        (query(&world).await, "query", vec!["city_one_of", "price_at_least", "price_at_most", "query"]),
     ] {
         let row = world.tool(&config).await;
         assert_eq!(row["type"], kind);

@@ -467,16 +467,11 @@ async fn types_that_cannot_run_yet_say_so_honestly() {
     let world = World::start().await;
     let transfer =
         json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": "+14155550199"}});
-    let query = json!({"type": "query", "label": "Hours", "knowledge_base_id": Uuid::new_v4().to_string()});
-    for (config, arguments, word) in
-        [(transfer, json!({}), "transfer"), (query, json!({"query": "When?"}), "knowledge base")]
-    {
-        let tool = world.attached(&config).await;
-        let call = world.call(&tool, arguments);
-        for _ in 0..2 {
-            let answer = world.call_tool(&call).await;
-            assert!(answer.sentence().contains(word), "{}", answer.body);
-        }
+    let tool = world.attached(&transfer).await;
+    let call = world.call(&tool, json!({}));
+    for _ in 0..2 {
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains("transfer"), "{}", answer.body);
     }
 }
 

@@ -48,9 +48,18 @@ fn deleting(world: &World, tool: &str) -> Event {
     asked(world, "DELETE", &format!("/tools/{tool}"))
 }
 
-/// A request that would be right, for each operation of the dashboard's.
-fn dashboard(world: &World, tool: &str) -> [(&'static str, &'static str, Event); 8] {
+/// A request that would succeed, for each operation of the dashboard's.
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 15] {
+    let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
+    let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [
+        ("createKnowledgeBase", "knowledge", knowledge("POST", "").text(r#"{"name": "Homes"}"#)),
+        ("listKnowledgeBases", "knowledge", knowledge("GET", "")),
+        ("getKnowledgeBase", "knowledge", knowledge("GET", &one)),
+        ("deleteKnowledgeBase", "knowledge", knowledge("DELETE", &one)),
+        ("loadKnowledgeEntries", "knowledge", knowledge("POST", &entries).text(r#"{"entries": [{"text": "x"}]}"#)),
+        ("listKnowledgeEntries", "knowledge", knowledge("GET", &entries)),
+        ("deleteKnowledgeEntry", "knowledge", knowledge("DELETE", &format!("{entries}/e1"))),
         ("createTool", "create", creating(world, &ai_sms())),
         ("listTools", "list", asked(world, "GET", "/tools")),
         ("getTool", "list", asked(world, "GET", &format!("/tools/{tool}"))),
@@ -97,6 +106,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(comparisons),
         part(deletions),
         part(runs),
+        part(knowledge),
     ];
     let given = parts.into_iter().flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
@@ -230,12 +240,50 @@ fn hold(world: &World, table: &str, id: &str) {
     world.aws.change(table, id, json!({"lease_token": "somebody-else", "lease_until": 9_999_999_999_999_u64}));
 }
 
+async fn a_base(world: &World) -> String {
+    let fields = json!([{"name": "city", "type": "text"}, {"name": "price", "type": "number"}]);
+    let entries = json!([{"id": "e1", "city": "Porto", "price": 5}, {"id": "e2", "text": "x"}]);
+    text(&world.knowledge_base(&fields, &entries).await["id"]).to_owned()
+}
+
+async fn knowledge() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let base = a_base(&world).await;
+    for (operation, function, event) in dashboard(&world, NOBODY, &base).into_iter().filter(|it| it.1 == "knowledge") {
+        match operation {
+            // Last, and below.
+            "deleteKnowledgeBase" => {}
+            "createKnowledgeBase" => given.note(operation, 201, &world.send(function, &event).await),
+            _ => given.note(operation, 200, &world.send(function, &event).await),
+        }
+    }
+    let entries = format!("/{base}/entries");
+    let refused = json!({"entries": [{"price": "x", "colour": 1}, 5]});
+    given.note("loadKnowledgeEntries", 200, &world.knowledge("POST", &entries, &refused).await);
+    let tool = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base})).await;
+    given.note("deleteKnowledgeBase", 409, &world.knowledge("DELETE", &format!("/{base}"), &Value::Null).await);
+    world.aws.delete("tools", text(&tool["id"]));
+    for (operation, path) in [("listKnowledgeBases", String::new()), ("listKnowledgeEntries", entries.clone())] {
+        for (name, value) in [("limit", "0"), ("limit", "ten"), ("cursor", "x")] {
+            let event = asked(&world, "GET", &format!("/knowledge-bases{path}")).query(name, value);
+            given.note(operation, 422, &world.send("knowledge", &event).await);
+        }
+    }
+    world.aws.change("knowledge_bases", &base, json!({"deleting": true}));
+    let row = json!({"entries": [{"text": "x"}]});
+    given.note("loadKnowledgeEntries", 409, &world.knowledge("POST", &entries, &row).await);
+    given.note("deleteKnowledgeBase", 200, &world.knowledge("DELETE", &format!("/{base}"), &Value::Null).await);
+    given
+}
+
 async fn refusals() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
     let row = world.tool(&ai_sms()).await;
     let tool = text(&row["id"]);
-    for (operation, function, event) in dashboard(&world, tool) {
+    let base = a_base(&world).await;
+    for (operation, function, event) in dashboard(&world, tool, &base) {
         let mut nobody = event.clone();
         nobody.user = None;
         given.note(operation, 401, &world.send(function, &nobody).await);
@@ -284,7 +332,7 @@ async fn refusals() -> Given {
 
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
-    for (operation, function, event) in dashboard(&world, tool).into_iter().skip(4) {
+    for (operation, function, event) in dashboard(&world, tool, NOBODY).into_iter().skip(11) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given
@@ -295,14 +343,15 @@ async fn outages() -> Given {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let tool = text(&tool["id"]);
-    for (operation, function, event) in dashboard(&world, tool) {
+    let base = a_base(&world).await;
+    for (operation, function, event) in dashboard(&world, tool, &base) {
         world.aws.inject(Fault::throttled("Query", "organizations"));
         given.note(operation, 503, &world.send(function, &event).await);
         assert_eq!(world.aws.faults_left(), 0, "{operation}");
     }
     // A row that cannot be read is a fault of ours.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
-    for (operation, function, event) in dashboard(&world, tool) {
+    for (operation, function, event) in dashboard(&world, tool, &base) {
         given.note(operation, 500, &world.send(function, &event).await);
     }
     given
@@ -416,6 +465,22 @@ async fn runs() -> Given {
 async fn every_example_of_a_request_is_accepted() {
     let document = Document::read();
     let world = World::start().await;
+    for (name, body) in document.request_examples("createKnowledgeBase") {
+        let created = world.knowledge("POST", "", &body).await;
+        assert_eq!(created.status, 201, "{name}: {}", created.body);
+    }
+    let fields = json!([
+        {"name": "city", "type": "text"}, {"name": "price", "type": "number"}, {"name": "sold", "type": "boolean"},
+        {"name": "garden", "type": "boolean"},
+    ]);
+    let mut base = world.knowledge_base(&fields, &json!([])).await;
+    base["id"] = json!("0f1e2d3c-4b5a-4697-8788-99aabbccddee");
+    world.aws.put("knowledge_bases", &base);
+    for (name, body) in document.request_examples("loadKnowledgeEntries") {
+        let path = format!("/{}/entries", text(&base["id"]));
+        let report = world.knowledge("POST", &path, &body).await.expect(200);
+        assert_eq!(report["refused"], json!([]), "{name}");
+    }
     for (name, body) in document.request_examples("createTool") {
         let created = world.create(&body).await;
         assert_eq!(created.status, 201, "{name}: {}", created.body);

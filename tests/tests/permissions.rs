@@ -37,7 +37,7 @@ fn needed(operation: &Operation) -> Vec<String> {
             };
             items.map(|(kind, item)| format!("dynamodb:{} {}", named(kind), table(&item["TableName"]))).collect()
         }
-        "BatchGetItem" => {
+        "BatchGetItem" | "BatchWriteItem" => {
             let tables = body["RequestItems"].as_object().unwrap().keys();
             tables.map(|name| format!("dynamodb:{action} {}", table(&json!(name)))).collect()
         }
@@ -110,6 +110,21 @@ async fn asked() -> Permissions {
     let mut world = World::start().await;
     world.restart();
 
+    let homes = json!([{"id": "h1", "text": "House by the river"}]);
+    let (base, spare) =
+        (world.knowledge_base(&json!([]), &homes).await, world.knowledge_base(&json!([]), &homes).await);
+    let at = |base: &Value, rest: &str| format!("/{}{rest}", base["id"].as_str().unwrap());
+    let replaced = json!({"entries": [{"id": "h1", "text": "House at the river"}, {"id": "h2", "text": "Flat"}]});
+    world.knowledge("POST", &at(&base, "/entries"), &replaced).await.expect(200);
+    for path in [String::new(), at(&base, ""), at(&base, "/entries")] {
+        world.knowledge("GET", &path, &Value::Null).await.expect(200);
+    }
+    world.knowledge("DELETE", &at(&base, "/entries/h2"), &Value::Null).await.expect(200);
+    world.knowledge("DELETE", &at(&spare, ""), &Value::Null).await.expect(200);
+    note(&mut asked, "knowledge", &mut world);
+
+    let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
+    let query = world.tool(&query).await;
     let sms = world.tool(&ai_sms()).await;
     let mut specific = ai_sms();
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
@@ -120,11 +135,14 @@ async fn asked() -> Permissions {
     world.create(&ai_sms()).await.expect(502);
     note(&mut asked, "create", &mut world);
 
-    for tool in [&sms, &specific, &slack, &lookup, &sms] {
+    for tool in [&sms, &specific, &slack, &lookup, &query, &sms] {
         let answer: Answer = world.attach(tool["id"].as_str().unwrap()).await;
         assert!(answer.status < 300, "{}", answer.body);
     }
     note(&mut asked, "attach", &mut world);
+
+    world.knowledge("DELETE", &at(&base, ""), &Value::Null).await.expect(409);
+    note(&mut asked, "knowledge", &mut world);
 
     detach_update_delete(&mut asked, &mut world).await;
     world.attach(sms["id"].as_str().unwrap()).await;
@@ -143,7 +161,7 @@ async fn asked() -> Permissions {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list", &mut world);
-    for tool in [&specific, &slack, &lookup] {
+    for tool in [&specific, &slack, &lookup, &query] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
     }
     world.restart();
@@ -156,6 +174,7 @@ async fn asked() -> Permissions {
     world.call_tool(&world.call(&specific, json!({"text": "Hi"}))).await.result();
     world.call_tool(&world.call(&slack, json!({"text": "Hi"}))).await.result();
     world.call_tool(&world.call(&lookup, json!({}))).await.sentence();
+    world.call_tool(&world.call(&query, json!({"query": "river"}))).await.result();
     world.twilio.inject(Fault::status(400));
     world.call_tool(&world.call(&sms, json!({"text": "Refused"}))).await.sentence();
     world.function_tool(&sms).await;
@@ -173,6 +192,8 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
     let slack = world.tool(&slack_action(&world.home)).await;
     let attached = world.attached(&ai_sms()).await;
+    let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
+    let query = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
     world.restart();
     world.aws.clear_operations();
 
@@ -182,6 +203,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     note(asked, "detach", world);
 
     world.update(&slack, &json!({"label": "Another"})).await.expect(200);
+    world.update(&query, &json!({"label": "Another"})).await.expect(200);
     world.update(&one, &json!({"name": "one", "from": specific["from"]})).await.expect(200);
     world.update(&one, &preemptive_sms()).await.expect(200);
     world.vapi.inject(Fault::status(400));

@@ -59,6 +59,20 @@ async fn execute_of_a_reading_tool_waits_for_one_read_before_and_none_after() {
 }
 
 #[tokio::test]
+async fn execute_of_a_query_reads_the_base_after_the_tool_and_no_entries() {
+    let world = World::start().await;
+    let base = world.knowledge_base(&json!([]), &json!([{"text": "House by the river"}])).await;
+    let tool = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
+    let tool = world.attached(&tool).await;
+    let event = world.wire(&world.call(&tool, json!({"query": "river"})));
+    world.send("execute", &event).await.result();
+    let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
+    assert_eq!(answer.result()["matched"], 1);
+    let beside = vec!["GetItem calls", "GetItem tools", "Query phone_numbers"];
+    assert_eq!(summary(&waited), [beside, vec!["GetItem knowledge_bases"]]);
+}
+
+#[tokio::test]
 async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() {
     let world = World::start().await;
     for (tool, at) in

@@ -5,9 +5,9 @@ use shared::{
     clients::{self, Outbound, Pipedream, Secrets, Twilio},
     config, http,
     idempotency::Idempotency,
-    store::{Calls, Database, Executions, PhoneNumbers, Tools},
+    store::{Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
     telemetry,
-    tools::{Services, ToolTokens},
+    tools::{Services, ToolTokens, query::Knowledge},
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -29,6 +29,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         pipedream: Pipedream::new(http_client, config::pipedream_url()),
         pipedream_secret: config::pipedream_secret()?,
         outbound: Outbound::new(config::outbound_open_hosts())?,
+        knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
     };
     let deps = Deps {
         tools: Tools::new(&database),

@@ -5,7 +5,7 @@ use shared::{
     config,
     http::{self, Access},
     lifecycle::{Assistants, ExternalTools, Lifecycle, References},
-    store::{Database, PhoneNumbers},
+    store::{Database, KnowledgeBases, PhoneNumbers},
     telemetry,
     tools::ToolTokens,
 };
@@ -25,6 +25,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         access: Access::new(&database),
         references: References {
             phone_numbers: PhoneNumbers::new(&database),
+            knowledge_bases: KnowledgeBases::new(&database),
             pipedream: Pipedream::new(http_client, config::pipedream_url()),
             pipedream_secret: config::pipedream_secret()?,
             secrets: secrets.clone(),

@@ -17,16 +17,21 @@ pub fn path(request: &Request) -> Vec<String> {
         .collect()
 }
 
+/// The body as it came.
+pub fn body(request: &Request) -> &[u8] {
+    match request.body() {
+        Body::Text(text) => text.as_bytes(),
+        Body::Binary(bytes) => bytes,
+        _ => &[],
+    }
+}
+
 /// The body as JSON.
 ///
 /// # Errors
 /// [`Error::Malformed`], with the line and column, for what is no JSON.
 pub fn json_body(request: &Request) -> Result<Value> {
-    let bytes: &[u8] = match request.body() {
-        Body::Text(text) => text.as_bytes(),
-        Body::Binary(bytes) => bytes,
-        _ => &[],
-    };
+    let bytes = body(request);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::Malformed("the body is empty; send a JSON object".into()));
     }

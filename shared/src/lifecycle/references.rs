@@ -4,13 +4,14 @@ use crate::{
     Deadline, Error, Result,
     clients::{Pipedream, Secrets, pipedream::Project},
     models::OrganizationId,
-    store::PhoneNumbers,
+    store::{KnowledgeBases, PhoneNumbers},
     tools::{Action, ToolConfig, sms::Sender},
 };
 
 #[derive(Clone)]
 pub struct References {
     pub phone_numbers: PhoneNumbers,
+    pub knowledge_bases: KnowledgeBases,
     pub pipedream: Pipedream,
     /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
@@ -41,7 +42,17 @@ impl References {
                 action.pin(&found);
                 Ok(())
             }
-            Action::ApiRequest(_) | Action::Query(_) | Action::TransferCall(_) => Ok(()),
+            Action::Query(query) => {
+                let base = self.knowledge_bases.get(organization, query.knowledge_base_id()).await;
+                let base = base.map_err(|error| match error {
+                    Error::NotFound(_) => {
+                        Error::invalid("knowledge_base_id", "is not a knowledge base of this organization")
+                    }
+                    other => other,
+                })?;
+                query.resolve(&base, config.attach_to_agent)
+            }
+            Action::ApiRequest(_) | Action::TransferCall(_) => Ok(()),
         }
     }
 }

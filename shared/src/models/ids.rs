@@ -53,6 +53,10 @@ uuid_id!(
     IntentId
 );
 uuid_id!(
+    /// `knowledge_bases.id`
+    KnowledgeBaseId
+);
+uuid_id!(
     /// `organizations.id`
     OrganizationId
 );

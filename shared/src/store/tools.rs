@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{AgentTool, Intent, IntentId, OrganizationId, Timestamp, Tool, ToolId, ToolName, VerifiedTool},
+    models::{
+        AgentTool, Intent, IntentId, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName, ToolType,
+        VerifiedTool,
+    },
 };
 
 /// Longer than `create` may run.
@@ -123,6 +126,32 @@ impl Tools {
         let next_cursor = found.last_evaluated_key.as_ref().and_then(Cursor::after);
         let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
         Ok(Page { items, next_cursor })
+    }
+
+    /// The organization's tools that search a knowledge base.
+    pub async fn of_knowledge_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<Vec<Tool>> {
+        let mut tools = Vec::new();
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name("by_organization")
+            .key_condition_expression("#organization = :organization")
+            .filter_expression("#type = :query AND #config.#base = :base")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_names("#type", "type")
+            .expression_attribute_names("#config", "config_metadata")
+            .expression_attribute_names("#base", "knowledge_base_id")
+            .expression_attribute_values(":organization", text(organization))
+            .expression_attribute_values(":query", text(ToolType::Query))
+            .expression_attribute_values(":base", text(base))
+            .into_paginator()
+            .items()
+            .send();
+        while let Some(item) = pages.next().await {
+            tools.push(from_item(item.map_err(failed)?)?);
+        }
+        Ok(tools)
     }
 
     /// Reserves a name for a tool, and records the intent to use it. False: the name is taken, and nothing is recorded.

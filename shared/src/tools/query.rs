@@ -1,22 +1,43 @@
 //! `query`: looks something up in a knowledge base.
 //!
 //! ```json
-//! {"type": "query", "knowledge_base_id": "…", "query": Parameter}
+//! {"type": "query", "knowledge_base_id": "…", "query"?: Parameter,
+//!  "filters"?: {"price": ["at_most", "at_least"], "city": {"one_of": Parameter}}}
 //! ```
+//!
+//! The model sees `query` and an argument per filter (`price_at_most`). Filters decide which entries are meant, then the
+//! words of `query` rank them; the best five are answered, each within 300 characters, with the number of all that match.
+
+mod filters;
+mod index;
+mod knowledge;
+mod words;
 
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
+use self::filters::Filters;
 use super::{
-    Parameter, Ran,
+    Conversation, Parameter, Ran, Services,
     config::{Place, object, parameter},
+    variables::Encoding,
 };
-use crate::fields::Fields;
+use crate::{
+    Error, Result,
+    error::Problems,
+    fields::Fields,
+    models::{KnowledgeBase, KnowledgeBaseId, OrganizationId},
+};
+
+pub use self::{
+    index::{Builder, Condition, Found, Index, Operator},
+    knowledge::Knowledge,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    knowledge_base_id: Uuid,
+    knowledge_base_id: KnowledgeBaseId,
     query: Parameter,
+    filters: Filters,
 }
 
 impl Query {
@@ -26,35 +47,122 @@ impl Query {
             parameter(fields, "query")
         } else {
             Some(Parameter::Ai {
-                prompt: "What to look for, in the caller's words".into(),
+                prompt: "What to look for, in a few words of the caller's".into(),
                 schema: object([("type", Some("string".into()))]),
                 required: true,
             })
         };
-        if matches!(query, Some(Parameter::ArrayExtendable { .. })) {
-            fields.problem("query.mode", "must be fixed or ai");
+        match &query {
+            Some(Parameter::ArrayExtendable { .. }) => fields.problem("query.mode", "must be fixed or ai"),
+            Some(Parameter::Fixed { value }) if !value.is_string() => fields.problem("query.value", "must be text"),
+            Some(Parameter::Ai { schema, .. }) if schema.get("type") != Some(&json!("string")) => {
+                fields.problem("query.schema.type", "must be string");
+            }
+            _ => {}
         }
-        Some(Self { knowledge_base_id: knowledge_base_id?, query: query? })
+        let filters = Filters::read(fields);
+        Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
+    }
+
+    pub fn knowledge_base_id(&self) -> KnowledgeBaseId {
+        self.knowledge_base_id
+    }
+
+    /// Derives the filters from the base's fields, once, when the tool is saved: what is stored says it all.
+    /// `for_model`: whether a model will call the tool.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] naming each filter that does not suit the base.
+    pub fn resolve(&mut self, base: &KnowledgeBase, for_model: bool) -> Result<()> {
+        let mut problems = Problems::default();
+        if base.deleting {
+            problems.add("knowledge_base_id", "is being deleted");
+        }
+        self.filters.resolve(base, for_model, &mut problems);
+        problems.into_result(Some(()))
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
-        vec![(Place::named("query"), &self.query)]
+        std::iter::once((Place::named("query"), &self.query)).chain(self.filters.parameters()).collect()
     }
 
     pub(super) fn static_config(&self) -> Value {
         Value::Object(object([
             ("knowledge_base_id", Some(json!(self.knowledge_base_id))),
             ("query", self.query.hidden()),
+            ("filters", self.filters.hidden()),
         ]))
     }
 
     pub(super) fn to_json(&self) -> Map<String, Value> {
-        object([("knowledge_base_id", Some(json!(self.knowledge_base_id))), ("query", Some(self.query.to_json()))])
+        object([
+            ("knowledge_base_id", Some(json!(self.knowledge_base_id))),
+            ("query", Some(self.query.to_json())),
+            ("filters", self.filters.to_json()),
+        ])
     }
 
-    /// Knowledge bases are not searched yet, and the model is told so.
-    #[expect(clippy::unused_self, reason = "every action runs on itself")]
-    pub(super) fn run(&self) -> Ran {
-        Ran::failed("The knowledge base cannot be searched yet. Say that you do not have this information.")
+    /// Answers `{"matched": 12, "entries": ["…"], "note"?: "…"}`; also when nothing matches, which the note says.
+    pub(super) async fn run(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Ran> {
+        let value = |parameter: &Parameter, argument: &str| {
+            let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
+            value.map_err(|unknown| Ran::failed(format!("{unknown}.")))
+        };
+        let query = match value(&self.query, "query") {
+            Ok(query) => query,
+            Err(ran) => return Ok(ran),
+        };
+        let query = query.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let (base, index) = match services.knowledge.open(organization, self.knowledge_base_id).await {
+            Ok((base, index)) if !base.deleting => (base, index),
+            Ok(_) | Err(Error::NotFound(_)) => {
+                return Ok(Ran::failed(
+                    "The knowledge base is no longer there. Say that you do not have this information.",
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut conditions = Vec::new();
+        for filter in self.filters.all() {
+            let Some(parameter) = &filter.parameter else { continue };
+            let given = match value(parameter, &filter.argument()) {
+                Ok(given) => given,
+                Err(ran) => return Ok(ran),
+            };
+            // An empty list restricts nothing, as an empty text does.
+            let given = given.filter(|given| given.as_array().is_none_or(|list| !list.is_empty()));
+            let Some(given) = given else { continue };
+            match index.condition(&filter.field, filter.operator, &given) {
+                Ok(condition) => conditions.push(condition),
+                Err(sentence) => return Ok(Ran::failed(sentence)),
+            }
+        }
+        if query.trim().is_empty() && conditions.is_empty() {
+            return Ok(Ran::failed("Say what to look for, in the argument \"query\"."));
+        }
+        let found = index.search(query, &conditions);
+        let note = if index.is_empty() {
+            Some(format!("The knowledge base \"{}\" is empty. Say that you do not have this information.", base.name))
+        } else if found.matched == 0 {
+            Some(format!(
+                "Nothing in the knowledge base \"{}\" matches. Say so, or ask for something else; do not make anything up.",
+                base.name
+            ))
+        } else if !found.by_words && !query.trim().is_empty() {
+            Some("These fit the filters, but contain none of the words of the query.".to_owned())
+        } else {
+            None
+        };
+        Ok(Ran::succeeded(Value::Object(object([
+            ("matched", Some(found.matched.into())),
+            ("entries", Some(found.entries.into())),
+            ("note", note.map(Value::from)),
+        ]))))
     }
 }

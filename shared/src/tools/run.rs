@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, Conversation, ToolConfig};
+use super::{Action, Conversation, ToolConfig, query::Knowledge};
 use crate::{
     Deadline, Result,
     clients::{self, Outbound, Pipedream, Secrets, Twilio},
@@ -23,6 +23,7 @@ pub struct Services {
     /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
     pub outbound: Outbound,
+    pub knowledge: Knowledge,
 }
 
 /// What a run left behind outside.
@@ -118,7 +119,7 @@ pub async fn run(
         Action::PipedreamAction(action) => {
             Ok(action.run(services, organization, conversation, arguments, deadline).await)
         }
-        Action::Query(action) => Ok(action.run()),
+        Action::Query(action) => action.run(services, organization, conversation, arguments).await,
         Action::Sms(action) => action.run(services, organization, conversation, arguments, done, deadline).await,
         Action::TransferCall(action) => Ok(action.run()),
     }

@@ -56,6 +56,7 @@ fn every_type_survives_the_round_trip_through_the_table() {
                "dynamicPropsId": "dyp_1"}, "preloadedParams": {"x": 1}, "params": {"to": {"mode": "ai", "prompt": "p"}}}),
         json!({"type": "transferCall", "label": "L", "target": {"type": "number", "number": "+15550100009"}, "messageStrategy": "summary"}),
         json!({"type": "query", "label": "L", "knowledge_base_id": id}),
+        json!({"type": "query", "label": "L", "knowledge_base_id": id, "filters": {"price": ["at_most"], "sold": {"equals": {"mode": "fixed", "value": false}}}}),
     ] {
         let config = ToolConfig::parse(&body).unwrap();
         let stored = config.to_json();

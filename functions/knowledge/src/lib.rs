@@ -1,0 +1,188 @@
+//! What agents can look up: knowledge bases and their entries.
+//!
+//! - POST /api/{slug}/knowledge-bases `{name, description?, fields?: [{name, type, label?}]}`: 201 with the row
+//! - GET /api/{slug}/knowledge-bases?limit=&cursor=, GET /api/{slug}/knowledge-bases/{id}
+//! - DELETE /api/{slug}/knowledge-bases/{id}: with all entries; 409 while a tool searches it
+//! - POST /api/{slug}/knowledge-bases/{id}/entries: `{"entries": [{"id"?, "text"?, field: value, …}]}`, or a table as
+//!   `text/csv`. Good rows are loaded, the others reported: `{loaded, refused_rows, refused: [{row, field, problem}]}`. An
+//!   entry whose id is there is replaced.
+//! - GET /api/{slug}/knowledge-bases/{id}/entries?limit=&cursor=, DELETE /api/{slug}/knowledge-bases/{id}/entries/{entry_id}
+
+mod base;
+mod rows;
+
+use std::collections::BTreeSet;
+
+use lambda_http::RequestExt;
+use serde::Serialize;
+use serde_json::json;
+use shared::{
+    Deadline, Error, Result, error,
+    http::{self, Access, Reply, Request},
+    models::{EntryId, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
+    store::{AgentTools, Agents, Cursor, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Tools},
+};
+
+use crate::rows::{Refused, Rows};
+
+const USUAL_PAGE: i32 = 50;
+const LARGEST_PAGE: i32 = 200;
+/// Problems that one report names; a table with one wrong column has as many as rows.
+const MOST_REPORTED: usize = 1_000;
+/// Kept back from a load's time for the report.
+const REPORT: std::time::Duration = std::time::Duration::from_secs(2);
+
+pub struct Deps {
+    pub access: Access,
+    pub bases: KnowledgeBases,
+    pub entries: KnowledgeEntries,
+    pub tools: Tools,
+    pub agents: Agents,
+    pub agent_tools: AgentTools,
+}
+
+/// What became of a load.
+#[derive(Serialize)]
+struct Report {
+    /// Rows that are in the knowledge base now.
+    loaded: usize,
+    /// Rows that are not.
+    refused_rows: usize,
+    /// Why not, by row; at most the first 1,000 problems.
+    refused: Vec<Refused>,
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request);
+    let path = http::path(&request);
+    let method = request.method().as_str();
+    match (method, &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
+        ("POST", ["api", slug, "knowledge-bases"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let base = base::read(organization, &http::json_body(&request)?)?;
+            deps.bases.create(&base).await?;
+            Reply::created(&base)
+        }
+        ("GET", ["api", slug, "knowledge-bases"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let (limit, cursor) = page(&request)?;
+            let cursor = cursor.as_deref().map(Cursor::parse).transpose()?;
+            Reply::ok(&deps.bases.page(organization, cursor.as_ref(), limit).await?)
+        }
+        ("GET", ["api", slug, "knowledge-bases", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            Reply::ok(&deps.bases.get(organization, base_id(id)?).await?)
+        }
+        ("DELETE", ["api", slug, "knowledge-bases", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            delete(deps, organization, base_id(id)?, deadline).await
+        }
+        ("POST", ["api", slug, "knowledge-bases", id, "entries"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            load(deps, organization, base_id(id)?, &request, deadline).await
+        }
+        ("GET", ["api", slug, "knowledge-bases", id, "entries"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let id = base_id(id)?;
+            let (limit, cursor) = page(&request)?;
+            let after = cursor.as_deref().map(KnowledgeEntries::cursor).transpose()?;
+            deps.bases.get(organization, id).await?;
+            Reply::ok(&deps.entries.page(organization, id, after.as_ref(), limit).await?)
+        }
+        ("DELETE", ["api", slug, "knowledge-bases", id, "entries", entry]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let entry: EntryId = entry.parse().map_err(|_not_an_id| Error::NotFound("entry"))?;
+            deps.entries.delete(organization, base_id(id)?, &entry, deadline).await?;
+            Reply::ok(&json!({"id": entry, "deleted": true}))
+        }
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+/// Loads what is good of the request, and reports the rest.
+async fn load(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: KnowledgeBaseId,
+    request: &Request,
+    deadline: Deadline,
+) -> Result<Reply> {
+    let base = deps.bases.get(organization, id).await?;
+    let content_type = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let Rows { entries, mut refused } = rows::read(&base, content_type, http::body(request))?;
+    let mut loaded = 0;
+    let mut stopped = None;
+    for chunk in entries.chunks(LARGEST_LOAD) {
+        let (numbers, entries): (Vec<usize>, Vec<KnowledgeEntry>) = chunk.iter().cloned().unzip();
+        let time_is_up = deadline.reserving(REPORT).remaining().is_zero();
+        let refusal =
+            |row: &usize, problem: &str| Refused { row: *row, field: "entry".to_owned(), problem: problem.to_owned() };
+        if let Some(problem) = stopped.or(time_is_up.then_some("was not loaded in time; send it again")) {
+            refused.extend(numbers.iter().map(|row| refusal(row, problem)));
+            continue;
+        }
+        match deps.entries.load(organization, id, &entries, deadline.reserving(REPORT)).await {
+            Ok(no_room) => {
+                loaded += entries.len() - no_room.len();
+                let full = "has no room: the knowledge base holds as many entries as it can";
+                let without = numbers.iter().zip(&entries).filter(|(_, entry)| no_room.contains(&entry.id));
+                refused.extend(without.map(|(row, _)| refusal(row, full)));
+            }
+            // Nothing was loaded yet: the error says it all.
+            Err(error) if loaded == 0 => return Err(error),
+            Err(error) => {
+                tracing::error!("a load of entries stopped half way: {}", error::chain(&error));
+                let problem = "could not be stored; send it again";
+                stopped = Some(problem);
+                refused.extend(numbers.iter().map(|row| refusal(row, problem)));
+            }
+        }
+    }
+    refused.sort_by_key(|refused| refused.row);
+    let refused_rows = refused.iter().map(|refused| refused.row).collect::<BTreeSet<_>>().len();
+    tracing::info!(knowledge_base.id = %id, "{loaded} entries were loaded, {refused_rows} refused");
+    refused.truncate(MOST_REPORTED);
+    Reply::ok(&Report { loaded, refused_rows, refused })
+}
+
+/// Removes a base and its entries, unless something still searches it. What a fault leaves half done is gone on with by
+/// deleting it again: from the beginning nothing is found in it any more.
+async fn delete(deps: &Deps, organization: OrganizationId, id: KnowledgeBaseId, deadline: Deadline) -> Result<Reply> {
+    let base = deps.bases.get(organization, id).await?;
+    let tools = deps.tools.of_knowledge_base(organization, id).await?;
+    let mut agents = BTreeSet::new();
+    for tool in &tools {
+        for row in deps.agent_tools.of_tool(organization, tool.id).await? {
+            agents.insert(deps.agents.get(organization, row.agent_id).await?.name);
+        }
+    }
+    if !agents.is_empty() {
+        let agents = agents.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Error::Conflict(format!("the knowledge base is attached to {agents}; detach it first")));
+    }
+    if !tools.is_empty() {
+        let labels = tools.iter().map(|tool| tool.label.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Error::Conflict(format!("tools search the knowledge base: {labels}; delete them first")));
+    }
+    deps.bases.begin_deletion(organization, id).await?;
+    deps.entries.delete_all(organization, id, deadline).await?;
+    deps.bases.delete(organization, id).await?;
+    Reply::ok(&json!({"id": base.id, "deleted": true}))
+}
+
+fn base_id(text: &str) -> Result<KnowledgeBaseId> {
+    text.parse().map_err(|_not_an_id| Error::NotFound("knowledge base"))
+}
+
+fn page(request: &Request) -> Result<(i32, Option<String>)> {
+    let query = request.query_string_parameters();
+    let limit = match query.first("limit") {
+        None => USUAL_PAGE,
+        Some(text) => text
+            .parse()
+            .ok()
+            .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
+            .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
+    };
+    Ok((limit, query.first("cursor").filter(|text| !text.is_empty()).map(str::to_owned)))
+}

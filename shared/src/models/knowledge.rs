@@ -1,0 +1,269 @@
+//! What an organization knows: entries with typed fields and free text, such as the properties of an estate agent.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+use super::{KnowledgeBaseId, OrganizationId, Timestamp};
+
+/// A row of `knowledge_bases`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KnowledgeBase {
+    pub id: KnowledgeBaseId,
+    pub organization_id: OrganizationId,
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    pub fields: Vec<Field>,
+    /// Changes with every change of the entries.
+    #[serde(default)]
+    pub version: u64,
+    /// How many entries it holds.
+    #[serde(default)]
+    pub entries: u64,
+    /// Its deletion has begun; nothing can be loaded or looked up any more.
+    #[serde(default)]
+    pub deleting: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl KnowledgeBase {
+    /// What an entry may hold, in bytes of JSON. Bounds the memory that the search takes.
+    pub const LARGEST_ENTRY: usize = 4_096;
+    pub const MOST_ENTRIES: usize = 10_000;
+    pub const MOST_FIELDS: usize = 20;
+
+    pub fn new(organization_id: OrganizationId, name: String, description: Option<String>, fields: Vec<Field>) -> Self {
+        let (id, now) = (KnowledgeBaseId::generate(), Timestamp::now());
+        Self {
+            id,
+            organization_id,
+            name,
+            description,
+            fields,
+            version: 0,
+            entries: 0,
+            deleting: false,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name.as_str() == name)
+    }
+}
+
+/// A typed field that entries may have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    pub name: FieldName,
+    #[serde(rename = "type")]
+    pub kind: FieldType,
+    /// What people and models read; the name, unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+impl Field {
+    pub fn shown(&self) -> &str {
+        self.label.as_deref().unwrap_or_else(|| self.name.as_str())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldType {
+    Text,
+    Number,
+    Boolean,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of text, number, boolean")]
+pub struct NotAFieldType;
+
+impl FromStr for FieldType {
+    type Err = NotAFieldType;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "number" => Ok(Self::Number),
+            "boolean" => Ok(Self::Boolean),
+            _ => Err(NotAFieldType),
+        }
+    }
+}
+
+/// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter; with an operator behind it, it is the name of an argument.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FieldName(String);
+
+#[derive(Debug, thiserror::Error)]
+pub enum NotAFieldName {
+    #[error("must be 1 to 40 of a-z, 0-9 and _, beginning with a letter")]
+    Spelling,
+    #[error("is taken: every entry has an id and a text")]
+    Taken,
+}
+
+impl FieldName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for FieldName {
+    type Err = NotAFieldName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let valid = text.len() <= 40
+            && text.bytes().all(allowed)
+            && text.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
+        match text {
+            "id" | "text" => Err(NotAFieldName::Taken),
+            _ if valid => Ok(Self(text.to_owned())),
+            _ => Err(NotAFieldName::Spelling),
+        }
+    }
+}
+
+impl TryFrom<String> for FieldName {
+    type Error = NotAFieldName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<FieldName> for String {
+    fn from(name: FieldName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for FieldName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A row of `knowledge_entries`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnowledgeEntry {
+    pub knowledge_base_id: KnowledgeBaseId,
+    pub id: EntryId,
+    pub organization_id: OrganizationId,
+    /// By field; a field without a value is left out.
+    #[serde(default)]
+    pub values: BTreeMap<String, FieldValue>,
+    #[serde(default)]
+    pub text: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FieldValue {
+    Boolean(bool),
+    Number(Number),
+    Text(String),
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boolean(true) => f.write_str("yes"),
+            Self::Boolean(false) => f.write_str("no"),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// An entry's id within its knowledge base: 1 to 100 of `a-z`, `A-Z`, `0-9` and `-_.:`, beginning with a letter or digit,
+/// so that it can stand in a URL as it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EntryId(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be 1 to 100 letters (a-z), digits, or - _ . :, beginning with a letter or digit")]
+pub struct NotAnEntryId;
+
+impl EntryId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = NotAnEntryId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+        let valid = text.len() <= 100
+            && text.bytes().all(allowed)
+            && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+        if valid { Ok(Self(text.to_owned())) } else { Err(NotAnEntryId) }
+    }
+}
+
+impl TryFrom<String> for EntryId {
+    type Error = NotAnEntryId;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<EntryId> for String {
+    fn from(id: EntryId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_that_every_entry_has_are_taken() {
+        for name in ["id", "text"] {
+            assert!(name.parse::<FieldName>().unwrap_err().to_string().starts_with("is taken"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_field_name_with_an_operator_is_a_name_of_an_argument(text in "[a-zA-Z0-9_ -]{0,45}") {
+            if let Ok(name) = text.parse::<FieldName>() {
+                let argument = format!("{name}_at_least");
+                prop_assert!(argument.len() <= 64);
+                prop_assert!(argument.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
+            }
+        }
+
+        #[test]
+        fn an_entry_id_stands_in_a_path_as_it_is(text in "\\PC{0,120}") {
+            if let Ok(id) = text.parse::<EntryId>() {
+                prop_assert!(!id.as_str().contains(['/', '%', '?', '#', ' ']));
+                prop_assert!(!matches!(id.as_str(), "" | "." | ".."));
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Filters of a query: which fields may be compared how, and by whom.
+//!
+//! An author writes the operators of a field (`{"price": ["at_most"]}`: the model may use them) or an operator with its own
+//! parameter (`{"available": {"equals": {"mode": "fixed", "value": true}}}`). [`Filters::resolve`] derives the parameters
+//! of the former from the base's fields; what is stored has them all.
+
+use serde_json::{Map, Value, json};
+
+use super::{super::config::Place, index::Operator};
+use crate::{
+    error::Problems,
+    fields::{Fields, kind},
+    models::{Field, FieldType, KnowledgeBase},
+    tools::Parameter,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Filters {
+    /// Not said: what suits the fields of the base.
+    Usual,
+    Chosen(Vec<Filter>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Filter {
+    pub(super) field: String,
+    pub(super) operator: Operator,
+    /// `None` until it is derived.
+    pub(super) parameter: Option<Parameter>,
+}
+
+impl Operator {
+    const ALL: [Self; 4] = [Self::Equals, Self::AtMost, Self::AtLeast, Self::OneOf];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Equals => "equals",
+            Self::AtMost => "at_most",
+            Self::AtLeast => "at_least",
+            Self::OneOf => "one_of",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operator| operator.as_str() == name)
+    }
+
+    /// Those that make sense for a type.
+    const fn of(kind: FieldType) -> &'static [Self] {
+        match kind {
+            FieldType::Text => &[Self::Equals, Self::OneOf],
+            FieldType::Number => &[Self::Equals, Self::AtMost, Self::AtLeast, Self::OneOf],
+            FieldType::Boolean => &[Self::Equals],
+        }
+    }
+
+    /// Those a model gets when the author says nothing.
+    const fn usual(kind: FieldType) -> &'static [Self] {
+        match kind {
+            FieldType::Text => &[Self::OneOf],
+            FieldType::Number => &[Self::AtMost, Self::AtLeast],
+            FieldType::Boolean => &[Self::Equals],
+        }
+    }
+}
+
+impl Filter {
+    /// `price_at_most`
+    pub(super) fn argument(&self) -> String {
+        format!("{}_{}", self.field, self.operator.as_str())
+    }
+
+    fn path(&self) -> String {
+        format!("filters.{}.{}", self.field, self.operator.as_str())
+    }
+
+    /// The parameter a model fills in, when its author named only the operator.
+    fn derived(&self, field: &Field) -> Parameter {
+        let label = field.shown();
+        let prompt = match self.operator {
+            Operator::Equals if field.kind == FieldType::Boolean => {
+                format!("Only entries where this is so (true) or is not (false): {label}")
+            }
+            Operator::Equals => format!("Only entries with exactly this {label}"),
+            Operator::AtMost => format!("Only entries with at most this {label}"),
+            Operator::AtLeast => format!("Only entries with at least this {label}"),
+            Operator::OneOf => format!("Only entries with one of these: {label}"),
+        };
+        Parameter::Ai { prompt, schema: schema(field.kind, self.operator), required: false }
+    }
+
+    /// What the field and the operator ask of the author's own parameter.
+    fn check(&self, parameter: &mut Parameter, field: &Field, problems: &mut Problems) {
+        let must = schema(field.kind, self.operator);
+        match parameter {
+            Parameter::ArrayExtendable { .. } => problems.add(format!("{}.mode", self.path()), "must be fixed or ai"),
+            Parameter::Fixed { value } if !fits(value, field.kind, self.operator) => {
+                let what = match (field.kind, self.operator) {
+                    (FieldType::Boolean, _) => "true or false",
+                    (FieldType::Number, Operator::OneOf) => "a list of numbers",
+                    (FieldType::Number, _) => "a number",
+                    (FieldType::Text, Operator::OneOf) => "a list of texts",
+                    (FieldType::Text, _) => "text",
+                };
+                problems.add(format!("{}.value", self.path()), format!("must be {what}"));
+            }
+            Parameter::Fixed { .. } => {}
+            Parameter::Ai { schema, .. } => {
+                let undeclared = schema.len() == 1 && schema.get("type") == Some(&json!("string"));
+                if undeclared {
+                    *schema = must;
+                } else if schema.get("type") != must.get("type") {
+                    let must = must.get("type").and_then(Value::as_str).unwrap_or_default();
+                    problems.add(format!("{}.schema.type", self.path()), format!("must be {must}"));
+                }
+            }
+        }
+    }
+}
+
+impl Filters {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        if fields.get("filters").is_none() {
+            return Self::Usual;
+        }
+        let mut filters: Vec<Filter> = Vec::new();
+        for (field, operators) in fields.members("filters") {
+            let path = format!("{}.{field}", fields.path("filters"));
+            let named: Vec<(String, Option<&Value>)> = match operators {
+                Value::Array(names) => names
+                    .iter()
+                    .map(|name| (name.as_str().map_or_else(|| kind(name).to_owned(), str::to_owned), None))
+                    .collect(),
+                Value::Object(members) => members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), Some(value).filter(|value| !value.is_null())))
+                    .collect(),
+                other => {
+                    let problem = format!(
+                        "must be a list of equals, at_most, at_least, one_of, or an object of them, not {}",
+                        kind(other)
+                    );
+                    fields.problems().add(path, problem);
+                    continue;
+                }
+            };
+            for (name, value) in named {
+                let Some(operator) = Operator::named(&name) else {
+                    fields.problems().add(
+                        format!("{path}.{name}"),
+                        "is not an operator; there are equals, at_most, at_least, one_of",
+                    );
+                    continue;
+                };
+                let parameter = match value {
+                    None => None,
+                    Some(value) => match Parameter::parse(value, format!("{path}.{name}"), fields.problems()) {
+                        Some(parameter) => Some(parameter),
+                        None => continue,
+                    },
+                };
+                if !filters.iter().any(|filter| filter.field == *field && filter.operator == operator) {
+                    filters.push(Filter { field: field.clone(), operator, parameter });
+                }
+            }
+        }
+        Self::Chosen(filters)
+    }
+
+    /// Derives the parameters that are not written out from the base's fields. `for_model`: whether a model will fill
+    /// any in.
+    pub(super) fn resolve(&mut self, base: &KnowledgeBase, for_model: bool, problems: &mut Problems) {
+        let chosen = match std::mem::replace(self, Self::Usual) {
+            Self::Chosen(filters) => filters,
+            Self::Usual if for_model => usual(base),
+            Self::Usual => Vec::new(),
+        };
+        let mut resolved = Vec::with_capacity(chosen.len());
+        for mut filter in chosen {
+            let Some(field) = base.field(&filter.field) else {
+                let known: Vec<&str> = base.fields.iter().map(|field| field.name.as_str()).collect();
+                let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
+                let problem = format!("is not a field of the knowledge base; known are {known}");
+                problems.add(format!("filters.{}", filter.field), problem);
+                continue;
+            };
+            if !Operator::of(field.kind).contains(&filter.operator) {
+                let possible: Vec<&str> = Operator::of(field.kind).iter().map(|operator| operator.as_str()).collect();
+                problems.add(filter.path(), format!("is not for this field; possible are {}", possible.join(", ")));
+                continue;
+            }
+            filter.parameter = match filter.parameter.take() {
+                Some(mut parameter) => {
+                    filter.check(&mut parameter, field, problems);
+                    Some(parameter)
+                }
+                None if for_model => Some(filter.derived(field)),
+                None => {
+                    let problem = "cannot be filled in by a model: the tool only runs on call start; make it fixed";
+                    problems.add(filter.path(), problem);
+                    None
+                }
+            };
+            resolved.push(filter);
+        }
+        *self = Self::Chosen(resolved);
+    }
+
+    pub(super) fn all(&self) -> &[Filter] {
+        match self {
+            Self::Usual => &[],
+            Self::Chosen(filters) => filters,
+        }
+    }
+
+    pub(super) fn parameters(&self) -> impl Iterator<Item = (Place, &Parameter)> {
+        self.all().iter().filter_map(|filter| {
+            let place = Place { field: filter.path(), argument: filter.argument() };
+            filter.parameter.as_ref().map(|parameter| (place, parameter))
+        })
+    }
+
+    /// As it is stored; `None` as long as nothing was chosen.
+    pub(super) fn to_json(&self) -> Option<Value> {
+        match self {
+            Self::Usual => None,
+            Self::Chosen(filters) => Some(by_field(filters, |parameter| {
+                // An operator that is still to be derived stays a name.
+                Some(parameter.map_or(Value::Null, Parameter::to_json))
+            })),
+        }
+    }
+
+    /// The values a model must not see.
+    pub(super) fn hidden(&self) -> Option<Value> {
+        let hidden = by_field(self.all(), |parameter| parameter.and_then(Parameter::hidden));
+        hidden.as_object().is_some_and(|hidden| !hidden.is_empty()).then_some(hidden)
+    }
+}
+
+fn usual(base: &KnowledgeBase) -> Vec<Filter> {
+    let of_field = |field: &Field| {
+        let name = field.name.to_string();
+        let filter = move |operator: &Operator| Filter { field: name.clone(), operator: *operator, parameter: None };
+        Operator::usual(field.kind).iter().map(filter)
+    };
+    base.fields.iter().flat_map(of_field).collect()
+}
+
+fn by_field(filters: &[Filter], value: impl Fn(Option<&Parameter>) -> Option<Value>) -> Value {
+    let mut fields: Map<String, Value> = Map::new();
+    for filter in filters {
+        if let Some(value) = value(filter.parameter.as_ref()) {
+            let operators = fields.entry(filter.field.clone()).or_insert_with(|| json!({}));
+            if let Value::Object(operators) = operators {
+                operators.insert(filter.operator.as_str().into(), value);
+            }
+        }
+    }
+    Value::Object(fields)
+}
+
+fn schema(kind: FieldType, operator: Operator) -> Map<String, Value> {
+    let one = match kind {
+        FieldType::Text => "string",
+        FieldType::Number => "number",
+        FieldType::Boolean => "boolean",
+    };
+    let schema = match operator {
+        Operator::OneOf => json!({"type": "array", "items": {"type": one}}),
+        _ => json!({"type": one}),
+    };
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+fn fits(value: &Value, kind: FieldType, operator: Operator) -> bool {
+    let one = |value: &Value| match kind {
+        FieldType::Text => value.is_string(),
+        FieldType::Number => value.is_number(),
+        FieldType::Boolean => value.is_boolean(),
+    };
+    match (operator, value) {
+        (Operator::OneOf, Value::Array(values)) => !values.is_empty() && values.iter().all(one),
+        (Operator::OneOf, _) => false,
+        _ => one(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base() -> KnowledgeBase {
+        let fields = json!([
+            {"name": "city", "type": "text", "label": "City"}, {"name": "price", "type": "number"},
+            {"name": "garden", "type": "boolean"},
+        ]);
+        let fields = serde_json::from_value(fields).unwrap();
+        KnowledgeBase::new(crate::models::OrganizationId::generate(), "Homes".into(), None, fields)
+    }
+
+    fn resolve(filters: &Value, for_model: bool) -> Result<Filters, Vec<String>> {
+        let body = json!({"filters": filters});
+        let mut problems = Problems::default();
+        let mut fields = Fields::of(&body, "", &mut problems).unwrap();
+        let mut filters = Filters::read(&mut fields);
+        filters.resolve(&base(), for_model, &mut problems);
+        let named: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+        if named.is_empty() { Ok(filters) } else { Err(named) }
+    }
+
+    fn arguments(filters: &Filters) -> Vec<(String, Value)> {
+        let property = |(place, parameter): (Place, &Parameter)| Some((place.argument, parameter.property()?.0));
+        filters.parameters().filter_map(property).collect()
+    }
+
+    #[test]
+    fn without_a_word_each_field_gets_what_suits_its_type() {
+        let filters = resolve(&Value::Null, true).unwrap();
+        let arguments = arguments(&filters);
+        let names: Vec<&str> = arguments.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["city_one_of", "price_at_most", "price_at_least", "garden_equals"]);
+        assert_eq!(arguments[0].1["items"]["type"], "string");
+        assert_eq!(arguments[1].1["type"], "number");
+        assert_eq!(arguments[3].1["type"], "boolean");
+        assert!(arguments[0].1["description"].as_str().unwrap().contains("City"));
+        assert!(filters.parameters().all(|(_, parameter)| !parameter.needs_model()));
+    }
+
+    #[test]
+    fn none_are_derived_where_no_model_fills_them_in() {
+        assert!(resolve(&Value::Null, false).unwrap().all().is_empty());
+        assert_eq!(resolve(&json!({"price": ["at_most"]}), false).unwrap_err(), ["filters.price.at_most"]);
+    }
+
+    #[test]
+    fn what_was_derived_is_stored_and_read_again() {
+        let filters =
+            resolve(&json!({"price": ["at_most"], "garden": {"equals": {"mode": "fixed", "value": true}}}), true);
+        let filters = filters.unwrap();
+        assert_eq!(resolve(&filters.to_json().unwrap(), true).unwrap(), filters);
+        assert_eq!(filters.hidden().unwrap(), json!({"garden": {"equals": true}}));
+        assert_eq!(arguments(&filters).len(), 1);
+        let none = resolve(&json!({}), true).unwrap();
+        assert_eq!((none.all().len(), none.to_json().unwrap()), (0, json!({})));
+    }
+
+    #[test]
+    fn what_does_not_suit_the_field_is_named() {
+        for (filters, named) in [
+            (json!({"colour": ["equals"]}), "filters.colour"),
+            (json!({"city": ["at_most"]}), "filters.city.at_most"),
+            (json!({"garden": ["one_of"]}), "filters.garden.one_of"),
+            (json!({"price": ["below"]}), "filters.price.below"),
+            (json!({"price": "at_most"}), "filters.price"),
+            (json!({"price": [5]}), "filters.price.a number"),
+            (json!({"price": {"at_most": {"mode": "fixed", "value": "5"}}}), "filters.price.at_most.value"),
+            (json!({"city": {"one_of": {"mode": "fixed", "value": []}}}), "filters.city.one_of.value"),
+            (json!({"city": {"equals": {"mode": "ai"}}}), "filters.city.equals.prompt"),
+            (
+                json!({"price": {"equals": {"mode": "ai", "prompt": "p", "schema": {"type": "boolean"}}}}),
+                "filters.price.equals.schema.type",
+            ),
+            (
+                json!({"city": {"one_of": {"mode": "array_extendable", "fixedValues": ["x"]}}}),
+                "filters.city.one_of.mode",
+            ),
+        ] {
+            assert_eq!(resolve(&filters, true).unwrap_err(), [named], "{filters}");
+        }
+    }
+
+    #[test]
+    fn an_authors_own_words_and_choices_are_kept() {
+        let own = json!({"city": {"equals": {"mode": "ai", "prompt": "Which town", "schema": {"type": "string", "enum": ["Porto", "Faro"]}}}});
+        let filters = resolve(&own, true).unwrap();
+        let [(name, property)] = &arguments(&filters)[..] else { panic!("one argument") };
+        assert_eq!(
+            (name.as_str(), &property["description"], &property["enum"][0]),
+            ("city_equals", &json!("Which town"), &json!("Porto"))
+        );
+        let undeclared = resolve(&json!({"price": {"at_most": {"mode": "ai", "prompt": "Budget"}}}), true).unwrap();
+        assert_eq!(arguments(&undeclared)[0].1["type"], "number");
+    }
+}

@@ -1,0 +1,128 @@
+//! Knowledge bases as this process has them ready for searching.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::index::{Builder, Index};
+use crate::{
+    Result,
+    models::{KnowledgeBase, KnowledgeBaseId, OrganizationId},
+    store::{KnowledgeBases, KnowledgeEntries},
+};
+
+/// What all indexes together may take, in bytes; the one in use is kept whatever it takes.
+const LARGEST_SHELF: usize = 64 * 1024 * 1024;
+
+/// Reads knowledge bases, and keeps what it made of them for as long as it holds. Cloning shares what is kept.
+#[derive(Clone)]
+pub struct Knowledge {
+    bases: KnowledgeBases,
+    entries: KnowledgeEntries,
+    shelf: Arc<Mutex<Shelf>>,
+}
+
+impl Knowledge {
+    pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
+        Self { bases, entries, shelf: Arc::new(Mutex::new(Shelf { largest: LARGEST_SHELF, indexes: Vec::new() })) }
+    }
+
+    /// The base, in one small read, and its index, which is made anew only if the entries have changed.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`] for a base that is not there or is another organization's.
+    pub(super) async fn open(
+        &self,
+        organization: OrganizationId,
+        id: KnowledgeBaseId,
+    ) -> Result<(KnowledgeBase, Arc<Index>)> {
+        let base = self.bases.get(organization, id).await?;
+        // Held while the entries are read: whoever asks for the same base in the meantime gets the same index.
+        let mut shelf = self.shelf.lock().await;
+        if let Some(index) = shelf.take(id, base.version) {
+            return Ok((base, index));
+        }
+        // Entries may be newer than the version that was read; then the next query sees another version and reads again.
+        let mut builder = Builder::new(&base.fields);
+        self.entries.each(organization, id, |entry| builder.add(&entry)).await?;
+        let index = Arc::new(builder.finish());
+        shelf.put(id, base.version, Arc::clone(&index));
+        Ok((base, index))
+    }
+}
+
+/// Indexes, the least lately used first.
+struct Shelf {
+    largest: usize,
+    indexes: Vec<Kept>,
+}
+
+struct Kept {
+    base: KnowledgeBaseId,
+    version: u64,
+    size: usize,
+    index: Arc<Index>,
+}
+
+impl Shelf {
+    /// The index of a base at this version. One of another version is dropped: nobody will ask for it again.
+    fn take(&mut self, base: KnowledgeBaseId, version: u64) -> Option<Arc<Index>> {
+        let at = self.indexes.iter().position(|kept| kept.base == base)?;
+        let kept = self.indexes.remove(at);
+        (kept.version == version).then(|| {
+            let index = Arc::clone(&kept.index);
+            self.indexes.push(kept);
+            index
+        })
+    }
+
+    fn put(&mut self, base: KnowledgeBaseId, version: u64, index: Arc<Index>) {
+        self.indexes.push(Kept { base, version, size: index.size(), index });
+        while self.indexes.len() > 1 && self.indexes.iter().map(|kept| kept.size).sum::<usize>() > self.largest {
+            self.indexes.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An index that takes a little room.
+    fn index() -> Arc<Index> {
+        let entry = serde_json::json!({
+            "knowledge_base_id": KnowledgeBaseId::generate(), "id": "a", "organization_id": OrganizationId::generate(),
+            "text": "a river", "created_at": "2026-11-20T16:20:52.123Z", "updated_at": "2026-11-20T16:20:52.123Z",
+        });
+        let mut builder = Builder::new(&[]);
+        builder.add(&serde_json::from_value(entry).unwrap());
+        Arc::new(builder.finish())
+    }
+
+    #[test]
+    fn an_index_holds_for_its_version_only() {
+        let mut shelf = Shelf { largest: 10_000, indexes: Vec::new() };
+        let base = KnowledgeBaseId::generate();
+        shelf.put(base, 1, index());
+        assert!(shelf.take(base, 1).is_some() && shelf.take(base, 1).is_some());
+        assert!(shelf.take(KnowledgeBaseId::generate(), 1).is_none());
+        assert!(shelf.take(base, 2).is_none());
+        assert!(shelf.indexes.is_empty());
+    }
+
+    #[test]
+    fn the_least_lately_used_goes_first_and_the_newest_stays() {
+        let mut shelf = Shelf { largest: 10_000, indexes: Vec::new() };
+        let [one, two, three] = std::array::from_fn(|_| KnowledgeBaseId::generate());
+        shelf.put(one, 1, index());
+        shelf.put(two, 1, index());
+        assert!(shelf.take(one, 1).is_some());
+        shelf.largest = 2 * index().size();
+        shelf.put(three, 1, index());
+        let left: Vec<_> = shelf.indexes.iter().map(|kept| kept.base).collect();
+        assert_eq!(left, [one, three], "one was used after two");
+        shelf.largest = 0;
+        shelf.put(two, 1, index());
+        assert_eq!(shelf.indexes.len(), 1, "the one in use stays, whatever it takes");
+    }
+}
