@@ -2,6 +2,7 @@
 
 pub mod access;
 mod body;
+mod page;
 mod reply;
 mod serve;
 pub mod tool_token;
@@ -9,6 +10,7 @@ pub mod tool_token;
 pub use access::Access;
 pub use body::{json_body, path};
 pub use lambda_http::Request;
+pub use page::page;
 pub use reply::Reply;
 pub use serve::{answer, deadline, serve};
 pub use tool_token::ToolTokens;

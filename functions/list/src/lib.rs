@@ -6,17 +6,13 @@
 //!   `{items, next_cursor}`
 
 use futures_util::try_join;
-use lambda_http::RequestExt;
 use serde::Serialize;
 use shared::{
     Error, Result,
     http::{self, Access, Reply, Request},
     models::{AgentId, AgentTool, OrganizationId, Tool, ToolId},
-    store::{AgentTools, Agents, Cursor, Page, Tools},
+    store::{AgentTools, Agents, Page, Tools},
 };
-
-const USUAL_PAGE: i32 = 50;
-const LARGEST_PAGE: i32 = 200;
 
 pub struct Deps {
     pub access: Access,
@@ -39,7 +35,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["api", slug, "tools"] => {
             let member = deps.access.member(&request, slug).await?;
-            let (limit, cursor) = page(&request)?;
+            let (limit, cursor) = http::page(&request)?;
             Reply::ok(&deps.tools.page(member.organization_id, cursor.as_ref(), limit).await?)
         }
         ["api", slug, "tools", id] => {
@@ -68,18 +64,4 @@ async fn attached(deps: &Deps, organization: OrganizationId, agent: AgentId) -> 
         Some(AttachedTool { tool: tools.swap_remove(at), is_vapi_attached })
     };
     Ok(Page { items: rows.into_iter().filter_map(with_tool).collect(), next_cursor: None })
-}
-
-fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
-    let query = request.query_string_parameters();
-    let limit = match query.first("limit") {
-        None => USUAL_PAGE,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
-            .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
-    };
-    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
-    Ok((limit, cursor))
 }

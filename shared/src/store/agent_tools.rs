@@ -3,17 +3,20 @@
 use aws_sdk_dynamodb::{
     Client,
     operation::transact_write_items::TransactWriteItemsError,
-    types::{ConditionCheck, Put, TransactWriteItem},
+    types::{ConditionCheck, Delete, Put, TransactWriteItem},
 };
 
 use super::{
     Lease,
-    database::{Database, failed, from_item, text, to_item},
+    database::{Database, failed, failed_transaction, from_item, refused_action, text, to_item},
 };
 use crate::{
     Error, Result,
     models::{AgentId, AgentTool, OrganizationId, ToolId},
 };
+
+/// Attachments that one transaction removes: DynamoDB takes 100 actions, and one is the check of the lease.
+pub const REMOVED_AT_ONCE: usize = 99;
 
 #[derive(Clone)]
 pub struct AgentTools {
@@ -42,13 +45,14 @@ impl AgentTools {
         Ok(row.filter(|row| row.organization_id == organization))
     }
 
-    /// All attachments of an agent.
+    /// All attachments of an agent, as of now: whoever holds the agent's lease misses none.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<AgentTool>> {
         let mut rows = Vec::new();
         let mut pages = self
             .client
             .query()
             .table_name(&self.table)
+            .consistent_read(true)
             .key_condition_expression("#agent = :agent")
             .filter_expression("#organization = :organization")
             .expression_attribute_names("#agent", "agent_id")
@@ -104,6 +108,43 @@ impl AgentTools {
             Some(1) => Error::Conflict("another change of this agent came in between; try again".into()),
             Some(2) => Error::NotFound("tool"),
             _ => Error::Unavailable("the database", Box::new(error)),
+        })
+    }
+
+    /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction, which fails as a whole if its lease is
+    /// no longer ours. One that is gone already is fine.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a lost lease.
+    pub async fn remove(
+        &self,
+        organization: OrganizationId,
+        agent: AgentId,
+        tools: &[ToolId],
+        lease: &Lease,
+    ) -> Result<()> {
+        let mut transaction = self
+            .client
+            .transact_write_items()
+            .transact_items(TransactWriteItem::builder().condition_check(lease.held_in_transaction()?).build());
+        for tool in tools {
+            let delete = Delete::builder()
+                .table_name(&self.table)
+                .key("agent_id", text(agent))
+                .key("tool_id", text(*tool))
+                .condition_expression("attribute_not_exists(#agent) OR #organization = :organization")
+                .expression_attribute_names("#agent", "agent_id")
+                .expression_attribute_names("#organization", "organization_id")
+                .expression_attribute_values(":organization", text(organization))
+                .build()
+                .map_err(Error::internal)?;
+            transaction = transaction.transact_items(TransactWriteItem::builder().delete(delete).build());
+        }
+        let Err(error) = transaction.send().await else { return Ok(()) };
+        Err(match refused_action(&error) {
+            Some(0) => Error::Conflict("another change of this agent came in between; try again".into()),
+            Some(_) => Error::NotFound("agent"),
+            None => failed_transaction(error),
         })
     }
 }

@@ -6,7 +6,10 @@ use aws_sdk_dynamodb::{
     Client,
     config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
-    operation::{delete_item::DeleteItemError, put_item::PutItemError, update_item::UpdateItemError},
+    operation::{
+        delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
     types::AttributeValue,
 };
 use serde::de::DeserializeOwned;
@@ -127,4 +130,23 @@ impl ConditionFailure for DeleteItemError {
 /// The item that made the condition fail, or `None` for any other error.
 pub(crate) fn condition_failure<E: ConditionFailure>(error: &SdkError<E>) -> Option<Item> {
     error.as_service_error().and_then(ConditionFailure::refused)
+}
+
+/// The first action of a transaction whose condition did not hold, counted from 0; `None` for any other error.
+pub(crate) fn refused_action(error: &SdkError<TransactWriteItemsError>) -> Option<usize> {
+    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
+        return None;
+    };
+    cancelled.cancellation_reasons().iter().position(|why| why.code() == Some("ConditionalCheckFailed"))
+}
+
+/// What a failed transaction means when none of its conditions was at fault: a cancelled one met another change of the
+/// same rows, or too many requests.
+pub(crate) fn failed_transaction(error: SdkError<TransactWriteItemsError>) -> Error {
+    match error.as_service_error() {
+        Some(TransactWriteItemsError::TransactionCanceledException(_)) => {
+            Error::Unavailable("the database", Box::new(error))
+        }
+        _ => failed(error),
+    }
 }
