@@ -28,6 +28,7 @@ const PUBLIC_URL: &str = "https://api.switchboard.example";
 const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 const VAPI_SECRET: &str = "switchboard/vapi";
 const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
+const TWILIO_SECRETS: &str = "switchboard/twilio/";
 /// VAPI's credential with which it can call us without a tool's token.
 const CREDENTIAL: &str = "9f0c5b7e-0000-4000-8000-00000000c0de";
 
@@ -97,16 +98,18 @@ impl Tenant {
     }
 
     fn twilio_secret(&self) -> String {
-        format!("switchboard/twilio/{}", self.phone_number_id)
+        format!("{TWILIO_SECRETS}{}", self.phone_number_id)
     }
 }
 
-/// The four functions, each as its `main` wires it, in one process.
+/// The functions, each as its `main` wires it, in one process.
 pub struct Process {
     pub create: create::Deps,
     pub list: list::Deps,
     pub attach: attach::Deps,
     pub execute: execute::Deps,
+    pub agents: agents::Deps,
+    pub phone_numbers: phone_numbers::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -184,12 +187,16 @@ impl World {
     }
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
-        let Process { create, list, attach, execute, .. } = &self.process;
+        let Process { create, list, attach, execute, agents, phone_numbers, .. } = &self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
             "attach" => Box::pin(answer("attach", request, |request| attach::handle(attach, request))).await,
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
+            "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
+            "phone-numbers" => {
+                Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request))).await
+            }
             other => panic!("no function {other} is known to the world"),
         };
         let answer = Answer::read(&response);
@@ -403,6 +410,12 @@ fn seed(aws: &Aws, tenant: &Tenant) {
         "agents",
         json!({"id": tenant.agent_id, "organization_id": organization, "name": "Front desk", "external_assistant_id": tenant.assistant_id}),
     );
+    aws.put(
+        "agents",
+        &json!({"id": format!("assistant#{}", tenant.assistant_id), "agent_id": tenant.agent_id}),
+    );
+    let guard = format!("number#{}", tenant.phone_number);
+    aws.put("phone_numbers", &json!({"id": guard, "phone_number_id": tenant.phone_number_id}));
     let secret = tenant.twilio_secret();
     put(
         "phone_numbers",
@@ -445,6 +458,24 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             agents: Agents::new(&database),
             agent_tools: AgentTools::new(&database),
             tools: Tools::new(&database),
+        },
+        agents: agents::Deps {
+            access: access.clone(),
+            agents: Agents::new(&database),
+            agent_tools: AgentTools::new(&database),
+            phone_numbers: PhoneNumbers::new(&database),
+            tools: Tools::new(&database),
+            vapi: vapi.clone(),
+            vapi_secret: VAPI_SECRET.to_owned(),
+            secrets: secrets.clone(),
+        },
+        phone_numbers: phone_numbers::Deps {
+            access: access.clone(),
+            agents: Agents::new(&database),
+            phone_numbers: PhoneNumbers::new(&database),
+            twilio: clients::Twilio::new(http.clone(), twilio),
+            secrets: secrets.clone(),
+            secret_prefix: TWILIO_SECRETS.to_owned(),
         },
         attach: attach::Deps {
             access,

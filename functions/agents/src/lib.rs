@@ -4,11 +4,12 @@
 //!   with the row. The name is the assistant's own unless another one is given.
 //! - GET /api/{slug}/agents?limit=&cursor=: newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/agents/{id}: one agent
-//! - DELETE /api/{slug}/agents/{id}: 204. The assistant stays at VAPI, without our tools: they are taken out of its `toolIds`
-//!   before their rows go. An agent that phone numbers ring is not deleted.
+//! - DELETE /api/{slug}/agents/{id}: `{"status": "deleted"}`. The assistant stays at VAPI, without our tools: they are taken
+//!   out of its `toolIds` before their rows go. An agent that phone numbers ring is not deleted.
 
 mod removal;
 
+use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
     clients::{Secrets, Vapi, vapi},
@@ -56,7 +57,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ("DELETE", ["api", slug, "agents", id]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
             removal::remove(deps, organization, agent_id(id)?, deadline).await?;
-            Ok(Reply::no_content())
+            Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),
     }
@@ -75,7 +76,7 @@ struct Registration {
 async fn register(
     deps: &Deps,
     organization: OrganizationId,
-    body: &serde_json::Value,
+    body: &Value,
     deadline: Deadline,
 ) -> Result<Agent> {
     let Registration { name, assistant } = registration(body)?;
@@ -106,7 +107,7 @@ fn name_at_vapi(assistant: vapi::Assistant) -> Result<String> {
         .ok_or_else(|| Error::invalid("name", "is required, because the assistant has no name at VAPI"))
 }
 
-fn registration(body: &serde_json::Value) -> Result<Registration> {
+fn registration(body: &Value) -> Result<Registration> {
     let mut problems = Problems::default();
     let registration = Fields::of(body, "", &mut problems).and_then(|mut fields| {
         let name = fields.text("name", LONGEST_NAME);
@@ -125,13 +126,11 @@ fn registration(body: &serde_json::Value) -> Result<Registration> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const ID: &str = "5C9C5A6E-0000-4000-8000-00000000000A";
 
-    fn wrong(body: &serde_json::Value) -> Vec<String> {
+    fn wrong(body: &Value) -> Vec<String> {
         match registration(body) {
             Err(Error::Invalid(problems)) => problems.iter().map(|problem| problem.field.clone()).collect(),
             _ => panic!("{body} is accepted"),

@@ -4,7 +4,7 @@
 //! - GET /api/{slug}/phone-numbers?limit=&cursor=: newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/phone-numbers/{id}: one number
 //! - PATCH /api/{slug}/phone-numbers/{id}: changes label, agent, fallback number or Twilio account
-//! - DELETE /api/{slug}/phone-numbers/{id}: 204. The number stays at Twilio.
+//! - DELETE /api/{slug}/phone-numbers/{id}: `{"status": "deleted"}`. The number stays at Twilio.
 //!
 //! Bodies are in `body.rs`. Credentials are tried at Twilio, which must say that the number is the account's, and then go to
 //! Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted
@@ -14,6 +14,7 @@ mod body;
 
 use futures_util::join;
 use serde::Serialize;
+use serde_json::json;
 use shared::{
     Deadline, Error, Result,
     clients::{
@@ -88,7 +89,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ("DELETE", ["api", slug, "phone-numbers", id]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
             remove(deps, organization, number_id(id)?).await?;
-            Ok(Reply::no_content())
+            Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),
     }

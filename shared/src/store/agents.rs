@@ -157,14 +157,14 @@ impl Agents {
     /// Notes, as part of a transaction, whether a phone number rings an agent; the transaction fails if the organization has
     /// no such agent.
     pub(super) fn rings_in_transaction(
-        table: &str,
+        &self,
         organization: OrganizationId,
         agent: AgentId,
         number: PhoneNumberId,
         rings: bool,
     ) -> Result<TransactWriteItem> {
         let update = Update::builder()
-            .table_name(table)
+            .table_name(&self.table)
             .key("id", text(agent))
             .update_expression(if rings { "ADD #numbers :number" } else { "DELETE #numbers :number" })
             .condition_expression("#organization = :organization")

@@ -23,7 +23,7 @@ use crate::{
 pub struct PhoneNumbers {
     client: Client,
     table: String,
-    agents: String,
+    agents: Agents,
 }
 
 impl PhoneNumbers {
@@ -31,7 +31,7 @@ impl PhoneNumbers {
         Self {
             client: database.client.clone(),
             table: database.table("phone_numbers"),
-            agents: database.table("agents"),
+            agents: Agents::new(database),
         }
     }
 
@@ -297,7 +297,7 @@ impl PhoneNumbers {
     }
 
     fn rings(&self, row: &PhoneNumber, agent: AgentId, rings: bool) -> Result<TransactWriteItem> {
-        Agents::rings_in_transaction(&self.agents, row.organization_id, agent, row.id, rings)
+        self.agents.rings_in_transaction(row.organization_id, agent, row.id, rings)
     }
 }
 
