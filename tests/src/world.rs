@@ -410,10 +410,7 @@ fn seed(aws: &Aws, tenant: &Tenant) {
         "agents",
         json!({"id": tenant.agent_id, "organization_id": organization, "name": "Front desk", "external_assistant_id": tenant.assistant_id}),
     );
-    aws.put(
-        "agents",
-        &json!({"id": format!("assistant#{}", tenant.assistant_id), "agent_id": tenant.agent_id}),
-    );
+    aws.put("agents", &json!({"id": format!("assistant#{}", tenant.assistant_id), "agent_id": tenant.agent_id}));
     let guard = format!("number#{}", tenant.phone_number);
     aws.put("phone_numbers", &json!({"id": guard, "phone_number_id": tenant.phone_number_id}));
     let secret = tenant.twilio_secret();

@@ -108,7 +108,10 @@ async fn what_vapi_does_not_have_is_not_registered() {
     let before = items(&world);
     let unknown = json!({"external_assistant_id": Uuid::new_v4()});
     assert_eq!(register(&world, &unknown).await.wrong_fields(), ["external_assistant_id"]);
-    assert_eq!(register(&world, &json!({"external_assistant_id": "front-desk"})).await.wrong_fields(), ["external_assistant_id"]);
+    assert_eq!(
+        register(&world, &json!({"external_assistant_id": "front-desk"})).await.wrong_fields(),
+        ["external_assistant_id"]
+    );
 
     let body = json!({"external_assistant_id": assistant(&world, Some("Night shift")).await});
     for (fault, status) in [

@@ -171,7 +171,9 @@ async fn a_number_is_registered_once_and_the_refusal_says_nothing_of_whose_it_is
     world.aws.delete("phone_numbers", &format!("number#{}", world.home.phone_number));
     assert_eq!(register(&world, &ours(&world)).await.status, 409);
     let world = unregistered().await;
-    world.aws.put("phone_numbers", &json!({"id": format!("number#{}", world.home.phone_number), "phone_number_id": "x"}));
+    world
+        .aws
+        .put("phone_numbers", &json!({"id": format!("number#{}", world.home.phone_number), "phone_number_id": "x"}));
     assert_eq!(register(&world, &ours(&world)).await.status, 409);
     assert!(secrets(&world).is_empty(), "the secret that no row came to is taken back");
 }
@@ -300,7 +302,8 @@ async fn two_changes_at_once_do_not_overwrite_each_other_unnoticed() {
     let id = world.home.phone_number_id.clone();
     let changes: Vec<Value> = (0..10).map(|number| json!({"label": format!("Line {number}")})).collect();
     let answers = join_all(changes.iter().map(|body| change(&world, &id, body))).await;
-    let winners: Vec<&Value> = answers.iter().filter(|answer| answer.status == 200).map(|answer| &answer.body).collect();
+    let winners: Vec<&Value> =
+        answers.iter().filter(|answer| answer.status == 200).map(|answer| &answer.body).collect();
     assert!(!winners.is_empty());
     assert!(answers.iter().all(|answer| [200, 409, 503].contains(&answer.status)));
     let stored = world.aws.row("phone_numbers", &id).unwrap();

@@ -73,12 +73,7 @@ struct Registration {
     assistant: Uuid,
 }
 
-async fn register(
-    deps: &Deps,
-    organization: OrganizationId,
-    body: &Value,
-    deadline: Deadline,
-) -> Result<Agent> {
+async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadline: Deadline) -> Result<Agent> {
     let Registration { name, assistant } = registration(body)?;
     let external_assistant_id = assistant.hyphenated().to_string();
     let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;

@@ -28,11 +28,7 @@ pub struct PhoneNumbers {
 
 impl PhoneNumbers {
     pub fn new(database: &Database) -> Self {
-        Self {
-            client: database.client.clone(),
-            table: database.table("phone_numbers"),
-            agents: Agents::new(database),
-        }
+        Self { client: database.client.clone(), table: database.table("phone_numbers"), agents: Agents::new(database) }
     }
 
     pub async fn get(&self, organization: OrganizationId, id: PhoneNumberId) -> Result<PhoneNumber> {
