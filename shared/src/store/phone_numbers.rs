@@ -228,24 +228,19 @@ impl PhoneNumbers {
     /// Deletes a row with the guard of its number, and at its agent: all or nothing. A row that is gone already is fine.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the number has come to ring another agent since it was read.
+    /// [`Error::Conflict`] if the row has changed since it was read.
     pub async fn delete(&self, organization: OrganizationId, row: &PhoneNumber) -> Result<()> {
-        let condition = match row.agent_id {
-            Some(_) => "attribute_not_exists(#id) OR (#organization = :organization AND #agent = :agent)",
-            None => "attribute_not_exists(#id) OR (#organization = :organization AND attribute_not_exists(#agent))",
-        };
         let delete = Delete::builder()
             .table_name(&self.table)
             .key("id", text(row.id))
-            .condition_expression(condition)
+            .condition_expression("attribute_not_exists(#id) OR (#organization = :organization AND #updated = :seen)")
             .expression_attribute_names("#id", "id")
             .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#agent", "agent_id")
-            .expression_attribute_values(":organization", text(organization));
-        let delete = match row.agent_id {
-            Some(agent) => delete.expression_attribute_values(":agent", text(agent)),
-            None => delete,
-        };
+            .expression_attribute_names("#updated", "updated_at")
+            .expression_attribute_values(":organization", text(organization))
+            .expression_attribute_values(":seen", text(row.updated_at))
+            .build()
+            .map_err(Error::internal)?;
         // A row that was put by hand has no guard.
         let number = Delete::builder()
             .table_name(&self.table)
@@ -257,7 +252,7 @@ impl PhoneNumbers {
             .build()
             .map_err(Error::internal)?;
         let actions = vec![
-            TransactWriteItem::builder().delete(delete.build().map_err(Error::internal)?).build(),
+            TransactWriteItem::builder().delete(delete).build(),
             TransactWriteItem::builder().delete(number).build(),
         ];
         let left = row.agent_id.map(|agent| self.rings(row, agent, false)).transpose()?;
