@@ -5,6 +5,8 @@
 //!  "twilio": {"account_sid": "AC…", "auth_token": "…", "api_key_sid": "SK…", "api_key_secret": "…"}}
 //! ```
 
+use std::{fmt::Display, str::FromStr};
+
 use secrecy::SecretString;
 use serde_json::Value;
 use shared::{
@@ -28,11 +30,47 @@ pub(crate) struct NewNumber {
     pub(crate) account: Account,
 }
 
-/// Body of a PATCH: what is absent stays, what is JSON `null` is cleared.
+/// What becomes of a value that need not be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Setting<T> {
+    /// Absent from the body.
+    Kept,
+    /// JSON `null`.
+    Cleared,
+    Set(T),
+}
+
+impl<T> Setting<T> {
+    /// The value as it will be.
+    pub(crate) fn after(self, before: Option<T>) -> Option<T> {
+        match self {
+            Self::Kept => before,
+            Self::Cleared => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+
+    /// A value that was not there before.
+    pub(crate) fn new(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Kept | Self::Cleared => None,
+        }
+    }
+
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Self
+    where
+        T: FromStr<Err: Display>,
+    {
+        if fields.cleared(name) { Self::Cleared } else { fields.parse(name).map_or(Self::Kept, Self::Set) }
+    }
+}
+
+/// Body of a PATCH.
 pub(crate) struct Change {
     pub(crate) label: Option<String>,
-    pub(crate) agent_id: Option<Option<AgentId>>,
-    pub(crate) fallback_number: Option<Option<E164>>,
+    pub(crate) agent_id: Setting<AgentId>,
+    pub(crate) fallback_number: Setting<E164>,
     pub(crate) account: Option<Account>,
 }
 
@@ -69,9 +107,8 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
             let given = fields.get("label").is_some();
             if given { fields.required_text("label", LONGEST_LABEL) } else { None }
         };
-        let agent_id = if fields.cleared("agent_id") { Some(None) } else { fields.parse("agent_id").map(Some) };
-        let fallback_number =
-            if fields.cleared("fallback_number") { Some(None) } else { fields.parse("fallback_number").map(Some) };
+        let agent_id = Setting::read(&mut fields, "agent_id");
+        let fallback_number = Setting::read(&mut fields, "fallback_number");
         let account = if fields.cleared("twilio") {
             fields.problem("twilio", "cannot be cleared; remove the phone number instead");
             None
@@ -184,8 +221,9 @@ mod tests {
     fn a_change_keeps_what_is_absent_and_clears_what_is_null() {
         let changed = change(&json!({"agent_id": null, "fallback_number": "+15550100002"})).unwrap();
         assert!(changed.label.is_none() && changed.account.is_none());
-        assert_eq!(changed.agent_id, Some(None));
-        assert_eq!(changed.fallback_number, Some("+15550100002".parse().ok()));
+        assert_eq!(changed.agent_id, Setting::Cleared);
+        assert_eq!(changed.fallback_number, Setting::Set("+15550100002".parse().unwrap()));
+        assert_eq!(change(&json!({"label": "x"})).unwrap().agent_id, Setting::Kept);
         let body = json!({"label": null, "twilio": null, "number": "+15550100003", "agent_id": 5});
         assert_eq!(wrong(change(&body)), ["number", "label", "agent_id", "twilio"]);
         assert_eq!(wrong(change(&json!({}))), ["body"]);

@@ -68,7 +68,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ("POST", ["api", slug, "phone-numbers"]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
             let new = body::new_number(&http::json_body(&request)?)?;
-            Reply::created(&Shown::from(register(deps, organization, new, deadline).await?))
+            Reply::created(&Shown::from(Box::pin(register(deps, organization, new, deadline)).await?))
         }
         ("GET", ["api", slug, "phone-numbers"]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
@@ -155,17 +155,17 @@ async fn update(
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
     let before = deps.phone_numbers.get_now(organization, id).await?;
-    if change.fallback_number.as_ref().is_some_and(|fallback| fallback.as_ref() == Some(&before.number)) {
+    if change.fallback_number.new() == Some(&before.number) {
         return Err(Error::invalid("fallback_number", SAME_NUMBER));
     }
-    let agent = change.agent_id.flatten();
+    let agent = change.agent_id.new().copied();
     check(deps, organization, agent, change.account.as_ref(), &before.number, deadline).await?;
     let credentials_secret =
         if change.account.is_some() { secret_name(deps, id) } else { before.credentials_secret.clone() };
     let after = PhoneNumber {
         label: change.label.unwrap_or_else(|| before.label.clone()),
-        agent_id: change.agent_id.unwrap_or(before.agent_id),
-        fallback_number: change.fallback_number.unwrap_or_else(|| before.fallback_number.clone()),
+        agent_id: change.agent_id.after(before.agent_id),
+        fallback_number: change.fallback_number.after(before.fallback_number.clone()),
         credentials_secret,
         ..before.clone()
     };
