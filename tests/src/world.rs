@@ -195,7 +195,8 @@ impl World {
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
             "phone-numbers" => {
-                Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request))).await
+                Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
+                    .await
             }
             other => panic!("no function {other} is known to the world"),
         };

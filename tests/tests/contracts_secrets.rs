@@ -185,7 +185,8 @@ async fn a_secret_is_made_changed_deleted_and_restored_as_aws_documents_it() {
     let actions: Vec<&str> = seen.iter().map(|request| request.headers["x-amz-target"].as_str()).collect();
     assert_eq!(
         actions,
-        ["CreateSecret", "PutSecretValue", "DeleteSecret", "RestoreSecret"].map(|verb| format!("secretsmanager.{verb}"))
+        ["CreateSecret", "PutSecretValue", "DeleteSecret", "RestoreSecret"]
+            .map(|verb| format!("secretsmanager.{verb}"))
     );
     let body = |at: usize| serde_json::from_str::<Value>(&seen[at].body).unwrap();
     for (at, name) in [(0, "Name"), (1, "SecretId")] {

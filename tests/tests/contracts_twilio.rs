@@ -287,7 +287,10 @@ async fn the_owner_of_a_number_is_who_twilio_says() {
         assert_eq!(client.standing(&account, &number(of), ample()).await.unwrap(), expected, "{of}");
     }
     let asked = &twilio.requests()[0];
-    assert_eq!((asked.method.as_str(), asked.query.clone()), ("GET", vec![("PhoneNumber".to_owned(), FROM.to_owned())]));
+    assert_eq!(
+        (asked.method.as_str(), asked.query.clone()),
+        ("GET", vec![("PhoneNumber".to_owned(), FROM.to_owned())])
+    );
     assert_eq!(asked.path, format!("/2010-04-01/Accounts/{SID}/IncomingPhoneNumbers.json"));
 }
 

@@ -61,8 +61,7 @@ async fn belongings(user: &User<'_>, tool: &Value) {
     let agent = json!({"external_assistant_id": about.assistant_id});
     let (status, refused) = user.send(Method::POST, &agents, token, Some(&agent)).await;
     assert_eq!(status, 409, "{refused}");
-    let (status, refused) =
-        user.send(Method::DELETE, &format!("{agents}/{}", about.agent_id), token, None).await;
+    let (status, refused) = user.send(Method::DELETE, &format!("{agents}/{}", about.agent_id), token, None).await;
     assert!(status == 409 && refused["detail"].as_str().unwrap().contains(&about.phone_number), "{refused}");
 
     let mut number = json!({

@@ -50,8 +50,8 @@ impl<T> Setting<T> {
         }
     }
 
-    /// A value that was not there before.
-    pub(crate) fn new(&self) -> Option<&T> {
+    /// The value that is given, if one is.
+    pub(crate) fn given(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
             Self::Kept | Self::Cleared => None,

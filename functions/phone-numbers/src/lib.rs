@@ -155,10 +155,10 @@ async fn update(
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
     let before = deps.phone_numbers.get_now(organization, id).await?;
-    if change.fallback_number.new() == Some(&before.number) {
+    if change.fallback_number.given() == Some(&before.number) {
         return Err(Error::invalid("fallback_number", SAME_NUMBER));
     }
-    let agent = change.agent_id.new().copied();
+    let agent = change.agent_id.given().copied();
     check(deps, organization, agent, change.account.as_ref(), &before.number, deadline).await?;
     let credentials_secret =
         if change.account.is_some() { secret_name(deps, id) } else { before.credentials_secret.clone() };
