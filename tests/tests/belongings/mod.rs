@@ -47,11 +47,7 @@ fn exemplary(document: &Document) -> Tenant {
 
 /// The world of [`exemplary`], in which neither number nor, if so wished, agent is registered yet.
 async fn unregistered(document: &Document, agent_too: bool) -> World {
-    let mut home = exemplary(document);
-    if home.phone_number == Options::default().other.phone_number {
-        home.phone_number = "+15005550016".to_owned();
-    }
-    let world = World::with(Options { home, ..Options::default() }).await;
+    let world = World::with(Options { home: exemplary(document), ..Options::default() }).await;
     let home = &world.home;
     world.aws.delete("phone_numbers", &home.phone_number_id);
     world.aws.delete("phone_numbers", &format!("number#{}", home.phone_number));
