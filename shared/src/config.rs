@@ -65,6 +65,11 @@ pub fn pipedream_secret() -> Result<String, Error> {
     required("PIPEDREAM_SECRET")
 }
 
+/// What the names of the phone numbers' Twilio secrets begin with (`TWILIO_SECRET_PREFIX`); the phone number's id follows.
+pub fn twilio_secret_prefix() -> Result<String, Error> {
+    required("TWILIO_SECRET_PREFIX")
+}
+
 /// Base addresses of the vendors; other ones than the defaults are for regions and local use.
 pub fn vapi_url() -> String {
     base_url("VAPI_URL", "https://api.vapi.ai")

@@ -49,6 +49,12 @@ impl<'a> Fields<'a> {
         self.object.get(name).filter(|value| !value.is_null())
     }
 
+    /// Whether the field is there as JSON `null`: in a change, the wish to clear it.
+    pub fn cleared(&mut self, name: &'static str) -> bool {
+        self.known.insert(name);
+        self.object.get(name).is_some_and(Value::is_null)
+    }
+
     pub fn required(&mut self, name: &'static str) -> Option<&'a Value> {
         let value = self.get(name);
         if value.is_none() {

@@ -19,7 +19,7 @@ mod organizations;
 mod phone_numbers;
 mod tools;
 
-pub use agent_tools::AgentTools;
+pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
 pub use calls::Calls;
 pub use cursor::{Cursor, Page};

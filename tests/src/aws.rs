@@ -1,13 +1,13 @@
 //! DynamoDB and Secrets Manager on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
 //!
 //! DynamoDB is dynoxide; every operation passes a relay that writes it down, can slow it down and can make it fail as AWS
-//! does. Of Secrets Manager there is `GetSecretValue`.
+//! does. Of Secrets Manager there is what the functions use.
 
 mod items;
 mod relay;
+mod secrets;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -44,7 +44,7 @@ pub struct Operation {
 
 impl Operation {
     pub fn is_dynamodb(&self) -> bool {
-        self.action != "GetSecretValue"
+        !secrets::ACTIONS.contains(&self.action.as_str())
     }
 }
 
@@ -103,7 +103,7 @@ struct Shared {
     log: Mutex<Vec<Operation>>,
     faults: Mutex<Vec<Fault>>,
     delay: Mutex<Duration>,
-    secrets: Mutex<BTreeMap<String, String>>,
+    secrets: Mutex<secrets::Shelf>,
     stalled: Notify,
 }
 
@@ -199,7 +199,17 @@ impl Aws {
     }
 
     pub fn put_secret(&self, id: &str, value: &Value) {
-        self.shared.secrets.lock().unwrap().insert(id.to_owned(), value.to_string());
+        self.shared.secrets.lock().unwrap().put(id, value);
+    }
+
+    /// What a secret holds; none if there is no such secret or it is being deleted.
+    pub fn secret(&self, id: &str) -> Option<Value> {
+        self.shared.secrets.lock().unwrap().content(id)
+    }
+
+    /// The names of the secrets that begin so and are not being deleted.
+    pub fn secret_names(&self, prefix: &str) -> Vec<String> {
+        self.shared.secrets.lock().unwrap().names(prefix)
     }
 
     /// Writes a row past the handlers; plain JSON, as [`Aws::rows`] gives it.

@@ -40,7 +40,7 @@ impl Logs {
 
     /// The lines of our own crates, as JSON.
     pub fn ours(&self) -> Vec<Value> {
-        let ours = ["attach", "create", "execute", "list", "shared"];
+        let ours = ["agents", "attach", "create", "execute", "list", "phone_numbers", "shared"];
         let own =
             |line: &Value| line["target"].as_str().is_some_and(|target| ours.iter().any(|own| target.starts_with(own)));
         self.text()

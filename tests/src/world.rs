@@ -30,6 +30,7 @@ const PUBLIC_URL: &str = "https://api.switchboard.example";
 const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 const VAPI_SECRET: &str = "switchboard/vapi";
 const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
+const TWILIO_SECRETS: &str = "switchboard/twilio/";
 /// VAPI's credential with which it can call us without a tool's token.
 const CREDENTIAL: &str = "9f0c5b7e-0000-4000-8000-00000000c0de";
 
@@ -99,7 +100,7 @@ impl Tenant {
     }
 
     fn twilio_secret(&self) -> String {
-        format!("switchboard/twilio/{}", self.phone_number_id)
+        format!("{TWILIO_SECRETS}{}", self.phone_number_id)
     }
 }
 
@@ -114,6 +115,8 @@ pub struct Process {
     pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
     pub settle: settle::Deps,
+    pub agents: agents::Deps,
+    pub phone_numbers: phone_numbers::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -191,7 +194,8 @@ impl World {
     }
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
-        let Process { create, update, delete, list, attach, detach, knowledge, execute, .. } = &self.process;
+        let Process { create, update, delete, list, attach, detach, knowledge, execute, agents, phone_numbers, .. } =
+            &self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -203,6 +207,11 @@ impl World {
                 Box::pin(answer("knowledge", request, |request| knowledge::handle(knowledge, request))).await
             }
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
+            "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
+            "phone-numbers" => {
+                Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
+                    .await
+            }
             other => panic!("no function {other} is known to the world"),
         };
         let answer = Answer::read(&response);
@@ -530,6 +539,9 @@ fn seed(aws: &Aws, tenant: &Tenant) {
         "agents",
         json!({"id": tenant.agent_id, "organization_id": organization, "name": "Front desk", "external_assistant_id": tenant.assistant_id}),
     );
+    aws.put("agents", &json!({"id": format!("assistant#{}", tenant.assistant_id), "agent_id": tenant.agent_id}));
+    let guard = format!("number#{}", tenant.phone_number);
+    aws.put("phone_numbers", &json!({"id": guard, "phone_number_id": tenant.phone_number_id}));
     let secret = tenant.twilio_secret();
     put(
         "phone_numbers",
@@ -555,7 +567,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let vapi = clients::Vapi::new(http.clone(), vapi);
     let pipedream = clients::Pipedream::new(http.clone(), pipedream);
     let assistants = Assistants::new(vapi.clone(), secrets.clone(), VAPI_SECRET);
-    let external = ExternalTools::new(vapi, secrets.clone(), VAPI_SECRET, tokens.clone(), PUBLIC_URL);
+    let external = ExternalTools::new(vapi.clone(), secrets.clone(), VAPI_SECRET, tokens.clone(), PUBLIC_URL);
     let attachments = Attachments::new(&database, assistants.clone());
     let lifecycle = Lifecycle::new(&database, external, assistants);
     let references = References {
@@ -573,6 +585,24 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
         detach: detach::Deps { access: access.clone(), attachments },
+        agents: agents::Deps {
+            access: access.clone(),
+            agents: Agents::new(&database),
+            agent_tools: AgentTools::new(&database),
+            phone_numbers: PhoneNumbers::new(&database),
+            tools: Tools::new(&database),
+            vapi: vapi.clone(),
+            vapi_secret: VAPI_SECRET.to_owned(),
+            secrets: secrets.clone(),
+        },
+        phone_numbers: phone_numbers::Deps {
+            access: access.clone(),
+            agents: Agents::new(&database),
+            phone_numbers: PhoneNumbers::new(&database),
+            twilio: clients::Twilio::new(http.clone(), twilio),
+            secrets: secrets.clone(),
+            secret_prefix: TWILIO_SECRETS.to_owned(),
+        },
         knowledge: knowledge::Deps {
             access,
             bases: KnowledgeBases::new(&database),

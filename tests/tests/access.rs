@@ -22,6 +22,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
     let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
+    let path = path.replace("/phone-numbers/{id}", &format!("/phone-numbers/{}", owner.phone_number_id));
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -33,6 +34,12 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
         "POST /api/{slug}/knowledge-bases" => json!({"name": "Homes"}),
         "POST /api/{slug}/knowledge-bases/{id}/entries" => json!({"entries": [{"text": "House"}]}),
+        "POST /api/{slug}/agents" => json!({"external_assistant_id": owner.assistant_id}),
+        "POST /api/{slug}/phone-numbers" => json!({
+            "number": owner.phone_number, "label": "Main line",
+            "twilio": {"account_sid": owner.twilio_sid, "auth_token": owner.twilio_token},
+        }),
+        "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
     };
@@ -42,12 +49,21 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
 
 /// Everything that a request could change or cause.
 fn footprint(world: &World) -> BTreeMap<&'static str, String> {
-    let tables =
-        ["agents", "tools", "agent_tools", "executions", "idempotency", "knowledge_bases", "knowledge_entries"];
+    let tables = [
+        "agents",
+        "phone_numbers",
+        "tools",
+        "agent_tools",
+        "executions",
+        "idempotency",
+        "knowledge_bases",
+        "knowledge_entries",
+    ];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
     let outside = [world.vapi.requests().len(), world.twilio.requests().len(), world.pipedream.requests().len()];
     footprint.insert("vendors", format!("{outside:?}"));
+    footprint.insert("secrets", format!("{:?}", world.aws.secret_names("")));
     footprint
 }
 
@@ -169,6 +185,15 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
             let refused = send(&ours, &other.agent_id).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&ours, &nobody).await.body), "{route:?}");
+        }
+        if route.path.contains("/phone-numbers/{id}") {
+            let send = async |phone_number: &str| {
+                let owner = Tenant { phone_number_id: phone_number.to_owned(), ..home.clone() };
+                world.send(&route.function, &request(&route, &owner, "", "").user(&home.user_id)).await
+            };
+            let refused = send(&other.phone_number_id).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }
     }
     assert_eq!(footprint(&world), before);

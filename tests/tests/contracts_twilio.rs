@@ -9,12 +9,13 @@ use local::standins::{
     Fault, Standin,
     twilio::{self as standin, Options},
 };
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use shared::{
     Deadline,
     clients::{
         Error, Twilio, http_client,
-        twilio::{Account, Message, why},
+        twilio::{Account, Message, Standing, why},
     },
     models::E164,
 };
@@ -260,4 +261,85 @@ async fn neither_credentials_nor_numbers_are_in_an_error() {
             assert!(!shown.contains(secret), "{shown}");
         }
     }
+}
+
+fn with_key(secret: &str) -> Account {
+    let key = ("SK11111111111111111111111111111111".to_owned(), SecretString::from(secret.to_owned()));
+    Account::new(SID.to_owned(), SecretString::from("s3cret".to_owned()), Some(key))
+}
+
+#[tokio::test]
+async fn the_owner_of_a_number_is_who_twilio_says() {
+    let mut options = Options::default().with_account(SID, "s3cret", &[FROM, "+141555523459"]);
+    options.accounts[0].api_keys.push(("SK11111111111111111111111111111111".into(), "k3y".into()));
+    let twilio = standin::start(anywhere(), options).unwrap();
+    let client = Twilio::new(http_client().unwrap(), &twilio.url);
+    let wrong: Account = serde_json::from_value(json!({"account_sid": SID, "auth_token": "wrong"})).unwrap();
+    for (account, of, expected) in [
+        (account(), FROM, Standing::Owner),
+        // Twilio's filter finds it in the longer number too.
+        (account(), "+14155552346", Standing::NotOwner),
+        (account(), "+1415555234", Standing::NotOwner),
+        (wrong, FROM, Standing::WrongAuthToken),
+        (with_key("k3y"), FROM, Standing::Owner),
+        (with_key("no such key"), FROM, Standing::WrongApiKey),
+    ] {
+        assert_eq!(client.standing(&account, &number(of), ample()).await.unwrap(), expected, "{of}");
+    }
+    let asked = &twilio.requests()[0];
+    assert_eq!(
+        (asked.method.as_str(), asked.query.clone()),
+        ("GET", vec![("PhoneNumber".to_owned(), FROM.to_owned())])
+    );
+    assert_eq!(asked.path, format!("/2010-04-01/Accounts/{SID}/IncomingPhoneNumbers.json"));
+}
+
+#[tokio::test]
+async fn what_twilio_cannot_say_is_no_verdict() {
+    let twilio = start();
+    let client = Twilio::new(http_client().unwrap(), &twilio.url);
+    for status in [403, 404] {
+        twilio.inject(Fault::status(status));
+        let standing = client.standing(&account(), &number(FROM), ample()).await.unwrap();
+        assert_eq!(standing, Standing::NoAccount, "{status}");
+    }
+    for (fault, expected) in [
+        (Fault::status(400), "rejected 400"),
+        (Fault::body(json!({"numbers": []})), "undecodable"),
+        (Fault::status(429).with_header("Retry-After", "600"), "rate limited for 600 s"),
+    ] {
+        twilio.inject(fault);
+        let error = client.standing(&account(), &number(FROM), ample()).await.unwrap_err();
+        assert_eq!(class(&error), expected);
+    }
+    // Asking does no harm: it is asked again.
+    twilio.inject(Fault::status(500));
+    assert_eq!(client.standing(&account(), &number(FROM), ample()).await.unwrap(), Standing::Owner);
+}
+
+/// A restricted key may send messages and not list numbers.
+#[tokio::test]
+async fn a_key_that_may_not_list_numbers_is_a_key_all_the_same() {
+    let answer = |headers: axum::http::HeaderMap| async move {
+        // printf '%s' 'SK11111111111111111111111111111111:k3y' | base64
+        let by_key = headers["authorization"] == "Basic U0sxMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTprM3k=";
+        let status = if by_key { 403 } else { 200 };
+        let body = json!({"incoming_phone_numbers": [{"phone_number": FROM}]});
+        (axum::http::StatusCode::from_u16(status).unwrap(), body.to_string())
+    };
+    let server = wire::server::Server::start(axum::Router::new().fallback(answer)).await;
+    let client = Twilio::new(http_client().unwrap(), &server.url);
+    assert_eq!(client.standing(&with_key("k3y"), &number(FROM), ample()).await.unwrap(), Standing::Owner);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[test]
+fn an_account_is_read_from_the_secret_it_writes() {
+    for account in [account(), with_key("k3y")] {
+        let written = account.to_secret();
+        let read: Account = serde_json::from_str(written.expose_secret()).unwrap();
+        assert_eq!(read.to_secret().expose_secret(), written.expose_secret());
+    }
+    let written: Value = serde_json::from_str(account().to_secret().expose_secret()).unwrap();
+    assert_eq!(written, json!({"account_sid": SID, "auth_token": "s3cret"}));
 }

@@ -53,6 +53,47 @@ impl User<'_> {
     }
 }
 
+/// What tools belong to: assistant and number are registered once, and can be removed and registered again.
+async fn belongings(user: &User<'_>, tool: &Value) {
+    let about = &user.stack.description;
+    let token = Some(about.token.as_str());
+    let (agents, numbers) = (format!("/api/{}/agents", about.slug), format!("/api/{}/phone-numbers", about.slug));
+    let agent = json!({"external_assistant_id": about.assistant_id});
+    let (status, refused) = user.send(Method::POST, &agents, token, Some(&agent)).await;
+    assert_eq!(status, 409, "{refused}");
+    let (status, refused) = user.send(Method::DELETE, &format!("{agents}/{}", about.agent_id), token, None).await;
+    assert!(status == 409 && refused["detail"].as_str().unwrap().contains(&about.phone_number), "{refused}");
+
+    let mut number = json!({
+        "number": about.phone_number, "label": "Main line", "agent_id": about.agent_id,
+        "twilio": {"account_sid": about.twilio_account_sid, "auth_token": "wrong"},
+    });
+    let (status, refused) = user.send(Method::POST, &numbers, token, Some(&number)).await;
+    assert_eq!((status.as_u16(), &refused["errors"][0]["field"]), (422, &json!("twilio.auth_token")), "{refused}");
+    number["twilio"]["auth_token"] = json!(about.twilio_auth_token);
+    let (status, refused) = user.send(Method::POST, &numbers, token, Some(&number)).await;
+    assert_eq!(status, 409, "{refused}");
+
+    let seeded = format!("{numbers}/{}", about.phone_number_id);
+    let change = json!({"twilio": number["twilio"], "label": "Reception"});
+    let (status, row) = user.send(Method::PATCH, &seeded, token, Some(&change)).await;
+    assert_eq!((status.as_u16(), &row["label"]), (200, &json!("Reception")), "{row}");
+    let (status, gone) = user.send(Method::DELETE, &seeded, token, None).await;
+    assert_eq!(status, 200, "{gone}");
+    let (status, gone) = user.send(Method::DELETE, &seeded, token, None).await;
+    assert_eq!(status, 404, "{gone}");
+    let (status, row) = user.send(Method::POST, &numbers, token, Some(&number)).await;
+    assert_eq!(status, 201, "{row}");
+    assert!(row.get("credentials_secret").is_none() && row.get("twilio").is_none(), "{row}");
+    let (status, page) = user.send(Method::GET, &numbers, token, None).await;
+    assert_eq!((status.as_u16(), &page["items"]), (200, &json!([row])), "{page}");
+
+    // The new number's credentials are those an SMS goes out with.
+    let answer = user.call(tool, json!({"text": "From the number that was registered again"})).await;
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(user.stack.twilio.messages().last().unwrap().from, about.phone_number);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_system_as_it_is_deployed_does_its_main_job() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
@@ -99,6 +140,8 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let answer = user.call(&user.attached(&action).await, json!({"text": "A caller waits"})).await;
     assert_eq!(answer["success"], true, "{answer}");
     assert_eq!(stack.pipedream.runs().len(), 1);
+
+    belongings(&user, &json!({"name": played.tool_name})).await;
 
     // The file for testers says where everything is.
     let written: Value = serde_json::from_slice(&std::fs::read(state.join("stack.json")).unwrap()).unwrap();

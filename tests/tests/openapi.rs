@@ -2,6 +2,7 @@
 //! given, and every example is accepted.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod belongings;
 mod document;
 
 use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
@@ -108,7 +109,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(runs),
         part(knowledge),
     ];
-    let given = parts.into_iter().flat_map(|part| part.join().unwrap().0);
+    let given = parts.into_iter().chain(belongings::parts()).flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
         document.check(operation, &answer);

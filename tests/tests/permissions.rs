@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use shared::models::Timestamp;
 use tests::{
     Answer, Template, World, ai_sms, api_request,
     aws::{Operation, TABLE_PREFIX},
@@ -28,7 +29,10 @@ fn needed(operation: &Operation) -> Vec<String> {
     let Operation { action, body, .. } = operation;
     let table = |name: &Value| name.as_str().unwrap().strip_prefix(TABLE_PREFIX).unwrap().to_owned();
     match action.as_str() {
-        "GetSecretValue" => vec![format!("secretsmanager:{action} {}", body["SecretId"].as_str().unwrap())],
+        secret if secret.contains("Secret") => {
+            let name = body["SecretId"].as_str().or_else(|| body["Name"].as_str());
+            vec![format!("secretsmanager:{action} {}", name.unwrap())]
+        }
         "TransactWriteItems" => {
             let items = body["TransactItems"].as_array().unwrap().iter().flat_map(|item| item.as_object().unwrap());
             let named = |kind: &str| match kind {
@@ -50,7 +54,8 @@ fn needed(operation: &Operation) -> Vec<String> {
 
 /// What a role grants, in the same words; logs apart.
 fn granted(template: &Template, function: &str) -> BTreeSet<String> {
-    let role = format!("{}{}Role", function[..1].to_ascii_uppercase(), &function[1..]);
+    let words = function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]));
+    let role = format!("{}Role", words.collect::<String>());
     let policies = &template.resources("AWS::IAM::Role")[role.as_str()]["Policies"];
     let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
     let mut granted = BTreeSet::new();
@@ -183,6 +188,11 @@ async fn asked() -> Permissions {
     let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     note(&mut asked, "execute", &mut world);
+
+    agents(&world).await;
+    note(&mut asked, "agents", &mut world);
+    phone_numbers(&world).await;
+    note(&mut asked, "phone-numbers", &mut world);
     asked
 }
 
@@ -246,6 +256,51 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(6), &json!([])), "{report}");
     note(asked, "settle", world);
+}
+
+/// Asks as the home organization's user.
+async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
+    world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+async fn agents(world: &World) {
+    let assistant = world.at_vapi("POST", "/assistant", &json!({"name": "Nights"})).await;
+    let body = json!({"external_assistant_id": assistant["id"]});
+    let agent = ask(world, "agents", "POST", "agents", &body).await.expect(201);
+    let new = format!("agents/{}", agent["id"].as_str().unwrap());
+    let seeded = format!("agents/{}", world.home.agent_id);
+    ask(world, "agents", "GET", "agents", &Value::Null).await.expect(200);
+    ask(world, "agents", "GET", &new, &Value::Null).await.expect(200);
+    ask(world, "agents", "DELETE", &seeded, &Value::Null).await.expect(409);
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"agent_id": null}));
+    ask(world, "agents", "DELETE", &seeded, &Value::Null).await.expect(200);
+}
+
+async fn phone_numbers(world: &World) {
+    let home = &world.home;
+    let seeded = format!("phone-numbers/{}", home.phone_number_id);
+    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "phone_numbers"));
+    ask(world, "phone-numbers", "DELETE", &seeded, &Value::Null).await.expect(503);
+    ask(world, "phone-numbers", "DELETE", &seeded, &Value::Null).await.expect(200);
+    let now = Timestamp::now();
+    world.aws.put(
+        "agents",
+        &json!({
+            "id": home.agent_id, "organization_id": home.organization_id, "name": "Nights",
+            "external_assistant_id": home.assistant_id, "created_at": now, "updated_at": now,
+        }),
+    );
+    let body = json!({
+        "number": home.phone_number, "label": "Main line", "agent_id": home.agent_id,
+        "twilio": {"account_sid": home.twilio_sid, "auth_token": home.twilio_token},
+    });
+    let row = ask(world, "phone-numbers", "POST", "phone-numbers", &body).await.expect(201);
+    let path = format!("phone-numbers/{}", row["id"].as_str().unwrap());
+    ask(world, "phone-numbers", "GET", "phone-numbers", &Value::Null).await.expect(200);
+    ask(world, "phone-numbers", "GET", &path, &Value::Null).await.expect(200);
+    let change = json!({"agent_id": null, "twilio": body["twilio"]});
+    ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
 }
 
 #[tokio::test]

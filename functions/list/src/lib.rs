@@ -5,18 +5,14 @@
 //! - GET /api/{slug}/agents/{id}/tools: what is attached to an agent, each tool with `is_vapi_attached`, as
 //!   `{items, next_cursor, synced, unmanaged}`, after bringing the table in line with the assistant's `toolIds` at VAPI
 
-use lambda_http::RequestExt;
 use serde::Serialize;
 use shared::{
     Deadline, Error, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Attachments, Synced},
     models::{AgentId, OrganizationId, Tool, ToolId},
-    store::{Cursor, Tools},
+    store::Tools,
 };
-
-const USUAL_PAGE: i32 = 50;
-const LARGEST_PAGE: i32 = 200;
 
 pub struct Deps {
     pub access: Access,
@@ -49,7 +45,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["api", slug, "tools"] => {
             let member = deps.access.member(&request, slug).await?;
-            let (limit, cursor) = page(&request)?;
+            let (limit, cursor) = http::page(&request)?;
             Reply::ok(&deps.tools.page(member.organization_id, cursor.as_ref(), limit).await?)
         }
         ["api", slug, "tools", id] => {
@@ -71,18 +67,4 @@ async fn attached(deps: &Deps, organization: OrganizationId, agent: AgentId, dea
     let Synced { attached, synced, unmanaged } = deps.attachments.sync(organization, agent, deadline).await?;
     let items = attached.into_iter().map(|(row, tool)| AttachedTool { tool, is_vapi_attached: row.is_vapi_attached });
     Ok(AgentTools { items: items.collect(), next_cursor: None, synced, unmanaged })
-}
-
-fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
-    let query = request.query_string_parameters();
-    let limit = match query.first("limit") {
-        None => USUAL_PAGE,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
-            .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
-    };
-    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
-    Ok((limit, cursor))
 }

@@ -152,6 +152,8 @@ pub(crate) async fn write(
     put("organization_members", &[("user_id", &data.event_user_id), organization, ("role", "owner")]).await?;
     let Agent { id, name, .. } = &data.agent;
     put("agents", &[("id", id), organization, ("name", name), ("external_assistant_id", assistant_id)]).await?;
+    // The items that keep assistant and number from being registered a second time.
+    put("agents", &[("id", &format!("assistant#{assistant_id}")), ("agent_id", id)]).await?;
 
     let PhoneNumber { id, number, label } = &data.phone_number;
     let Twilio { account_sid, auth_token } = &data.twilio;
@@ -160,6 +162,8 @@ pub(crate) async fn write(
     let number = [("id", id.as_str()), organization, ("number", number), ("label", label)];
     let rest = [("agent_id", data.agent.id.as_str()), ("credentials_secret", &secret)];
     put("phone_numbers", &[&number[..], &rest[..]].concat()).await?;
+    let guard = format!("number#{}", data.phone_number.number);
+    put("phone_numbers", &[("id", &guard), ("phone_number_id", id)]).await?;
 
     for tool in &data.tools {
         let item = attribute(tool).get("M").cloned().unwrap_or_default();

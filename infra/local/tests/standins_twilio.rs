@@ -141,3 +141,36 @@ async fn without_the_json_suffix_the_answer_is_xml() {
     assert!(answer.text().await.expect("a body").contains("<TwilioResponse><RestException><Code>20404</Code>"));
     assert_eq!(twilio.messages(), []);
 }
+
+#[tokio::test]
+async fn an_account_lists_its_own_numbers_and_no_others() {
+    let mut options = twilio::Options::default().with_account(SID, "secret", &[FROM, "+14155552346", "+15550003333"]);
+    options = options.with_account("AC11111111111111111111111111111111", "other", &["+15550002222"]);
+    let twilio = twilio::start(anywhere(), options).expect("a free port");
+    let url = format!("{}/2010-04-01/Accounts/{SID}/IncomingPhoneNumbers.json", twilio.url);
+    let list = async |query: &str| json(client().get(format!("{url}{query}")).basic_auth(SID, Some("secret"))).await;
+    let numbers = |page: &Value| -> Vec<String> {
+        let found = page["incoming_phone_numbers"].as_array().expect("a list");
+        found.iter().map(|number| number["phone_number"].as_str().expect("a number").to_owned()).collect()
+    };
+
+    let (status, page) = list("?PhoneNumber=%2B14155552345").await;
+    assert_eq!((status, numbers(&page)), (200, vec![FROM.to_owned()]));
+    assert_eq!(page["incoming_phone_numbers"][0]["account_sid"], SID);
+    let sid = page["incoming_phone_numbers"][0]["sid"].as_str().expect("a sid");
+    assert!(sid.len() == 34 && sid.starts_with("PN"), "{sid}");
+    assert_eq!((&page["page"], &page["page_size"], &page["next_page_uri"]), (&json!(0), &json!(50), &Value::Null));
+
+    assert_eq!(numbers(&list("?PhoneNumber=%2B1415555234").await.1), [FROM, "+14155552346"], "a part matches too");
+    assert_eq!(numbers(&list("?PhoneNumber=%2B1415555234*").await.1).len(), 2);
+    assert_eq!(numbers(&list("?PhoneNumber=%2B15550002222").await.1), Vec::<String>::new(), "another account's");
+    assert_eq!(numbers(&list("").await.1).len(), 3);
+    let (_, first) = list("?PageSize=2").await;
+    let next = first["next_page_uri"].as_str().expect("a second page");
+    let second = json(client().get(format!("{}{next}", twilio.url)).basic_auth(SID, Some("secret"))).await.1;
+    assert_eq!(numbers(&second), ["+15550003333"]);
+
+    assert_eq!(json(client().get(&url).basic_auth(SID, Some("wrong"))).await.1["code"], 20003);
+    assert_eq!(json(client().get(&url)).await.0, 401);
+    assert_eq!(json(client().delete(&url).basic_auth(SID, Some("secret"))).await.0, 405);
+}

@@ -18,7 +18,6 @@ use aws_sdk_secretsmanager::{
     Client,
     config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
-    operation::get_secret_value::GetSecretValueError,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -27,6 +26,9 @@ use super::{Error, Failure, Service, aws_endpoint, aws_http_client};
 use crate::config::Aws;
 
 const FRESH: Duration = Duration::from_secs(300);
+
+/// How long a deleted secret can be restored: Secrets Manager's longest.
+const RECOVERY_DAYS: i64 = 30;
 
 type Cache = Arc<Mutex<HashMap<String, (Instant, SecretString)>>>;
 
@@ -54,6 +56,47 @@ impl Secrets {
             );
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "secretsmanager")));
         Self { client: Client::from_conf(config.build()), cache: Cache::default() }
+    }
+
+    /// Makes a secret. The SDK's token keeps a repeat after a lost answer from failing.
+    pub async fn create(&self, name: &str, content: &SecretString) -> Result<(), Error> {
+        let request = self.client.create_secret().name(name).secret_string(content.expose_secret());
+        request.send().await.map_err(failed).map(drop)
+    }
+
+    /// Gives a secret a new version. Whoever has read it before goes on with the old one for at most five minutes.
+    pub async fn put(&self, name: &str, content: &SecretString) -> Result<(), Error> {
+        self.cache().remove(name);
+        let request = self.client.put_secret_value().secret_id(name).secret_string(content.expose_secret());
+        request.send().await.map_err(failed).map(drop)
+    }
+
+    /// Deletes a secret; for 30 days it can be restored. One that does not exist, or is being deleted, is fine.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        self.cache().remove(name);
+        let request = self.client.delete_secret().secret_id(name).recovery_window_in_days(RECOVERY_DAYS);
+        match request.send().await {
+            Ok(_) => Ok(()),
+            // The second is what a secret answers whose deletion is under way.
+            Err(error) if matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException")) => {
+                Ok(())
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Takes the deletion of a secret back.
+    pub async fn restore(&self, name: &str) -> Result<(), Error> {
+        self.client.restore_secret().secret_id(name).send().await.map_err(failed).map(drop)
+    }
+
+    /// The text of a secret as of now, past the cache. `None`: there is no such secret.
+    pub async fn text(&self, name: &str) -> Result<Option<SecretString>, Error> {
+        match self.client.get_secret_value().secret_id(name).send().await {
+            Ok(answer) => Ok(answer.secret_string.map(SecretString::from)),
+            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// The secret `id` (a name or ARN), read as JSON.
@@ -91,7 +134,10 @@ impl Secrets {
     }
 }
 
-fn failed(error: SdkError<GetSecretValueError>) -> Error {
+fn failed<E>(error: SdkError<E>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
     let failure = match &error {
         SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
             _ if answer.err().code() == Some("ThrottlingException") => Failure::RateLimited { retry_after: None },

@@ -1,14 +1,19 @@
-//! Twilio: sending a message.
+//! Twilio: sending a message, and whose a number is.
 //!
 //! `POST /2010-04-01/Accounts/{sid}/Messages.json`, form-encoded, Basic auth. There is no idempotency key: a request whose
 //! answer is lost must not be sent again. 429 (code 20429) is documented as never processed.
+//!
+//! `GET /2010-04-01/Accounts/{sid}/IncomingPhoneNumbers.json?PhoneNumber=…` lists the account's numbers that match; the
+//! filter also takes parts of numbers, so the answer is held against the whole number.
 
+use futures_util::join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{
     Error, Failure, Service,
-    http_client::{Retry, send_json},
+    http_client::{Retry, segment, send_json},
 };
 use crate::{Deadline, models::E164};
 
@@ -30,6 +35,41 @@ pub struct Account {
     api_key_sid: Option<String>,
     #[serde(default)]
     api_key_secret: Option<SecretString>,
+}
+
+impl Account {
+    /// `api_key` is a key's sid (`SK…`) and its secret; with one, messages are sent under the key.
+    pub fn new(account_sid: String, auth_token: SecretString, api_key: Option<(String, SecretString)>) -> Self {
+        let (api_key_sid, api_key_secret) = api_key.unzip();
+        Self { account_sid, auth_token, api_key_sid, api_key_secret }
+    }
+
+    /// The content of the account's secret.
+    pub fn to_secret(&self) -> SecretString {
+        let mut secret = json!({"account_sid": self.account_sid, "auth_token": self.auth_token.expose_secret()});
+        if let (Some((key, key_secret)), Some(secret)) = (self.api_key(), secret.as_object_mut()) {
+            secret.insert("api_key_sid".into(), key.into());
+            secret.insert("api_key_secret".into(), key_secret.expose_secret().into());
+        }
+        SecretString::from(secret.to_string())
+    }
+
+    fn api_key(&self) -> Option<(&str, &SecretString)> {
+        self.api_key_sid.as_deref().zip(self.api_key_secret.as_ref())
+    }
+}
+
+/// What Twilio says of an account and a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The credentials are right and the number is the account's.
+    Owner,
+    /// The credentials are right, and the number is not the account's.
+    NotOwner,
+    /// The account does not exist or is closed.
+    NoAccount,
+    WrongAuthToken,
+    WrongApiKey,
 }
 
 /// A message Twilio has taken; it is not yet delivered.
@@ -57,10 +97,7 @@ impl Twilio {
         text: &str,
         deadline: Deadline,
     ) -> Result<Message, Error> {
-        let (user, password) = match (&account.api_key_sid, &account.api_key_secret) {
-            (Some(key), Some(secret)) => (key, secret),
-            _ => (&account.account_sid, &account.auth_token),
-        };
+        let (user, password) = account.api_key().unwrap_or((&account.account_sid, &account.auth_token));
         let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.base_url, account.account_sid);
         let request = self
             .http
@@ -70,6 +107,70 @@ impl Twilio {
             .form(&[("To", to.as_str()), ("From", from.as_str()), ("Body", text)]);
         send_json(Service::Twilio, request, Retry::NeverProcessed, deadline).await
     }
+
+    /// Whether the account's credentials are right and the number is its own. The auth token is always tried, because
+    /// Twilio signs its requests to us with it; an API key beside it.
+    ///
+    /// # Errors
+    /// When Twilio could not be asked, which says nothing of the account.
+    pub async fn standing(&self, account: &Account, number: &E164, deadline: Deadline) -> Result<Standing, Error> {
+        let by_token = self.numbers(account, (&account.account_sid, &account.auth_token), number, deadline);
+        let by_key = async {
+            match account.api_key() {
+                Some(key) => self.numbers(account, key, number, deadline).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let (by_token, by_key) = join!(by_token, by_key);
+        let theirs = match by_token {
+            Ok(theirs) => theirs,
+            Err(error) => {
+                return match error.status() {
+                    Some(401) => Ok(Standing::WrongAuthToken),
+                    Some(403 | 404) => Ok(Standing::NoAccount),
+                    _ => Err(error),
+                };
+            }
+        };
+        match by_key {
+            // A restricted key may send messages and not list numbers: 403 shows that it is known.
+            Err(error) if error.status() == Some(403) => {}
+            Err(error) if matches!(error.status(), Some(401 | 404)) => return Ok(Standing::WrongApiKey),
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+        Ok(if theirs.iter().any(|theirs| theirs == number.as_str()) { Standing::Owner } else { Standing::NotOwner })
+    }
+
+    /// The account's numbers that match.
+    async fn numbers(
+        &self,
+        account: &Account,
+        (user, password): (&str, &SecretString),
+        number: &E164,
+        deadline: Deadline,
+    ) -> Result<Vec<String>, Error> {
+        let url = format!(
+            "{}/2010-04-01/Accounts/{}/IncomingPhoneNumbers.json?PhoneNumber={}",
+            self.base_url,
+            account.account_sid,
+            segment(number.as_str())
+        );
+        let request =
+            self.http.get(url).basic_auth(user, Some(password.expose_secret())).header("accept", "application/json");
+        let found: Numbers = send_json(Service::Twilio, request, Retry::Harmless, deadline).await?;
+        Ok(found.incoming_phone_numbers.into_iter().map(|number| number.phone_number).collect())
+    }
+}
+
+#[derive(Deserialize)]
+struct Numbers {
+    incoming_phone_numbers: Vec<Number>,
+}
+
+#[derive(Deserialize)]
+struct Number {
+    phone_number: String,
 }
 
 /// What a refusal of Twilio's means, as the end of a sentence for the model.

@@ -51,6 +51,13 @@ pub struct ExternalTool {
     pub object: Value,
 }
 
+/// What is asked of an assistant before it is registered.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Assistant {
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
 /// An assistant's `model` as a whole, which is what a change of `toolIds` must send back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssistantModel(Map<String, Value>);
@@ -151,6 +158,16 @@ impl Vapi {
         match send(Service::Vapi, request, Retry::Harmless, deadline).await {
             Ok(_) => Ok(()),
             Err(error) if error.status() == Some(404) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An assistant. `None`: VAPI has no such assistant.
+    pub async fn assistant(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Assistant>, Error> {
+        let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
+        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(assistant) => Ok(Some(assistant)),
+            Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -33,6 +33,11 @@ impl Reply {
         Self::json(201, body)
     }
 
+    /// 204: it is done, and there is nothing to show.
+    pub fn no_content() -> Self {
+        Self { status: 204, content_type: "application/json", body: Vec::new(), afterwards: None }
+    }
+
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
         Ok(Self { status, content_type: "application/json", body, afterwards: None })
@@ -85,13 +90,11 @@ impl Reply {
 
     /// The HTTP response, and what remains to be done.
     pub(super) fn into_response(self) -> Result<(Response<Body>, Option<Afterwards>)> {
-        let response = Response::builder()
-            .status(self.status)
-            .header("content-type", self.content_type)
-            .header("cache-control", "no-store")
-            .body(Body::from(self.body))
-            .map_err(Error::internal)?;
-        Ok((response, self.afterwards))
+        let mut response = Response::builder().status(self.status).header("cache-control", "no-store");
+        if !self.body.is_empty() {
+            response = response.header("content-type", self.content_type);
+        }
+        Ok((response.body(Body::from(self.body)).map_err(Error::internal)?, self.afterwards))
     }
 }
 

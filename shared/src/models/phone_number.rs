@@ -78,6 +78,9 @@ pub struct PhoneNumber {
     pub label: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
+    /// Who is called when the agent cannot take a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_number: Option<E164>,
     /// Name or ARN of the secret with the number's Twilio account; the credentials themselves are never in the table.
     pub credentials_secret: String,
     pub created_at: Timestamp,

@@ -15,6 +15,9 @@ use crate::{
     models::{AgentId, AgentTool, IntentId, OrganizationId, Timestamp, Tool, ToolId},
 };
 
+/// Attachments that one transaction removes: DynamoDB takes 100 actions, and one is the check of the lease.
+pub const REMOVED_AT_ONCE: usize = 99;
+
 #[derive(Clone)]
 pub struct AgentTools {
     client: Client,
@@ -48,13 +51,14 @@ impl AgentTools {
         Ok(row.filter(|row| row.organization_id == organization))
     }
 
-    /// All attachments of an agent.
+    /// All attachments of an agent, as of now: whoever holds the agent's lease misses none.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<AgentTool>> {
         let mut rows = Vec::new();
         let mut pages = self
             .client
             .query()
             .table_name(&self.table)
+            .consistent_read(true)
             .key_condition_expression("#agent = :agent")
             .filter_expression("#organization = :organization")
             .expression_attribute_names("#agent", "agent_id")
@@ -207,5 +211,38 @@ impl AgentTools {
             Err(error) if condition_failure(&error).is_some() => Ok(()),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction, which fails as a whole if its lease is
+    /// no longer ours. One that is gone already is fine.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a lost lease.
+    pub async fn remove(
+        &self,
+        organization: OrganizationId,
+        agent: AgentId,
+        tools: &[ToolId],
+        lease: &Lease,
+    ) -> Result<()> {
+        let mut items = vec![TransactWriteItem::builder().condition_check(lease.held_in_transaction()?).build()];
+        for tool in tools {
+            let delete = Delete::builder()
+                .table_name(&self.table)
+                .key("agent_id", text(agent))
+                .key("tool_id", text(*tool))
+                .condition_expression("attribute_not_exists(#agent) OR #organization = :organization")
+                .expression_attribute_names("#agent", "agent_id")
+                .expression_attribute_names("#organization", "organization_id")
+                .expression_attribute_values(":organization", text(organization))
+                .build()
+                .map_err(Error::internal)?;
+            items.push(TransactWriteItem::builder().delete(delete).build());
+        }
+        transact(&self.client, items).await.map_err(|refused| match refused {
+            Refused::Condition(0) => Error::Conflict("another change of this agent came in between; try again".into()),
+            Refused::Condition(_) => Error::NotFound("agent"),
+            Refused::Other(error) => error,
+        })
     }
 }

@@ -132,6 +132,25 @@ pub(crate) fn condition_failure<E: ConditionFailure>(error: &SdkError<E>) -> Opt
     error.as_service_error().and_then(ConditionFailure::refused)
 }
 
+/// The first action of a transaction whose condition did not hold, counted from 0; `None` for any other error.
+pub(crate) fn refused_action(error: &SdkError<TransactWriteItemsError>) -> Option<usize> {
+    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
+        return None;
+    };
+    cancelled.cancellation_reasons().iter().position(|why| why.code() == Some("ConditionalCheckFailed"))
+}
+
+/// What a failed transaction means when none of its conditions was at fault: a cancelled one met another change of the
+/// same rows, or too many requests.
+pub(crate) fn failed_transaction(error: SdkError<TransactWriteItemsError>) -> Error {
+    match error.as_service_error() {
+        Some(TransactWriteItemsError::TransactionCanceledException(_)) => {
+            Error::Unavailable("the database", Box::new(error))
+        }
+        _ => failed(error),
+    }
+}
+
 /// Why a transaction did not happen.
 pub(crate) enum Refused {
     /// The condition of the action at this place was not met.
@@ -152,13 +171,8 @@ impl Refused {
 /// All of these, or none.
 pub(crate) async fn transact(client: &Client, items: Vec<TransactWriteItem>) -> Result<(), Refused> {
     let Err(error) = client.transact_write_items().set_transact_items(Some(items)).send().await else { return Ok(()) };
-    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
-        return Err(Refused::Other(failed(error)));
-    };
-    let refused = cancelled.cancellation_reasons().iter().position(|why| why.code() == Some("ConditionalCheckFailed"));
-    Err(match refused {
+    Err(match refused_action(&error) {
         Some(place) => Refused::Condition(place),
-        // Throttled, or in conflict with another transaction.
-        None => Refused::Other(Error::Unavailable("the database", Box::new(error))),
+        None => Refused::Other(failed_transaction(error)),
     })
 }

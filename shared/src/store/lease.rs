@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     Client,
-    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, Update},
+    types::{AttributeValue, ConditionCheck, ReturnValue, ReturnValuesOnConditionCheckFailure, Update},
 };
 use uuid::Uuid;
 
@@ -102,6 +102,7 @@ impl Lease {
         row
     }
 
+    /// What stands in `lease_token` while the lease is ours.
     pub(crate) fn token(&self) -> AttributeValue {
         text(&self.token)
     }
@@ -136,6 +137,18 @@ impl Lease {
             .condition_expression("#token = :token")
             .expression_attribute_names("#token", "lease_token")
             .expression_attribute_names("#until", "lease_until")
+            .expression_attribute_values(":token", text(&self.token))
+            .build()
+            .map_err(Error::internal)
+    }
+
+    /// Makes a transaction fail if the lease is no longer ours; it stays held.
+    pub(crate) fn held_in_transaction(&self) -> Result<ConditionCheck> {
+        ConditionCheck::builder()
+            .table_name(&self.table)
+            .key(&self.key.0, text(&self.key.1))
+            .condition_expression("#token = :token")
+            .expression_attribute_names("#token", "lease_token")
             .expression_attribute_values(":token", text(&self.token))
             .build()
             .map_err(Error::internal)

@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Operation, Shared, TABLE_PREFIX, Trouble};
+use super::{Operation, Shared, TABLE_PREFIX, Trouble, secrets};
 
 pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Arc<Shared>) {
     loop {
@@ -36,7 +36,10 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
         let answer = match &trouble {
             Some(Trouble::DropBefore | Trouble::StallBefore) => None,
             Some(Trouble::Error(code)) => Some(failure(code)),
-            _ if action == "GetSecretValue" => Some(shared.secret(&body)),
+            trouble if secrets::ACTIONS.contains(&action.as_str()) => {
+                let (status, answer) = shared.secrets.lock().unwrap().answer(&action, &body);
+                trouble.is_none().then(|| response(status, &answer))
+            }
             trouble => {
                 tokio::time::sleep(delay).await;
                 back.write_all(&request.bytes).await?;
@@ -78,15 +81,6 @@ impl Shared {
         }
         Some(trouble)
     }
-
-    fn secret(&self, request: &Value) -> Vec<u8> {
-        let id = request["SecretId"].as_str().unwrap_or_default();
-        if let Some(secret) = self.secrets.lock().unwrap().get(id) {
-            return response(200, &json!({"ARN": id, "Name": id, "SecretString": secret}));
-        }
-        let message = "Secrets Manager can't find the specified secret.";
-        response(400, &json!({"__type": "ResourceNotFoundException", "Message": message}))
-    }
 }
 
 /// The tables or the secret that a request is about.
@@ -98,6 +92,7 @@ fn names(body: &Value) -> Vec<String> {
     };
     add(body["TableName"].as_str());
     add(body["SecretId"].as_str());
+    add(body["Name"].as_str());
     for table in body["RequestItems"].as_object().into_iter().flatten() {
         add(Some(table.0));
     }

@@ -1,7 +1,9 @@
-//! Stand-in for Twilio's Messages resource (API of 2010-04-01).
+//! Stand-in for Twilio's Messages and `IncomingPhoneNumbers` resources (API of 2010-04-01).
 //!
 //! Knows the accounts and numbers given at the start and no other. Beside the request log it keeps what was sent, which is
 //! what a test of "at most once" counts: `GET /messages` and `DELETE /messages`, or [`Standin::messages`].
+
+mod numbers;
 
 use std::{io, net::SocketAddr, sync::Mutex};
 
@@ -106,6 +108,12 @@ impl Service for Twilio {
                     if request.method == "POST" { self.send(account, request) } else { Err(Problem::method()) }
                 });
                 sent.unwrap_or_else(|problem| problem.json())
+            }
+            ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers.json"] => {
+                let found = self.account(account_sid, request).and_then(|account| {
+                    if request.method == "GET" { numbers::page(account, request) } else { Err(Problem::method()) }
+                });
+                found.unwrap_or_else(|problem| problem.json())
             }
             _ => Problem::not_found(&request.path).for_path(&request.path),
         }

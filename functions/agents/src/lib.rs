@@ -1,0 +1,157 @@
+//! The organization's agents, each an assistant that exists at VAPI.
+//!
+//! - POST /api/{slug}/agents `{"external_assistant_id", "name"?}`: registers an assistant, once over all organizations; 201
+//!   with the row. The name is the assistant's own unless another one is given.
+//! - GET /api/{slug}/agents?limit=&cursor=: newest first, as `{items, next_cursor}`
+//! - GET /api/{slug}/agents/{id}: one agent
+//! - DELETE /api/{slug}/agents/{id}: `{"status": "deleted"}`. The assistant stays at VAPI, without our tools: they are taken
+//!   out of its `toolIds` before their rows go. An agent that phone numbers ring is not deleted.
+
+mod removal;
+
+use serde_json::{Value, json};
+use shared::{
+    Deadline, Error, Result,
+    clients::{Secrets, Vapi, vapi},
+    error::Problems,
+    fields::Fields,
+    http::{self, Access, Reply, Request},
+    models::{Agent, AgentId, OrganizationId, Timestamp},
+    store::{AgentTools, Agents, PhoneNumbers, Tools},
+};
+use uuid::Uuid;
+
+/// In characters.
+const LONGEST_NAME: usize = 100;
+
+pub struct Deps {
+    pub access: Access,
+    pub agents: Agents,
+    pub agent_tools: AgentTools,
+    pub phone_numbers: PhoneNumbers,
+    pub tools: Tools,
+    pub vapi: Vapi,
+    /// Name or ARN of VAPI's secret.
+    pub vapi_secret: String,
+    pub secrets: Secrets,
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request);
+    let path = http::path(&request);
+    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
+        ("POST", ["api", slug, "agents"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let agent = register(deps, organization, &http::json_body(&request)?, deadline).await?;
+            Reply::created(&agent)
+        }
+        ("GET", ["api", slug, "agents"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let (limit, cursor) = http::page(&request)?;
+            Reply::ok(&deps.agents.page(organization, cursor.as_ref(), limit).await?)
+        }
+        ("GET", ["api", slug, "agents", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            Reply::ok(&deps.agents.get(organization, agent_id(id)?).await?)
+        }
+        ("DELETE", ["api", slug, "agents", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            removal::remove(deps, organization, agent_id(id)?, deadline).await?;
+            Reply::ok(&json!({"status": "deleted"}))
+        }
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+fn agent_id(text: &str) -> Result<AgentId> {
+    text.parse().map_err(|_not_an_id| Error::NotFound("agent"))
+}
+
+/// What is asked for.
+struct Registration {
+    name: Option<String>,
+    assistant: Uuid,
+}
+
+async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadline: Deadline) -> Result<Agent> {
+    let Registration { name, assistant } = registration(body)?;
+    let external_assistant_id = assistant.hyphenated().to_string();
+    let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
+    let found = deps.vapi.assistant(&account, &external_assistant_id, deadline).await?;
+    let found = found.ok_or_else(|| Error::invalid("external_assistant_id", "is not an assistant at VAPI"))?;
+    let name = match name {
+        Some(name) => name,
+        None => name_at_vapi(found)?,
+    };
+    let now = Timestamp::now();
+    let agent = Agent {
+        id: AgentId::generate(),
+        organization_id: organization,
+        name,
+        external_assistant_id,
+        created_at: now,
+        updated_at: now,
+    };
+    deps.agents.create(&agent).await?;
+    Ok(agent)
+}
+
+fn name_at_vapi(assistant: vapi::Assistant) -> Result<String> {
+    let name = assistant.name.map(|name| name.trim().chars().take(LONGEST_NAME).collect::<String>());
+    name.filter(|name| !name.is_empty())
+        .ok_or_else(|| Error::invalid("name", "is required, because the assistant has no name at VAPI"))
+}
+
+fn registration(body: &Value) -> Result<Registration> {
+    let mut problems = Problems::default();
+    let registration = Fields::of(body, "", &mut problems).and_then(|mut fields| {
+        let name = fields.text("name", LONGEST_NAME);
+        let assistant = fields.required("external_assistant_id").and_then(|value| {
+            let id = value.as_str().and_then(|text| Uuid::parse_str(text.trim()).ok());
+            if id.is_none() {
+                fields.problem("external_assistant_id", "must be the UUID of an assistant at VAPI");
+            }
+            id
+        });
+        fields.finish();
+        Some(Registration { name, assistant: assistant? })
+    });
+    problems.into_result(registration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "5C9C5A6E-0000-4000-8000-00000000000A";
+
+    fn wrong(body: &Value) -> Vec<String> {
+        match registration(body) {
+            Err(Error::Invalid(problems)) => problems.iter().map(|problem| problem.field.clone()).collect(),
+            _ => panic!("{body} is accepted"),
+        }
+    }
+
+    #[test]
+    fn an_assistant_id_is_one_however_it_is_written() {
+        let read = |text: String| registration(&json!({"external_assistant_id": text})).unwrap().assistant;
+        assert_eq!(read(ID.to_owned()), read(format!(" {} ", ID.to_lowercase().replace('-', ""))));
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_at_once() {
+        assert_eq!(wrong(&json!({})), ["external_assistant_id"]);
+        assert_eq!(wrong(&json!([])), ["body"]);
+        let body = json!({"name": "x".repeat(101), "external_assistant_id": "1", "id": ID});
+        assert_eq!(wrong(&body), ["name", "external_assistant_id", "id"]);
+        assert_eq!(wrong(&json!({"external_assistant_id": 7})), ["external_assistant_id"]);
+    }
+
+    #[test]
+    fn the_name_is_the_assistants_own_if_it_has_one() {
+        let named = |name: Option<&str>| name_at_vapi(vapi::Assistant { name: name.map(str::to_owned) });
+        assert_eq!(named(Some(" Front desk ")).unwrap(), "Front desk");
+        assert_eq!(named(Some(&"é".repeat(200))).unwrap(), "é".repeat(100));
+        assert!(named(None).is_err() && named(Some("  ")).is_err());
+    }
+}

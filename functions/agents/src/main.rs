@@ -1,0 +1,28 @@
+//! /api/{slug}/agents and /api/{slug}/agents/{id}: the organization's agents.
+
+use agents::{Deps, handle};
+use shared::{
+    clients::{self, Secrets, Vapi},
+    config,
+    http::{self, Access},
+    store::{AgentTools, Agents, Database, PhoneNumbers, Tools},
+    telemetry,
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    telemetry::init()?;
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let deps = Deps {
+        access: Access::new(&database),
+        agents: Agents::new(&database),
+        agent_tools: AgentTools::new(&database),
+        phone_numbers: PhoneNumbers::new(&database),
+        tools: Tools::new(&database),
+        vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
+        vapi_secret: config::vapi_secret()?,
+        secrets: Secrets::new(&aws),
+    };
+    http::serve("agents", deps, handle).await
+}

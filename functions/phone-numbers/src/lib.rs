@@ -1,0 +1,270 @@
+//! The organization's phone numbers, each a number of a Twilio account.
+//!
+//! - POST /api/{slug}/phone-numbers: registers a number, once over all organizations; 201 with the row
+//! - GET /api/{slug}/phone-numbers?limit=&cursor=: newest first, as `{items, next_cursor}`
+//! - GET /api/{slug}/phone-numbers/{id}: one number
+//! - PATCH /api/{slug}/phone-numbers/{id}: changes label, agent, fallback number or Twilio account
+//! - DELETE /api/{slug}/phone-numbers/{id}: `{"status": "deleted"}`. The number stays at Twilio.
+//!
+//! Bodies are in `body.rs`. Credentials are tried at Twilio, which must say that the number is the account's, and then go to
+//! Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted
+//! before it, so a row without a secret can be deleted again, and what fails in between is put back.
+
+mod body;
+
+use futures_util::join;
+use serde::Serialize;
+use serde_json::json;
+use shared::{
+    Deadline, Error, Result,
+    clients::{
+        Secrets, Twilio,
+        twilio::{Account, Standing},
+    },
+    error::{self, Problems},
+    http::{self, Access, Reply, Request},
+    models::{AgentId, E164, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp},
+    store::{Agents, Page, PhoneNumbers},
+};
+
+use crate::body::{Change, NewNumber, SAME_NUMBER};
+
+pub struct Deps {
+    pub access: Access,
+    pub agents: Agents,
+    pub phone_numbers: PhoneNumbers,
+    pub twilio: Twilio,
+    pub secrets: Secrets,
+    /// What the secrets' names begin with; the phone number's id follows.
+    pub secret_prefix: String,
+}
+
+/// A row as its organization sees it: without where its credentials are.
+#[derive(Serialize)]
+struct Shown {
+    id: PhoneNumberId,
+    organization_id: OrganizationId,
+    number: E164,
+    label: String,
+    agent_id: Option<AgentId>,
+    fallback_number: Option<E164>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl From<PhoneNumber> for Shown {
+    fn from(row: PhoneNumber) -> Self {
+        let PhoneNumber {
+            id, organization_id, number, label, agent_id, fallback_number, created_at, updated_at, ..
+        } = row;
+        Self { id, organization_id, number, label, agent_id, fallback_number, created_at, updated_at }
+    }
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request);
+    let path = http::path(&request);
+    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
+        ("POST", ["api", slug, "phone-numbers"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let new = body::new_number(&http::json_body(&request)?)?;
+            Reply::created(&Shown::from(Box::pin(register(deps, organization, new, deadline)).await?))
+        }
+        ("GET", ["api", slug, "phone-numbers"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let (limit, cursor) = http::page(&request)?;
+            let Page { items, next_cursor } = deps.phone_numbers.page(organization, cursor.as_ref(), limit).await?;
+            Reply::ok(&Page { items: items.into_iter().map(Shown::from).collect(), next_cursor })
+        }
+        ("GET", ["api", slug, "phone-numbers", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            Reply::ok(&Shown::from(deps.phone_numbers.get(organization, number_id(id)?).await?))
+        }
+        ("PATCH", ["api", slug, "phone-numbers", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let id = number_id(id)?;
+            let change = body::change(&http::json_body(&request)?)?;
+            Reply::ok(&Shown::from(update(deps, organization, id, change, deadline).await?))
+        }
+        ("DELETE", ["api", slug, "phone-numbers", id]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            remove(deps, organization, number_id(id)?).await?;
+            Reply::ok(&json!({"status": "deleted"}))
+        }
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+fn number_id(text: &str) -> Result<PhoneNumberId> {
+    text.parse().map_err(|_not_an_id| Error::NotFound("phone number"))
+}
+
+async fn register(
+    deps: &Deps,
+    organization: OrganizationId,
+    new: NewNumber,
+    deadline: Deadline,
+) -> Result<PhoneNumber> {
+    let NewNumber { number, label, agent_id, fallback_number, account } = new;
+    let (checked, present) = join!(
+        check(deps, organization, agent_id, Some(&account), &number, deadline),
+        deps.phone_numbers.by_number(&number),
+    );
+    // Only who has shown that the number is theirs learns that it is registered. A row that was put by hand has no guard.
+    checked?;
+    if present?.is_some() {
+        return Err(Error::Conflict("this number is already registered".into()));
+    }
+    let id = PhoneNumberId::generate();
+    let now = Timestamp::now();
+    let row = PhoneNumber {
+        id,
+        organization_id: organization,
+        number,
+        label,
+        agent_id,
+        fallback_number,
+        credentials_secret: secret_name(deps, id),
+        created_at: now,
+        updated_at: now,
+    };
+    if let Err(error) = deps.secrets.create(&row.credentials_secret, &account.to_secret()).await {
+        if error.effect_possible() {
+            drop_secret(deps, id).await;
+        }
+        return Err(error.into());
+    }
+    let Err(error) = deps.phone_numbers.create(&row).await else { return Ok(row) };
+    match deps.phone_numbers.get_now(organization, id).await {
+        // The answer was lost, the row was not.
+        Ok(row) => return Ok(row),
+        Err(Error::NotFound(_)) => drop_secret(deps, id).await,
+        Err(unknown) => {
+            let cause = error::chain(&unknown);
+            tracing::error!(phone_number.id = %id, "a secret may be left without a row: {cause}");
+        }
+    }
+    Err(no_agent(error))
+}
+
+async fn update(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: PhoneNumberId,
+    change: Change,
+    deadline: Deadline,
+) -> Result<PhoneNumber> {
+    let before = deps.phone_numbers.get_now(organization, id).await?;
+    if change.fallback_number.given() == Some(&before.number) {
+        return Err(Error::invalid("fallback_number", SAME_NUMBER));
+    }
+    let agent = change.agent_id.given().copied();
+    check(deps, organization, agent, change.account.as_ref(), &before.number, deadline).await?;
+    let credentials_secret =
+        if change.account.is_some() { secret_name(deps, id) } else { before.credentials_secret.clone() };
+    let after = PhoneNumber {
+        label: change.label.unwrap_or_else(|| before.label.clone()),
+        agent_id: change.agent_id.after(before.agent_id),
+        fallback_number: change.fallback_number.after(before.fallback_number.clone()),
+        credentials_secret,
+        ..before.clone()
+    };
+    let Some(account) = change.account else {
+        return deps.phone_numbers.update(organization, &before, after).await.map_err(no_agent);
+    };
+    let name = secret_name(deps, id);
+    let earlier = deps.secrets.text(&name).await?;
+    match &earlier {
+        Some(_) => deps.secrets.put(&name, &account.to_secret()).await?,
+        None => deps.secrets.create(&name, &account.to_secret()).await?,
+    }
+    let error = match deps.phone_numbers.update(organization, &before, after).await {
+        Ok(row) => return Ok(row),
+        Err(error) => error,
+    };
+    let back = match &earlier {
+        Some(earlier) => deps.secrets.put(&name, earlier).await,
+        None => deps.secrets.delete(&name).await,
+    };
+    if let Err(left) = back {
+        tracing::error!(phone_number.id = %id, "new credentials are left beside an old row: {}", error::chain(&left));
+    }
+    Err(no_agent(error))
+}
+
+async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId) -> Result<()> {
+    let row = deps.phone_numbers.get_now(organization, id).await?;
+    let name = secret_name(deps, id);
+    deps.secrets.delete(&name).await?;
+    let Err(error) = deps.phone_numbers.delete(organization, &row).await else { return Ok(()) };
+    match deps.phone_numbers.get_now(organization, id).await {
+        Err(Error::NotFound(_)) => return Ok(()),
+        _ => {
+            if let Err(left) = deps.secrets.restore(&name).await {
+                let cause = error::chain(&left);
+                tracing::error!(phone_number.id = %id, "a phone number is left without credentials: {cause}");
+            }
+        }
+    }
+    Err(error)
+}
+
+/// What a body names must exist: the agent here, the number in the Twilio account. Everything wrong is named at once.
+async fn check(
+    deps: &Deps,
+    organization: OrganizationId,
+    agent: Option<AgentId>,
+    account: Option<&Account>,
+    number: &E164,
+    deadline: Deadline,
+) -> Result<()> {
+    let agent = async {
+        match agent {
+            Some(agent) => deps.agents.get(organization, agent).await.map(drop),
+            None => Ok(()),
+        }
+    };
+    let standing = async {
+        match account {
+            Some(account) => deps.twilio.standing(account, number, deadline).await,
+            None => Ok(Standing::Owner),
+        }
+    };
+    let (agent, standing) = join!(agent, standing);
+    let mut problems = Problems::default();
+    match agent.map_err(no_agent) {
+        Err(Error::Invalid(agent)) => agent.iter().for_each(|wrong| problems.add(&wrong.field, &wrong.problem)),
+        other => other?,
+    }
+    match standing? {
+        Standing::Owner => {}
+        Standing::NotOwner => problems.add("number", "is not a number of this Twilio account"),
+        Standing::NoAccount => problems.add("twilio.account_sid", "is not an account that Twilio lets in"),
+        Standing::WrongAuthToken => {
+            problems.add("twilio.auth_token", "was refused by Twilio: it is not the auth token of this account");
+        }
+        Standing::WrongApiKey => {
+            problems.add("twilio.api_key_secret", "was refused by Twilio: the key is not one of this account");
+        }
+    }
+    problems.into_result(Some(()))
+}
+
+/// Another organization's agent, and one that was just deleted, are no agent of the body's.
+fn no_agent(error: Error) -> Error {
+    match error {
+        Error::NotFound("agent") => Error::invalid("agent_id", "is not an agent of this organization"),
+        other => other,
+    }
+}
+
+fn secret_name(deps: &Deps, id: PhoneNumberId) -> String {
+    format!("{}{id}", deps.secret_prefix)
+}
+
+/// Takes back a secret that no row came to.
+async fn drop_secret(deps: &Deps, id: PhoneNumberId) {
+    if let Err(left) = deps.secrets.delete(&secret_name(deps, id)).await {
+        tracing::error!(phone_number.id = %id, "a secret is left without a row: {}", error::chain(&left));
+    }
+}

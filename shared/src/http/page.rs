@@ -1,0 +1,26 @@
+//! Which page of a list is asked for: `?limit=&cursor=`.
+
+use lambda_http::{Request, RequestExt};
+
+use crate::{Error, Result, store::Cursor};
+
+const USUAL_PAGE: i32 = 50;
+const LARGEST_PAGE: i32 = 200;
+
+/// How many items are wanted (1 to 200, usually 50), and where the page begins; nothing for the first.
+///
+/// # Errors
+/// [`Error::Invalid`] for `limit` or `cursor`.
+pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
+    let query = request.query_string_parameters();
+    let limit = match query.first("limit") {
+        None => USUAL_PAGE,
+        Some(text) => text
+            .parse()
+            .ok()
+            .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
+            .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
+    };
+    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
+    Ok((limit, cursor))
+}

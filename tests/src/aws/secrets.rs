@@ -1,0 +1,84 @@
+//! Secrets Manager, as far as the functions use it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+pub(super) const ACTIONS: [&str; 5] =
+    ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"];
+
+#[derive(Debug, Default)]
+struct Secret {
+    content: String,
+    /// `ClientRequestToken` of the request that made it.
+    made_by: Option<String>,
+    deleted: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shelf(BTreeMap<String, Secret>);
+
+impl Shelf {
+    pub(super) fn put(&mut self, id: &str, value: &Value) {
+        self.0.insert(id.to_owned(), Secret { content: value.to_string(), ..Secret::default() });
+    }
+
+    pub(super) fn content(&self, id: &str) -> Option<Value> {
+        let secret = self.0.get(id).filter(|secret| !secret.deleted)?;
+        Some(serde_json::from_str(&secret.content).expect("a secret of ours is JSON"))
+    }
+
+    pub(super) fn names(&self, prefix: &str) -> Vec<String> {
+        let there = self.0.iter().filter(|(name, secret)| name.starts_with(prefix) && !secret.deleted);
+        there.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Carries one of [`ACTIONS`] out.
+    pub(super) fn answer(&mut self, action: &str, request: &Value) -> (u16, Value) {
+        let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
+        if action == "CreateSecret" {
+            return self.create(&text("Name"), text("SecretString"), text("ClientRequestToken"));
+        }
+        let id = text("SecretId");
+        let Some(secret) = self.0.get_mut(&id) else {
+            return refusal("ResourceNotFoundException", "Secrets Manager can't find the specified secret.");
+        };
+        if secret.deleted && action != "RestoreSecret" {
+            let message = "You can't perform this operation on the secret because it was marked for deletion.";
+            return refusal("InvalidRequestException", message);
+        }
+        match action {
+            "GetSecretValue" => return (200, json!({"ARN": id, "Name": id, "SecretString": secret.content})),
+            "PutSecretValue" => secret.content = text("SecretString"),
+            "DeleteSecret" => {
+                let days = request["RecoveryWindowInDays"].as_i64().unwrap_or(30);
+                if !(7..=30).contains(&days) || request["ForceDeleteWithoutRecovery"] == true {
+                    return refusal("InvalidParameterException", "a secret of ours can be restored for 7 to 30 days");
+                }
+                secret.deleted = true;
+            }
+            _ => secret.deleted = false,
+        }
+        (200, json!({"ARN": id, "Name": id}))
+    }
+
+    fn create(&mut self, name: &str, content: String, token: String) -> (u16, Value) {
+        match self.0.get(name) {
+            Some(there) if there.deleted => {
+                refusal("InvalidRequestException", "a secret with this name is already scheduled for deletion")
+            }
+            Some(there) if there.made_by.as_ref() == Some(&token) && there.content == content => {
+                (200, json!({"ARN": name, "Name": name}))
+            }
+            Some(_) => refusal("ResourceExistsException", "a secret with this name already exists"),
+            None => {
+                self.0.insert(name.to_owned(), Secret { content, made_by: Some(token), deleted: false });
+                (200, json!({"ARN": name, "Name": name}))
+            }
+        }
+    }
+}
+
+fn refusal(code: &str, message: &str) -> (u16, Value) {
+    (400, json!({"__type": code, "Message": message}))
+}
