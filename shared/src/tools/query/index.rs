@@ -2,7 +2,7 @@
 //! entry just what is shown. The texts themselves are not kept.
 //!
 //! BM25 as in Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with the usual constants and the
-//! inverse document frequency that is never negative (docs/adr/0010-bm25.md).
+//! inverse document frequency that is never negative (docs/adr/0006-bm25.md).
 
 use std::collections::HashMap;
 
