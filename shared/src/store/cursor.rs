@@ -1,9 +1,10 @@
 //! Pages of a list.
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::database::{Item, text};
+use super::database::{Item, failed, from_item, text};
 use crate::{Error, Result, models::OrganizationId};
 
 /// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
@@ -11,6 +12,31 @@ use crate::{Error, Result, models::OrganizationId};
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next_cursor: Option<String>,
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    /// A page of what an organization has, newest first: `query` names a table and its index by organization and
+    /// `created_at`.
+    pub(super) async fn newest_of(
+        query: QueryFluentBuilder,
+        organization: OrganizationId,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<Self> {
+        let found = query
+            .key_condition_expression("#organization = :organization")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_values(":organization", text(organization))
+            .set_exclusive_start_key(after.map(|cursor| cursor.start_key(organization)))
+            .scan_index_forward(false)
+            .limit(limit)
+            .send()
+            .await
+            .map_err(failed)?;
+        let next_cursor = found.last_evaluated_key.as_ref().and_then(Cursor::after);
+        let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
+        Ok(Self { items, next_cursor })
+    }
 }
 
 /// Where a page begins, opaque to the reader. It holds no organization: a cursor handed to another tenant opens nothing.

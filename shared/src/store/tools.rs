@@ -109,23 +109,8 @@ impl Tools {
 
     /// A page of the organization's tools, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Tool>> {
-        let found = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name("by_organization")
-            .key_condition_expression("#organization = :organization")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":organization", text(organization))
-            .set_exclusive_start_key(after.map(|cursor| cursor.start_key(organization)))
-            .scan_index_forward(false)
-            .limit(limit)
-            .send()
-            .await
-            .map_err(failed)?;
-        let next_cursor = found.last_evaluated_key.as_ref().and_then(Cursor::after);
-        let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
-        Ok(Page { items, next_cursor })
+        let query = self.client.query().table_name(&self.table).index_name("by_organization");
+        Page::newest_of(query, organization, after, limit).await
     }
 
     /// The organization's tools that search a knowledge base.
