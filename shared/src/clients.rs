@@ -7,6 +7,7 @@ mod http_client;
 pub mod outbound;
 pub mod pipedream;
 pub mod secrets;
+mod sqs;
 pub mod twilio;
 pub mod vapi;
 
@@ -16,5 +17,6 @@ pub use http_client::http_client;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;
 pub use secrets::Secrets;
+pub use sqs::{Queue, Unsent};
 pub use twilio::Twilio;
 pub use vapi::Vapi;

@@ -70,6 +70,16 @@ pub fn twilio_secret_prefix() -> Result<String, Error> {
     required("TWILIO_SECRET_PREFIX")
 }
 
+/// The queue of tool runs that `run-tool` carries out (`RUNS_QUEUE_URL`).
+pub fn runs_queue_url() -> Result<String, Error> {
+    required("RUNS_QUEUE_URL")
+}
+
+/// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
+pub fn settle_queue_url() -> Result<String, Error> {
+    required("SETTLE_QUEUE_URL")
+}
+
 /// Base addresses of the vendors; other ones than the defaults are for regions and local use.
 pub fn vapi_url() -> String {
     base_url("VAPI_URL", "https://api.vapi.ai")

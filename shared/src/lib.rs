@@ -1,16 +1,18 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, idempotency, lifecycle -> tools -> store, clients -> models -> error`.
+//! Arrows go one way: `functions -> http, queue -> execution -> idempotency, lifecycle -> tools -> store, clients -> models -> error`.
 
 pub mod clients;
 pub mod config;
 pub mod deadline;
 pub mod error;
+pub mod execution;
 pub mod fields;
 pub mod http;
 pub mod idempotency;
 pub mod lifecycle;
 pub mod models;
+pub mod queue;
 pub mod schedule;
 pub mod store;
 pub mod telemetry;

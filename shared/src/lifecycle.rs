@@ -12,6 +12,7 @@ mod attachments;
 mod external_tools;
 mod references;
 mod settle;
+mod settling;
 mod sync;
 mod tools;
 
@@ -20,6 +21,7 @@ pub use attachments::{Attached, Attachments};
 pub use external_tools::ExternalTools;
 pub use references::References;
 pub use settle::{Report, Settled};
+pub use settling::{Settling, Unfinished};
 pub use sync::Synced;
 pub use tools::{Deleted, Lifecycle, Updated};
 

@@ -1,4 +1,5 @@
-//! Functions that nobody waits for: run by a schedule, or by hand (`cargo lambda invoke`, the console).
+//! Functions that nobody waits for: run by a schedule, a queue whose messages say no more than "go", or by hand (`cargo
+//! lambda invoke`, the console).
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,10 @@
-//! DynamoDB and Secrets Manager on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
+//! DynamoDB, Secrets Manager and SQS on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
 //!
 //! DynamoDB is dynoxide; every operation passes a relay that writes it down, can slow it down and can make it fail as AWS
-//! does. Of Secrets Manager there is what the functions use.
+//! does. Of the others there is what the functions use.
 
 mod items;
+mod queues;
 mod relay;
 mod secrets;
 
@@ -32,7 +33,7 @@ const STACK: &str = "switchboard";
 pub struct Operation {
     /// `GetItem`, `GetSecretValue`, …
     pub action: String,
-    /// Tables without their prefix, or the id of a secret.
+    /// Tables and queues without their prefix, or the id of a secret.
     pub on: Vec<String>,
     pub body: Value,
     pub started: Instant,
@@ -44,7 +45,7 @@ pub struct Operation {
 
 impl Operation {
     pub fn is_dynamodb(&self) -> bool {
-        !secrets::ACTIONS.contains(&self.action.as_str())
+        !secrets::ACTIONS.contains(&self.action.as_str()) && !queues::ACTIONS.contains(&self.action.as_str())
     }
 }
 
@@ -104,6 +105,7 @@ struct Shared {
     faults: Mutex<Vec<Fault>>,
     delay: Mutex<Duration>,
     secrets: Mutex<secrets::Shelf>,
+    queues: Mutex<queues::Shelf>,
     stalled: Notify,
 }
 
@@ -129,7 +131,8 @@ impl Aws {
                 database.update_time_to_live(read(request)).unwrap_or_else(|error| panic!("{name}: {error}"));
             }
         }
-        let shared = Arc::new(Shared::default());
+        let queues = Mutex::new(queues::Shelf::of(template, STACK));
+        let shared = Arc::new(Shared { queues, ..Shared::default() });
         let (stop, stopped) = oneshot::channel();
         let (ready, address) = std::sync::mpsc::channel::<SocketAddr>();
         let (served, relayed) = (database.clone(), shared.clone());
@@ -212,6 +215,35 @@ impl Aws {
         self.shared.secrets.lock().unwrap().names(prefix)
     }
 
+    /// Where a queue of the template's is, by its name without the prefix.
+    pub fn queue_url(&self, queue: &str) -> String {
+        format!("{}/123456789012/{}", self.url, full(queue))
+    }
+
+    /// The messages that wait in a queue, as JSON.
+    pub fn messages(&self, queue: &str) -> Vec<Value> {
+        let waiting = self.shared.queues.lock().unwrap().waiting(&full(queue));
+        waiting.iter().map(|message| serde_json::from_str(&message.body).expect("a message of ours is JSON")).collect()
+    }
+
+    /// Puts a message on a queue, whatever it says.
+    pub fn post(&self, queue: &str, body: &str) {
+        let request = json!({"QueueUrl": self.queue_url(queue), "MessageBody": body});
+        let (status, answer) = self.shared.queues.lock().unwrap().answer("SendMessage", &request);
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// The next entries of batches are refused one by one.
+    pub fn refuse_messages(&self, entries: u32) {
+        self.shared.queues.lock().unwrap().refuse(entries);
+    }
+
+    /// Receives a batch, as Lambda does for its function: the event, or none if no message is due `after` seconds.
+    pub fn receive(&self, queue: &str, after: i64) -> Option<Received> {
+        let messages = self.shared.queues.lock().unwrap().receive(&full(queue), after);
+        (!messages.is_empty()).then(|| Received { queue: full(queue), messages, shared: self.shared.clone() })
+    }
+
     /// Writes a row past the handlers; plain JSON, as [`Aws::rows`] gives it.
     pub fn put(&self, table: &str, row: &Value) {
         let request = json!({"TableName": full(table), "Item": items::from_plain(row)});
@@ -242,6 +274,42 @@ impl Aws {
     pub fn delete(&self, table: &str, id: &str) {
         let key = Map::from_iter([("id".to_owned(), json!({"S": id}))]);
         self.database.delete_item(read(json!({"TableName": full(table), "Key": key}))).expect("the row can be deleted");
+    }
+}
+
+/// A batch of messages on its way to a function.
+pub struct Received {
+    queue: String,
+    messages: Vec<queues::Message>,
+    shared: Arc<Shared>,
+}
+
+impl Received {
+    /// As Lambda hands it to the function.
+    pub fn event(&self) -> Value {
+        let records = self.messages.iter().map(|message| {
+            json!({
+                "messageId": message.id, "receiptHandle": message.id, "body": message.body, "messageAttributes": {},
+                "attributes": {"ApproximateReceiveCount": message.received.to_string()}, "eventSource": "aws:sqs",
+                "eventSourceARN": format!("arn:aws:sqs:eu-central-1:123456789012:{}", self.queue), "awsRegion": "eu-central-1",
+            })
+        });
+        json!({"Records": records.collect::<Vec<_>>()})
+    }
+
+    /// What the function reported: those it names come again, or go to the dead-letter queue. Gives their number.
+    pub fn answered(self, failures: &Value) -> usize {
+        let failed: Vec<&str> = failures["batchItemFailures"]
+            .as_array()
+            .expect("a report")
+            .iter()
+            .map(|failure| failure["itemIdentifier"].as_str().expect("an id"))
+            .collect();
+        let mut queues = self.shared.queues.lock().unwrap();
+        for message in self.messages.into_iter().filter(|message| failed.contains(&message.id.as_str())) {
+            queues.put_back(&self.queue, message);
+        }
+        failed.len()
     }
 }
 

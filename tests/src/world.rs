@@ -13,17 +13,23 @@ use local::standins::{
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline,
-    clients::{self, Outbound, Secrets},
+    clients::{self, Outbound, Queue, Secrets},
+    execution::Executor,
     http::{Access, answer},
     idempotency::Idempotency,
-    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References},
+    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling},
     models::Timestamp,
+    queue,
     store::{AgentTools, Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
     tools::{Services, ToolTokens, query::Knowledge},
 };
 use uuid::Uuid;
 
-use crate::{Answer, Aws, Event, Template, aws::TABLE_PREFIX, event, logs};
+use crate::{
+    Answer, Aws, Event, Template,
+    aws::{Received, TABLE_PREFIX},
+    event, logs,
+};
 
 /// Where VAPI reaches us, as far as the tools made in a world say.
 const PUBLIC_URL: &str = "https://api.switchboard.example";
@@ -114,6 +120,7 @@ pub struct Process {
     pub detach: detach::Deps,
     pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
+    pub run_tool: run_tool::Deps,
     pub settle: settle::Deps,
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
@@ -273,6 +280,30 @@ impl World {
     pub async fn delete_as(&self, tenant: &Tenant, tool: &Value) -> Answer {
         let path = format!("/api/{}/tools/{}", tenant.slug, id(tool));
         self.send("delete", &Event::new("DELETE", &path).user(&tenant.user_id)).await
+    }
+
+    /// Delivers the messages of the queue of tool runs that are due at once, in batches as they come, until none is left that
+    /// has not been tried; gives how many failed.
+    pub async fn run_queued(&self) -> usize {
+        let mut failed = 0;
+        let mut batches = Vec::new();
+        while let Some(batch) = self.aws.receive("runs", 0) {
+            batches.push(batch);
+        }
+        for batch in batches {
+            failed += self.run_batch(batch).await;
+        }
+        failed
+    }
+
+    /// Delivers one batch to `run-tool`; gives how many of its messages failed.
+    pub async fn run_batch(&self, batch: Received) -> usize {
+        let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let run_tool = &self.process.run_tool;
+        let handle = |message| run_tool::handle(run_tool, message, deadline);
+        let report = Box::pin(queue::answer("run-tool", event, handle)).await;
+        batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
     }
 
     /// A run of `settle`; gives its report.
@@ -577,11 +608,32 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         pipedream_secret: PIPEDREAM_SECRET.to_owned(),
         secrets: secrets.clone(),
     };
+    let settling = Settling::new(Queue::new(&config, aws.queue_url("settle")));
+    let executor = Executor {
+        executions: Executions::new(&database),
+        idempotency: Idempotency::new(&database, options.window),
+        services: Services {
+            phone_numbers: PhoneNumbers::new(&database),
+            secrets: secrets.clone(),
+            twilio: clients::Twilio::new(http.clone(), twilio),
+            pipedream,
+            pipedream_secret: PIPEDREAM_SECRET.to_owned(),
+            outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
+            knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
+        },
+        history: Duration::from_secs(30 * 24 * 60 * 60),
+    };
     Process {
         create: create::Deps { access: access.clone(), references: references.clone(), lifecycle: lifecycle.clone() },
-        update: update::Deps { access: access.clone(), references, lifecycle: lifecycle.clone() },
-        delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone() },
-        settle: settle::Deps { lifecycle },
+        update: update::Deps {
+            access: access.clone(),
+            references,
+            lifecycle: lifecycle.clone(),
+            settling: settling.clone(),
+        },
+        delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
+        settle: settle::Deps { lifecycle, settling },
+        run_tool: run_tool::Deps { tools: Tools::new(&database), executor: executor.clone() },
         list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
         detach: detach::Deps { access: access.clone(), attachments },
@@ -614,21 +666,11 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         execute: execute::Deps {
             tools: Tools::new(&database),
             calls: Calls::new(&database),
-            executions: Executions::new(&database),
-            idempotency: Idempotency::new(&database, options.window),
             tokens: tokens.clone(),
-            secrets: secrets.clone(),
+            secrets,
             vapi_secret: VAPI_SECRET.to_owned(),
-            services: Services {
-                phone_numbers: PhoneNumbers::new(&database),
-                secrets,
-                twilio: clients::Twilio::new(http, twilio),
-                pipedream,
-                pipedream_secret: PIPEDREAM_SECRET.to_owned(),
-                outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
-                knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
-            },
-            history: Duration::from_secs(30 * 24 * 60 * 60),
+            executor,
+            runs: Queue::new(&config, aws.queue_url("runs")),
         },
         tokens,
     }

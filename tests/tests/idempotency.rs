@@ -311,11 +311,11 @@ async fn a_twilio_that_cannot_be_reached_did_nothing() {
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
     let event = world.wire(&call).within(Duration::from_millis(1_200));
-    let twilio = std::mem::replace(&mut world.process.execute.services.twilio, nowhere());
+    let twilio = std::mem::replace(&mut world.process.execute.executor.services.twilio, nowhere());
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("cannot be reached"), "{}", answer.body);
     assert!(world.aws.rows("idempotency").is_empty());
-    world.process.execute.services.twilio = twilio;
+    world.process.execute.executor.services.twilio = twilio;
     world.call_tool(&call).await.result();
     assert_eq!(statuses(&world), ["failed", "succeeded"]);
 }

@@ -2,10 +2,10 @@
 
 use delete::{Deps, handle};
 use shared::{
-    clients::{self, Secrets, Vapi},
+    clients::{self, Queue, Secrets, Vapi},
     config,
     http::{self, Access},
-    lifecycle::{Assistants, ExternalTools, Lifecycle},
+    lifecycle::{Assistants, ExternalTools, Lifecycle, Settling},
     store::Database,
     telemetry,
     tools::ToolTokens,
@@ -27,6 +27,7 @@ async fn main() -> Result<(), lambda_http::Error> {
             ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
             Assistants::new(vapi, secrets, vapi_secret),
         ),
+        settling: Settling::new(Queue::new(&aws, config::settle_queue_url()?)),
     };
     http::serve("delete", deps, handle).await
 }

@@ -3,46 +3,37 @@
 //! Let in by the tool's own token (`metadata.token`) or the bearer of VAPI's credential. The answer is HTTP 200 whatever
 //! becomes of the tool, because VAPI shows the model nothing else: `{"success": true, "result", "exports"?, "logs"?}` or
 //! `{"success": false, "error": "one sentence"}`; for VAPI's `tool-calls` message `{"results": [...]}`. Only a caller who
-//! has no business here gets 400, 401 or 404.
+//! has no business here gets 400, 401 or 404. An `async` tool is put on the queue of `run-tool`, and the model told so.
 
 mod invocation;
 mod numbers;
 
-use std::time::{Duration, Instant};
-
 use futures_util::{future::join_all, join};
-use serde_json::Value;
 use shared::{
     Deadline, Error, Result,
-    clients::{Secrets, vapi},
-    error,
+    clients::{Queue, Secrets, vapi},
+    execution::{self, ClaimedAhead, Executor, Finished, Order, Subject},
     http::{self, Reply, Request},
-    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        Call, Execution, ExecutionId, ExecutionStatus, PhoneNumber, Timestamp, Tool, ToolId, Unowned, VerifiedTool,
+        Call, ExecutionId, ExecutionStatus, PhoneNumber, QueuedRun, Timestamp, Tool, ToolId, Trigger, Unowned,
+        VerifiedTool,
     },
-    store::{Calls, Executions, Tools},
-    telemetry,
-    tools::{self, ANSWER_WITHIN, Conversation, Effect, Ran, Services, ToolConfig, ToolTokens, arguments, token},
+    store::{Calls, Tools},
+    tools::{ANSWER_WITHIN, Conversation, Ran, ToolTokens, token},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};
 
-/// A claim must outlast the function that holds it.
-const LEASE_RESERVE: Duration = Duration::from_secs(5);
-
 pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
-    pub executions: Executions,
-    pub idempotency: Idempotency,
     pub tokens: ToolTokens,
     pub secrets: Secrets,
     /// Name or ARN of VAPI's secret, for the bearer of its credential.
     pub vapi_secret: String,
-    pub services: Services,
-    /// How long the history of a run is kept.
-    pub history: Duration,
+    pub executor: Executor,
+    /// Where asynchronous runs wait for `run-tool`.
+    pub runs: Queue<QueuedRun>,
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
@@ -56,59 +47,91 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         deps.tools.of_token(verified),
         find_call(deps, &invocation.metadata),
         find_line(deps, &invocation.metadata),
-        join_all(invocation.requested.iter().enumerate().map(|(index, requested)| {
-            let invocation = &invocation;
-            async move {
-                if invocation.claims_ahead(index) {
-                    Some(claim(deps, id, invocation, requested, deadline).await)
-                } else {
-                    None
-                }
-            }
-        })),
+        join_all((0..invocation.requested.len()).map(|index| claim_ahead(deps, id, &invocation, index, deadline))),
     );
     let tool = match tool {
         Ok(tool) => tool,
-        Err(error @ Error::NotFound(_)) => {
-            give_back(deps, claims).await;
-            return Err(error);
-        }
         Err(error) => {
-            give_back(deps, claims).await;
-            report(&error, id);
-            return invocation.answer(vec![unavailable().answer; invocation.requested.len()]);
+            deps.executor.give_back(claims).await;
+            if matches!(error, Error::NotFound(_)) {
+                return Err(error);
+            }
+            execution::report(&error, id);
+            return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]);
         }
     };
-    let conversation = numbers::verify(&deps.services.phone_numbers, &tool, &invocation.metadata, call, line).await;
-    let (tool, conversation, asked) = (&tool, conversation.as_ref(), &invocation);
-    let runs = invocation.requested.iter().zip(claims).map(|(requested, claim)| async move {
-        let started = Started::now();
-        let run = Run { deps, tool, invocation: asked, requested, deadline };
-        let (ran, ignored) = match conversation {
-            _ if asked.mixes_tools() && !requested.names(tool.name.as_str()) => {
-                give_back(deps, vec![claim]).await;
-                (Ran::failed(format!("Only the tool {} can be called here.", tool.name)), Vec::new())
-            }
-            Ok(conversation) => match &requested.unreadable {
-                None => run.once(conversation, claim).await,
-                Some(sentence) => (Ran::failed(sentence), Vec::new()),
-            },
-            Err(refused) => {
-                give_back(deps, vec![claim]).await;
-                report(refused, id);
-                (numbers::sentence(refused), Vec::new())
-            }
-        };
-        run.finish(started, ran, ignored)
+    let numbers = numbers::verify(&deps.executor.services.phone_numbers, &tool, &invocation.metadata, call, line).await;
+    if let Err(refused) = &numbers {
+        execution::report(refused, id);
+    }
+    let runs = invocation.requested.iter().zip(claims).map(|(requested, claim)| {
+        let (tool, numbers, invocation) = (&tool, numbers.as_ref(), &invocation);
+        run(deps, tool, invocation, requested, numbers, claim, deadline)
     });
-    let (answers, history): (Vec<_>, Vec<_>) = join_all(runs).await.into_iter().unzip();
-    let executions = deps.executions.clone();
-    Ok(invocation.answer(answers)?.afterwards(async move {
-        let written = join_all(history.iter().map(|execution| executions.put(execution))).await;
-        for error in written.into_iter().filter_map(Result::err) {
-            tracing::error!("the history of a tool run could not be written: {}", error::chain(&error));
+    let (answers, history): (Vec<_>, Vec<_>) =
+        join_all(runs).await.into_iter().map(|finished| (finished.answer, finished.execution)).unzip();
+    let executor = deps.executor.clone();
+    Ok(invocation.answer(answers)?.afterwards(async move { executor.record(&history).await }))
+}
+
+/// One of the runs that a request asks for.
+async fn run(
+    deps: &Deps,
+    tool: &Tool,
+    invocation: &Invocation,
+    requested: &Requested,
+    numbers: Result<&Conversation, &Error>,
+    claim: ClaimedAhead,
+    deadline: Deadline,
+) -> Finished {
+    let order = Order {
+        id: ExecutionId::generate(),
+        tool,
+        call_id: invocation.metadata.call_id.as_ref(),
+        arguments: &requested.arguments,
+        trigger: Trigger::Conversation,
+        queued_at: None,
+    };
+    if invocation.mixes_tools() && !requested.names(tool.name.as_str()) {
+        let told = Ran::failed(format!("Only the tool {} can be called here.", tool.name));
+        return deps.executor.instead(&order, claim, told).await;
+    }
+    match (numbers, &requested.unreadable) {
+        (Err(refused), _) => deps.executor.instead(&order, claim, numbers::sentence(refused)).await,
+        (Ok(_), Some(sentence)) => deps.executor.instead(&order, claim, Ran::failed(sentence)).await,
+        (Ok(conversation), None) if tool.is_async => enqueue(deps, order, conversation, claim).await,
+        (Ok(conversation), None) => deps.executor.run(&order, conversation, claim, deadline).await,
+    }
+}
+
+/// Puts a run on the queue. Its effect is claimed where it is caused, so what was claimed ahead is given back beside that.
+async fn enqueue(deps: &Deps, order: Order<'_>, conversation: &Conversation, claim: ClaimedAhead) -> Finished {
+    if let Err(sentence) = execution::check(order.tool, order.arguments) {
+        return deps.executor.instead(&order, claim, Ran::failed(sentence)).await;
+    }
+    let queued_at = Timestamp::now();
+    let queued = QueuedRun {
+        execution_id: order.id,
+        organization_id: order.tool.organization_id,
+        tool_id: order.tool.id,
+        call_id: order.call_id.cloned(),
+        caller: conversation.caller.clone(),
+        called: conversation.called.clone(),
+        arguments: order.arguments.clone(),
+        trigger: order.trigger,
+        queued_at,
+    };
+    let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.give_back([claim]));
+    let told = match sent {
+        Ok(()) => {
+            let told =
+                "It is being done in the background; its result will not be shown. Do not call it again for the same.";
+            Ran::succeeded(told).status(ExecutionStatus::Queued)
         }
-    }))
+        Err(error) => execution::unavailable().because(error),
+    };
+    let order = Order { queued_at: Some(queued_at), ..order };
+    deps.executor.instead(&order, None, told).await
 }
 
 fn tool_id(request: &Request) -> Result<ToolId> {
@@ -142,198 +165,21 @@ async fn find_call(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<Ca
 
 async fn find_line(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<PhoneNumber>>> {
     match &metadata.called {
-        Some(number) => deps.services.phone_numbers.by_number(number).await,
+        Some(number) => deps.executor.services.phone_numbers.by_number(number).await,
         None => Ok(None),
     }
 }
 
-/// Claims the effect for this call, this tool and these arguments.
-async fn claim(
+/// Claims the effect of a run before the tool is known, where that can be done.
+async fn claim_ahead(
     deps: &Deps,
     id: ToolId,
     invocation: &Invocation,
-    requested: &Requested,
+    index: usize,
     deadline: Deadline,
-) -> Result<Claim> {
+) -> ClaimedAhead {
+    let requested = invocation.requested.get(index).filter(|_| invocation.claims_ahead(index))?;
     let metadata = &invocation.metadata;
-    // VAPI's ids of tool calls change when a model repeats itself, so they are no part of the key.
-    let (kind, call) = match (&metadata.call_id, &metadata.caller) {
-        (Some(call), _) => ("call", call.as_str()),
-        (None, Some(caller)) => ("caller", caller.as_str()),
-        (None, None) => ("nobody", ""),
-    };
-    let id = id.to_string();
-    let key = Key::new(&["tool", &id, kind, call], &arguments::significant(&requested.arguments));
-    deps.idempotency.claim(&key, deadline.remaining() + LEASE_RESERVE, deadline.reserving(Duration::from_secs(1))).await
-}
-
-/// Claims of effects that will not be caused after all.
-async fn give_back(deps: &Deps, claims: Vec<Option<Result<Claim>>>) {
-    for claim in claims.into_iter().flatten() {
-        if let Ok(Claim::Mine(ticket)) = claim {
-            settle(deps, ticket, Outcome::Nothing).await;
-        }
-    }
-}
-
-/// An outcome that cannot be recorded is no reason to withhold the answer: the claim runs out into "unknown" by itself.
-async fn settle(deps: &Deps, ticket: Ticket, outcome: Outcome) {
-    if let Err(error) = deps.idempotency.settle(ticket, outcome).await {
-        tracing::error!("the outcome of a tool run could not be recorded: {}", error::chain(&error));
-    }
-}
-
-fn report(error: &Error, tool: ToolId) {
-    tracing::error!(tool.id = %tool, code = error.code(), "tool run failed: {}", error::chain(error));
-}
-
-fn unavailable() -> Ran {
-    Ran::failed("This tool is not available just now; try again in a moment.")
-}
-
-#[derive(Clone, Copy)]
-struct Started {
-    at: Timestamp,
-    instant: Instant,
-}
-
-impl Started {
-    fn now() -> Self {
-        Self { at: Timestamp::now(), instant: Instant::now() }
-    }
-}
-
-/// One requested run of the tool.
-struct Run<'a> {
-    deps: &'a Deps,
-    tool: &'a Tool,
-    invocation: &'a Invocation,
-    requested: &'a Requested,
-    deadline: Deadline,
-}
-
-impl Run<'_> {
-    /// Runs the tool unless its effect has happened already. Gives the names of arguments that were left out, too.
-    async fn once(&self, conversation: &Conversation, claim: Option<Result<Claim>>) -> (Ran, Vec<String>) {
-        let config = match ToolConfig::stored(self.tool) {
-            Ok(config) => config,
-            Err(error) => {
-                give_back(self.deps, vec![claim]).await;
-                report(&error, self.tool.id);
-                return (unavailable(), Vec::new());
-            }
-        };
-        if !config.action.has_effect() {
-            // Reading twice does no harm; a claim was made only because nobody could know yet.
-            give_back(self.deps, vec![claim]).await;
-            return self.run(&config, conversation, &serde_json::Map::new()).await;
-        }
-        let claim = match claim {
-            Some(claim) => claim,
-            None => self::claim(self.deps, self.tool.id, self.invocation, self.requested, self.deadline).await,
-        };
-        let ticket = match claim {
-            Ok(Claim::Mine(ticket)) => ticket,
-            Ok(Claim::Completed(answer)) => return (replay(answer, ExecutionStatus::Replayed), Vec::new()),
-            Ok(Claim::Unknown(answer)) => return (replay(answer, ExecutionStatus::Unknown), Vec::new()),
-            Ok(Claim::Running) => {
-                let sentence = "The same request is still being carried out; wait a moment and do not repeat it.";
-                return (Ran::unknown(sentence), Vec::new());
-            }
-            Err(error) => {
-                report(&error, self.tool.id);
-                return (unavailable(), Vec::new());
-            }
-        };
-        let (ran, ignored) = self.run(&config, conversation, &ticket.done).await;
-        let outcome = match &ran.effect {
-            Effect::None => Outcome::Nothing,
-            Effect::Done => Outcome::Completed(Value::Object(ran.answer.clone())),
-            Effect::Partial(done) => Outcome::Partial { done: done.clone() },
-            Effect::Unknown => Outcome::Unknown(Value::Object(ran.answer.clone())),
-        };
-        settle(self.deps, ticket, outcome).await;
-        (ran, ignored)
-    }
-
-    async fn run(
-        &self,
-        config: &ToolConfig,
-        conversation: &Conversation,
-        done: &serde_json::Map<String, Value>,
-    ) -> (Ran, Vec<String>) {
-        let parameters = self.tool.function_schema.get("parameters").unwrap_or(&Value::Null);
-        let checked = match arguments::check(parameters, &self.requested.arguments) {
-            Ok(checked) => checked,
-            Err(sentence) => return (Ran::failed(sentence), Vec::new()),
-        };
-        let organization = self.tool.organization_id;
-        let ran = tools::run(
-            config,
-            &self.deps.services,
-            organization,
-            conversation,
-            &checked.arguments,
-            done,
-            self.deadline,
-        );
-        let ran = ran.await.unwrap_or_else(|error| {
-            report(&error, self.tool.id);
-            unavailable()
-        });
-        (ran, checked.ignored)
-    }
-
-    /// The answer, and the run's place in the history.
-    fn finish(&self, started: Started, ran: Ran, ignored: Vec<String>) -> (serde_json::Map<String, Value>, Execution) {
-        let Self { deps, tool, invocation, requested, .. } = self;
-        let Ran { mut answer, status, cause, .. } = ran;
-        let duration = started.instant.elapsed();
-        if let Some(cause) = cause {
-            let (service, chain) = (cause.service.to_string(), error::chain(&cause));
-            tracing::warn!(tool.id = %tool.id, tool.kind = tool.kind.as_str(), upstream.service = service, "tool run did not succeed: {chain}");
-        }
-        if !ignored.is_empty() {
-            tracing::info!(tool.id = %tool.id, "the model gave {} arguments that the tool does not have", ignored.len());
-            let logs = ignored.iter().map(|name| format!("The argument \"{name}\" is unknown and was ignored.").into());
-            answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
-        }
-        telemetry::tool_run(tool.kind.as_str(), status.as_str(), duration);
-        let execution = Execution {
-            id: ExecutionId::generate(),
-            organization_id: tool.organization_id,
-            tool_id: tool.id,
-            call_id: invocation.metadata.call_id.clone(),
-            status,
-            error: answer.get("error").and_then(Value::as_str).map(redact),
-            arguments: requested.arguments.keys().cloned().collect(),
-            ignored_arguments: ignored,
-            started_at: started.at,
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            expires_at: started.at.plus(deps.history).as_seconds(),
-        };
-        (answer, execution)
-    }
-}
-
-/// The answer of the same effect's first run; one whose owner died has none.
-fn replay(answer: Value, status: ExecutionStatus) -> Ran {
-    match answer {
-        Value::Object(answer) => Ran { answer, status, effect: Effect::Done, cause: None },
-        _ => {
-            Ran::unknown("It is not known whether this was done; do not repeat it. Say that it may have gone through.")
-        }
-    }
-}
-
-/// A sentence without phone numbers, for the history.
-fn redact(sentence: &str) -> String {
-    sentence
-        .split(' ')
-        .map(|word| {
-            let digits = word.chars().filter(char::is_ascii_digit).count();
-            if digits >= 7 { "[number]" } else { word }
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
+    let subject = Subject::of(metadata.call_id.as_ref(), metadata.caller.as_deref());
+    Some(deps.executor.claim(id, subject, &requested.arguments, deadline).await)
 }

@@ -2,8 +2,10 @@
 
 use execute::{Deps, handle};
 use shared::{
-    clients::{self, Outbound, Pipedream, Secrets, Twilio},
-    config, http,
+    clients::{self, Outbound, Pipedream, Queue, Secrets, Twilio},
+    config,
+    execution::Executor,
+    http,
     idempotency::Idempotency,
     store::{Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
     telemetry,
@@ -34,13 +36,16 @@ async fn main() -> Result<(), lambda_http::Error> {
     let deps = Deps {
         tools: Tools::new(&database),
         calls: Calls::new(&database),
-        executions: Executions::new(&database),
-        idempotency: Idempotency::new(&database, config::idempotency_window()?),
         tokens,
         secrets,
         vapi_secret: config::vapi_secret()?,
-        services,
-        history: config::history()?,
+        executor: Executor {
+            executions: Executions::new(&database),
+            idempotency: Idempotency::new(&database, config::idempotency_window()?),
+            services,
+            history: config::history()?,
+        },
+        runs: Queue::new(&aws, config::runs_queue_url()?),
     };
     http::serve("execute", deps, handle).await
 }

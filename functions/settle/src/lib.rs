@@ -1,15 +1,21 @@
-//! On a schedule, every five minutes, and by hand: finishes or undoes what a crash or an outage left open between VAPI and the
-//! tables. Gives `{"settled": [...], "left": [...]}`, each `{intent, change, outcome}`.
+//! On a schedule, every five minutes, by its queue when a change was given up for lack of time, and by hand: finishes or
+//! undoes what is open between VAPI and the tables. Gives `{"settled": [...], "left": [...]}`, each `{intent, change,
+//! outcome}`.
 
 use shared::{
     Deadline, Result,
-    lifecycle::{Lifecycle, Report},
+    lifecycle::{Lifecycle, Report, Settling},
 };
 
 pub struct Deps {
     pub lifecycle: Lifecycle,
+    pub settling: Settling,
 }
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
-    deps.lifecycle.settle(deadline).await
+    let report = deps.lifecycle.settle(deadline).await?;
+    if report.unfinished {
+        deps.settling.wake("settle").await;
+    }
+    Ok(report)
 }

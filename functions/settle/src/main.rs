@@ -2,9 +2,9 @@
 
 use settle::{Deps, handle};
 use shared::{
-    clients::{self, Secrets, Vapi},
+    clients::{self, Queue, Secrets, Vapi},
     config,
-    lifecycle::{Assistants, ExternalTools, Lifecycle},
+    lifecycle::{Assistants, ExternalTools, Lifecycle, Settling},
     schedule,
     store::Database,
     telemetry,
@@ -26,6 +26,7 @@ async fn main() -> Result<(), lambda_http::Error> {
             ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
             Assistants::new(vapi, secrets, vapi_secret),
         ),
+        settling: Settling::new(Queue::new(&aws, config::settle_queue_url()?)),
     };
     schedule::serve("settle", deps, handle).await
 }

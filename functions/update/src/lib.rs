@@ -9,7 +9,7 @@ use serde_json::Value;
 use shared::{
     Error, Result,
     http::{self, Access, Reply, Request},
-    lifecycle::{Lifecycle, References},
+    lifecycle::{Lifecycle, References, Settling},
     models::ToolId,
 };
 
@@ -17,6 +17,7 @@ pub struct Deps {
     pub access: Access,
     pub references: References,
     pub lifecycle: Lifecycle,
+    pub settling: Settling,
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
@@ -30,7 +31,11 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let mut changes = http::json_body(&request)?;
     let seen = seen_version(&request, &mut changes)?;
     let updated = deps.lifecycle.update(&deps.references, organization, id, seen, &changes, deadline).await?;
-    if updated.settled { Reply::ok(&updated.tool) } else { Reply::accepted(&updated.tool) }
+    if updated.settled {
+        return Reply::ok(&updated.tool);
+    }
+    deps.settling.wake("update_tool").await;
+    Reply::accepted(&updated.tool)
 }
 
 /// The version the editor saw: of the header, quoted as an entity tag or not, or of the body.

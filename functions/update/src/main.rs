@@ -1,10 +1,10 @@
 //! PATCH /api/{slug}/tools/{id}: edits a tool.
 
 use shared::{
-    clients::{self, Pipedream, Secrets, Vapi},
+    clients::{self, Pipedream, Queue, Secrets, Vapi},
     config,
     http::{self, Access},
-    lifecycle::{Assistants, ExternalTools, Lifecycle, References},
+    lifecycle::{Assistants, ExternalTools, Lifecycle, References, Settling},
     store::{Database, KnowledgeBases, PhoneNumbers},
     telemetry,
     tools::ToolTokens,
@@ -35,6 +35,7 @@ async fn main() -> Result<(), lambda_http::Error> {
             ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
             Assistants::new(vapi, secrets, vapi_secret),
         ),
+        settling: Settling::new(Queue::new(&aws, config::settle_queue_url()?)),
     };
     http::serve("update", deps, handle).await
 }

@@ -1,7 +1,10 @@
 //! The AWS SDK over our own HTTP client: one TLS stack in the binary, its roots compiled in, and HTTP/1.1, which is all that
 //! DynamoDB and Secrets Manager need (docs/adr/0002-lean-aws-client.md).
 
-use aws_sdk_dynamodb::config::SharedHttpClient;
+use aws_sdk_dynamodb::{
+    config::SharedHttpClient,
+    error::{ProvideErrorMetadata, SdkError},
+};
 use aws_smithy_runtime_api::{
     client::{
         endpoint::{EndpointFuture, EndpointResolverParams, ResolveEndpoint, SharedEndpointResolver},
@@ -18,7 +21,7 @@ use reqwest::{
     header::{HeaderName, HeaderValue},
 };
 
-use super::http_client;
+use super::{Error, Failure, Service, http_client};
 use crate::{config::Aws, error};
 
 /// The HTTP client of an SDK client.
@@ -81,6 +84,23 @@ async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpRespo
 
 fn failed(error: reqwest::Error) -> ConnectorError {
     if error.is_timeout() { ConnectorError::timeout(error.into()) } else { ConnectorError::io(error.into()) }
+}
+
+/// What a failed call means; only the status is told, AWS's own text stays in the chain for the log.
+pub(super) fn aws_failed<E>(service: Service, error: SdkError<E>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
+    let failure = match &error {
+        SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
+            _ if answer.err().code() == Some("ThrottlingException") => Failure::RateLimited { retry_after: None },
+            status @ 500.. => Failure::Broken { status, excerpt: String::new() },
+            status => Failure::Rejected { status, excerpt: String::new() },
+        },
+        SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Failure::NoAnswer,
+        _ => Failure::Unreachable,
+    };
+    Error::because(service, failure, error)
 }
 
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use aws_sdk_secretsmanager::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
-use super::{Error, Failure, Service, aws_endpoint, aws_http_client};
+use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint, aws_http_client};
 use crate::config::Aws;
 
 const FRESH: Duration = Duration::from_secs(300);
@@ -138,14 +138,5 @@ fn failed<E>(error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
-    let failure = match &error {
-        SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
-            _ if answer.err().code() == Some("ThrottlingException") => Failure::RateLimited { retry_after: None },
-            status @ 500.. => Failure::Broken { status, excerpt: String::new() },
-            status => Failure::Rejected { status, excerpt: String::new() },
-        },
-        SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Failure::NoAnswer,
-        _ => Failure::Unreachable,
-    };
-    Error::because(Service::SecretsManager, failure, error)
+    aws_failed(Service::SecretsManager, error)
 }

@@ -9,6 +9,7 @@ pub enum Service {
     Twilio,
     Pipedream,
     SecretsManager,
+    Sqs,
     /// An address a tool's author or a model chose.
     Outbound,
 }
@@ -20,6 +21,7 @@ impl fmt::Display for Service {
             Self::Twilio => "Twilio",
             Self::Pipedream => "Pipedream",
             Self::SecretsManager => "Secrets Manager",
+            Self::Sqs => "SQS",
             Self::Outbound => "the address called",
         })
     }

@@ -16,6 +16,9 @@ pub struct Report {
     pub settled: Vec<Settled>,
     /// Still open; the next run tries again.
     pub left: Vec<Settled>,
+    /// Some of it is open only because time ran out.
+    #[serde(skip)]
+    pub unfinished: bool,
 }
 
 /// One intent, and what became of it.
@@ -30,7 +33,15 @@ pub struct Settled {
 const ONE: Duration = Duration::from_secs(25);
 
 /// How an intent was settled, in a word or two for the report.
-type Outcome = Result<&'static str>;
+type Outcome = Result<Progress>;
+
+enum Progress {
+    Settled(&'static str),
+    /// There is more to do than there was time for.
+    GoesOn(&'static str),
+}
+
+use Progress::{GoesOn, Settled as Done};
 
 impl Lifecycle {
     /// Settles every abandoned intent, one after the other, while there is time.
@@ -39,6 +50,7 @@ impl Lifecycle {
         for intent in self.intents.abandoned().await? {
             let (change, id) = (intent.change.as_str(), intent.id);
             if deadline.remaining() < super::UNDO {
+                report.unfinished = true;
                 report.left.push(Settled { intent: id, change, outcome: "no time left".into() });
                 continue;
             }
@@ -47,7 +59,12 @@ impl Lifecycle {
             }
             // Shorter than a lease: what it takes for one change must not run out on it.
             match Box::pin(self.settle_one(&intent, deadline.at_most(ONE))).await {
-                Ok(outcome) => {
+                Ok(GoesOn(outcome)) => {
+                    self.intents.leave(id).await?;
+                    report.unfinished = true;
+                    report.left.push(Settled { intent: id, change, outcome: outcome.into() });
+                }
+                Ok(Done(outcome)) => {
                     self.intents.close(id).await?;
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");
                     report.settled.push(Settled { intent: id, change, outcome: outcome.into() });
@@ -87,13 +104,13 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Outcome {
         match self.tools.get(organization, tool).await {
-            Ok(_) => return Ok("the tool is there"),
+            Ok(_) => return Ok(Done("the tool is there")),
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
         let strays = self.external.delete_strays(tool, None, deadline).await?;
         self.tools.release_name(organization, name, tool).await?;
-        Ok(if strays.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" })
+        Ok(Done(if strays.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
 
     /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line.
@@ -106,7 +123,7 @@ impl Lifecycle {
     ) -> Outcome {
         let (mut tool, lease) = match self.tools.lock(organization, tool, deadline).await {
             Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok("the tool was deleted since"),
+            Err(Error::NotFound(_)) => return Ok(Done("the tool was deleted since")),
             Err(error) => return Err(error),
         };
         let settled = async {
@@ -126,13 +143,13 @@ impl Lifecycle {
                 return Err(error);
             }
             if !aligned.left.is_empty() {
-                return Err(Error::Conflict("the tool has more agents than there is time; it goes on".into()));
+                return Ok(GoesOn("the tool has more agents than there is time; it goes on"));
             }
             self.external.delete_strays(tool.id, kept.as_deref(), deadline).await?;
             if let Some(name) = new_name.filter(|name| **name != tool.name) {
                 self.tools.release_name(organization, name, tool.id).await?;
             }
-            Ok("VAPI and the agents follow the table")
+            Ok(Done("VAPI and the agents follow the table"))
         }
         .await;
         self.release(lease).await;
@@ -148,14 +165,14 @@ impl Lifecycle {
     ) -> Outcome {
         let (tool, lease) = match self.tools.lock(organization, tool, deadline).await {
             Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok("the tool is gone"),
+            Err(Error::NotFound(_)) => return Ok(Done("the tool is gone")),
             Err(error) => return Err(error),
         };
         match Box::pin(self.delete_locked(&tool, &lease, intent, deadline)).await {
-            Ok(super::Deleted::Deleted) => Ok("the tool was deleted"),
+            Ok(super::Deleted::Deleted) => Ok(Done("the tool was deleted")),
             Ok(super::Deleted::Deleting { .. }) => {
                 self.release(lease).await;
-                Err(Error::Conflict("the deletion has more agents than time; it goes on".into()))
+                Ok(GoesOn("the deletion has more agents than there is time; it goes on"))
             }
             Err(error) => {
                 self.release(lease).await;
@@ -175,7 +192,7 @@ impl Lifecycle {
         let attachments = &self.attachments;
         let (agent, lease) = match attachments.agents.lock(organization, agent, deadline).await {
             Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok("the agent was removed since"),
+            Err(Error::NotFound(_)) => return Ok(Done("the agent was removed since")),
             Err(error) => return Err(error),
         };
         let settled = async {
@@ -183,7 +200,7 @@ impl Lifecycle {
             let attached = row.is_some_and(|row| row.is_vapi_attached);
             let wanted = attached.then_some(external);
             attachments.assistants.correct(&agent, wanted, &[external], deadline).await?;
-            Ok(if attached { "the tool is attached" } else { "the attachment was undone" })
+            Ok(Done(if attached { "the tool is attached" } else { "the attachment was undone" }))
         }
         .await;
         attachments.release(lease).await;
@@ -200,7 +217,7 @@ impl Lifecycle {
         let attachments = &self.attachments;
         let (agent, lease) = match attachments.agents.lock(organization, agent, deadline).await {
             Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok("the agent was removed since"),
+            Err(Error::NotFound(_)) => return Ok(Done("the agent was removed since")),
             Err(error) => return Err(error),
         };
         let corrected = attachments.assistants.correct(&agent, None, &[external], deadline).await;
@@ -214,6 +231,6 @@ impl Lifecycle {
         if detached.is_err() {
             attachments.release(lease).await;
         }
-        detached.map(|()| "the tool was detached")
+        detached.map(|()| Done("the tool was detached"))
     }
 }

@@ -186,6 +186,8 @@ impl Lifecycle {
         };
         if settled {
             self.intents.close(intent.id).await?;
+        } else {
+            self.leave(&intent).await;
         }
         Ok(Updated { tool: after, settled })
     }
@@ -260,6 +262,9 @@ impl Lifecycle {
         if !matches!(deleted, Ok(Deleted::Deleted)) {
             self.release(lease).await;
         }
+        if matches!(deleted, Ok(Deleted::Deleting { .. })) {
+            self.leave(&intent).await;
+        }
         deleted
     }
 
@@ -299,6 +304,13 @@ impl Lifecycle {
         }
         self.tools.delete(tool, lease, last, intent.id).await?;
         Ok(Deleted::Deleted)
+    }
+
+    /// Leaves a change to whoever settles next; if that cannot be noted, the change is free when its time is over.
+    async fn leave(&self, intent: &Intent) {
+        if let Err(error) = self.intents.leave(intent.id).await {
+            tracing::warn!("an intent could not be given up: {}", crate::error::chain(&error));
+        }
     }
 
     pub(super) async fn release(&self, lease: Lease) {

@@ -12,6 +12,8 @@ pub struct Execution {
     pub tool_id: ToolId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    #[serde(default)]
+    pub trigger: Trigger,
     pub status: ExecutionStatus,
     /// Why it did not succeed, in the sentence the model was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,6 +24,9 @@ pub struct Execution {
     /// Names of arguments the tool does not have; they were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
+    /// When it was put on the queue; absent for a run that was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_at: Option<Timestamp>,
     pub started_at: Timestamp,
     /// Milliseconds.
     pub duration_ms: u64,
@@ -29,9 +34,24 @@ pub struct Execution {
     pub expires_at: i64,
 }
 
+/// What made a tool run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// The model called it.
+    #[default]
+    Conversation,
+    /// A call came in.
+    CallStart,
+    /// A person tried it out.
+    Test,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
+    /// It waits for `run-tool`.
+    Queued,
     Succeeded,
     /// Some recipients got it, others did not.
     Partial,
@@ -46,6 +66,7 @@ pub enum ExecutionStatus {
 impl ExecutionStatus {
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Queued => "queued",
             Self::Succeeded => "succeeded",
             Self::Partial => "partial",
             Self::Failed => "failed",

@@ -49,6 +49,27 @@ impl Intents {
         Ok(TransactWriteItem::builder().delete(delete.map_err(Error::internal)?).build())
     }
 
+    /// Its owner leaves the change to whoever settles next.
+    pub async fn leave(&self, id: IntentId) -> Result<()> {
+        let outcome = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .key("id", text(id))
+            .update_expression("SET #until = :gone")
+            .condition_expression("attribute_exists(#id)")
+            .expression_attribute_names("#id", "id")
+            .expression_attribute_names("#until", "owner_until")
+            .expression_attribute_values(":gone", number(0))
+            .send()
+            .await;
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) if super::condition_failure(&error).is_some() => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// The changes of all organizations whose owner is gone, oldest first: for `settle`, which acts for each organization
     /// in turn.
     pub async fn abandoned(&self) -> Result<Vec<Intent>> {

@@ -89,13 +89,13 @@ impl Ran {
     }
 
     #[must_use]
-    pub(super) fn status(mut self, status: ExecutionStatus) -> Self {
+    pub fn status(mut self, status: ExecutionStatus) -> Self {
         self.status = status;
         self
     }
 
     #[must_use]
-    pub(super) fn because(mut self, cause: clients::Error) -> Self {
+    pub fn because(mut self, cause: clients::Error) -> Self {
         self.cause = Some(cause);
         self
     }

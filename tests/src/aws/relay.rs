@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Operation, Shared, TABLE_PREFIX, Trouble, secrets};
+use super::{Operation, Shared, TABLE_PREFIX, Trouble, queues, secrets};
 
 pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Arc<Shared>) {
     loop {
@@ -38,6 +38,10 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             Some(Trouble::Error(code)) => Some(failure(code)),
             trouble if secrets::ACTIONS.contains(&action.as_str()) => {
                 let (status, answer) = shared.secrets.lock().unwrap().answer(&action, &body);
+                trouble.is_none().then(|| response(status, &answer))
+            }
+            trouble if queues::ACTIONS.contains(&action.as_str()) => {
+                let (status, answer) = shared.queues.lock().unwrap().answer(&action, &body);
                 trouble.is_none().then(|| response(status, &answer))
             }
             trouble => {
@@ -83,7 +87,7 @@ impl Shared {
     }
 }
 
-/// The tables or the secret that a request is about.
+/// The tables, the queue or the secret that a request is about.
 fn names(body: &Value) -> Vec<String> {
     let mut names = Vec::new();
     let mut add = |name: Option<&str>| {
@@ -91,6 +95,7 @@ fn names(body: &Value) -> Vec<String> {
         names.extend(name);
     };
     add(body["TableName"].as_str());
+    add(body["QueueUrl"].as_str().and_then(|url| url.rsplit('/').next()));
     add(body["SecretId"].as_str());
     add(body["Name"].as_str());
     for table in body["RequestItems"].as_object().into_iter().flatten() {

@@ -1,0 +1,62 @@
+//! SQS: runs one tool that was put on the queue, because it is asynchronous or because a call came in.
+//!
+//! However often the message comes, the effect happens once: it is claimed for the call as any other. A run that could not
+//! begin for a fault of ours is delivered again; everything else is an outcome, and stands in the history under the id that
+//! the message names.
+
+use std::time::Duration;
+
+use futures_util::join;
+use shared::{
+    Deadline, Error, Result,
+    execution::{Executor, Order},
+    models::{QueuedRun, ToolId, Unowned},
+    store::Tools,
+    tools::Conversation,
+};
+
+/// What one tool gets at most; the function's time limit must be longer.
+const RUN_WITHIN: Duration = Duration::from_secs(45);
+
+pub struct Deps {
+    pub tools: Tools,
+    pub executor: Executor,
+}
+
+pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Result<()> {
+    let organization = queued.organization_id;
+    let (tool, line) = join!(deps.tools.get(organization, queued.tool_id), find_line(deps, &queued));
+    let tool = match tool {
+        Ok(tool) => tool,
+        Err(Error::NotFound(_)) => return gone(queued.tool_id),
+        Err(error) => return Err(error),
+    };
+    let line = line?;
+    let conversation = Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line };
+    let order = Order {
+        id: queued.execution_id,
+        tool: &tool,
+        call_id: queued.call_id.as_ref(),
+        arguments: &queued.arguments,
+        trigger: queued.trigger,
+        queued_at: Some(queued.queued_at),
+    };
+    let finished = deps.executor.run(&order, &conversation, None, deadline.at_most(RUN_WITHIN)).await;
+    if let Some(outage) = finished.outage {
+        return Err(outage);
+    }
+    deps.executor.record(&[finished.execution]).await;
+    Ok(())
+}
+
+async fn find_line(deps: &Deps, queued: &QueuedRun) -> Result<Option<shared::models::PhoneNumber>> {
+    let Some(called) = &queued.called else { return Ok(None) };
+    let line: Option<Unowned<_>> = deps.executor.services.phone_numbers.by_number(called).await?;
+    Ok(line.and_then(|line| line.for_owner(queued.organization_id)))
+}
+
+/// The tool was deleted after its run was queued: there is nothing to run, now or later.
+fn gone(tool: ToolId) -> Result<()> {
+    tracing::warn!(tool.id = %tool, "a queued run is dropped: its tool was deleted");
+    Ok(())
+}

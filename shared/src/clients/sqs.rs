@@ -1,0 +1,144 @@
+//! SQS: sending. What comes in is Lambda's business (`crate::queue`).
+
+use std::{marker::PhantomData, time::Duration};
+
+use aws_sdk_sqs::{
+    Client,
+    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    types::SendMessageBatchRequestEntry,
+};
+use futures_util::future::join_all;
+use serde::Serialize;
+
+use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint, aws_http_client};
+use crate::config::Aws;
+
+/// What SQS takes in one request.
+const MOST_AT_ONCE: usize = 10;
+
+/// How often the messages of a batch that SQS refused are sent again.
+const REPEATS: u32 = 2;
+
+/// A queue of messages of one kind, each the JSON of a `T`. Whoever reads it must bear a message twice.
+pub struct Queue<T> {
+    client: Client,
+    url: String,
+    messages: PhantomData<fn(&T)>,
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone(), url: self.url.clone(), messages: PhantomData }
+    }
+}
+
+impl<T: Serialize> Queue<T> {
+    pub fn new(aws: &Aws, url: impl Into<String>) -> Self {
+        let mut config = aws_sdk_sqs::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(aws.region.clone()))
+            .credentials_provider(aws.credentials.clone())
+            .http_client(aws_http_client())
+            .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(50)))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(Duration::from_secs(1))
+                    .operation_attempt_timeout(Duration::from_millis(1_500))
+                    .operation_timeout(Duration::from_secs(4))
+                    .build(),
+            );
+        config.set_endpoint_resolver(Some(aws_endpoint(aws, "sqs")));
+        Self { client: Client::from_conf(config.build()), url: url.into(), messages: PhantomData }
+    }
+
+    /// Sends one message, to be delivered at once.
+    pub async fn send(&self, message: &T) -> Result<(), Error> {
+        self.send_later(message, Duration::ZERO).await
+    }
+
+    /// Sends one message, to be delivered after `delay`: whole seconds, rounded up, 15 minutes at most.
+    pub async fn send_later(&self, message: &T, delay: Duration) -> Result<(), Error> {
+        let sent = self
+            .client
+            .send_message()
+            .queue_url(&self.url)
+            .message_body(body(message)?)
+            .delay_seconds(whole_seconds(delay))
+            .send();
+        sent.await.map(drop).map_err(|error| aws_failed(Service::Sqs, error))
+    }
+
+    /// Sends messages, each after its delay, ten in a request and the requests beside each other. Those that SQS refuses
+    /// one by one are sent again.
+    ///
+    /// # Errors
+    /// [`Unsent`] names those that were not taken.
+    pub async fn send_all(&self, messages: &[(T, Duration)]) -> Result<(), Unsent> {
+        let batches = messages.chunks(MOST_AT_ONCE).enumerate().map(|(number, batch)| async move {
+            let sent = self.send_batch(batch).await;
+            sent.map_err(|unsent| {
+                let places = unsent.places.into_iter().map(|place| number * MOST_AT_ONCE + place).collect();
+                Unsent { places, error: unsent.error }
+            })
+        });
+        let mut unsent = join_all(batches).await.into_iter().filter_map(Result::err);
+        let Some(mut first) = unsent.next() else { return Ok(()) };
+        first.places.extend(unsent.flat_map(|another| another.places));
+        Err(first)
+    }
+
+    async fn send_batch(&self, batch: &[(T, Duration)]) -> Result<(), Unsent> {
+        let all = || (0..batch.len()).collect();
+        let entries = batch.iter().enumerate().map(|(place, (message, delay))| {
+            SendMessageBatchRequestEntry::builder()
+                .id(place.to_string())
+                .message_body(body(message)?)
+                .delay_seconds(whole_seconds(*delay))
+                .build()
+                .map_err(undecodable)
+        });
+        let mut waiting: Vec<_> =
+            entries.collect::<Result<_, Error>>().map_err(|error| Unsent { places: all(), error })?;
+        let mut repeats = REPEATS;
+        loop {
+            let request = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(waiting.clone()));
+            let places = |waiting: &[SendMessageBatchRequestEntry]| {
+                waiting.iter().filter_map(|entry| entry.id.parse().ok()).collect()
+            };
+            let answer = request
+                .send()
+                .await
+                .map_err(|error| Unsent { places: places(&waiting), error: aws_failed(Service::Sqs, error) })?;
+            let Some(first) = answer.failed.first() else { return Ok(()) };
+            waiting.retain(|entry| answer.failed.iter().any(|failed| failed.id == entry.id));
+            if repeats == 0 {
+                let failure = Failure::Rejected { status: 400, excerpt: first.code.clone() };
+                return Err(Unsent { places: places(&waiting), error: Error::new(Service::Sqs, failure) });
+            }
+            repeats -= 1;
+        }
+    }
+}
+
+/// Messages that SQS did not take.
+#[derive(Debug)]
+pub struct Unsent {
+    /// Their places in what was to be sent.
+    pub places: Vec<usize>,
+    /// Why the first of them was not taken.
+    pub error: Error,
+}
+
+fn body<T: Serialize>(message: &T) -> Result<String, Error> {
+    serde_json::to_string(message).map_err(undecodable)
+}
+
+fn undecodable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let error = error.into();
+    Error::because(Service::Sqs, Failure::Undecodable(error.to_string()), error)
+}
+
+fn whole_seconds(delay: Duration) -> i32 {
+    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+    i32::try_from(seconds.min(900)).unwrap_or(900)
+}
