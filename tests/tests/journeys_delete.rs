@@ -1,9 +1,11 @@
 //! DELETE /api/{slug}/tools/{id}
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+use std::time::Duration;
+
 use local::standins::Fault;
 use serde_json::json;
-use tests::{World, agreement, ai_sms, aws, preemptive_sms};
+use tests::{Event, World, agreement, ai_sms, aws, preemptive_sms};
 
 #[tokio::test]
 async fn a_deleted_tool_is_gone_from_every_assistant_from_vapi_and_from_the_tables() {
@@ -109,6 +111,57 @@ async fn a_tool_of_more_agents_than_one_transaction_holds() {
     world.delete(&tool).await.expect(200);
     assert!(world.aws.rows("agent_tools").is_empty());
     assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+/// With less time than one agent takes, nothing is begun; `settle` is woken and goes on at once.
+#[tokio::test]
+async fn a_deletion_without_time_enough_goes_on_through_the_queue() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    for agent in world.agents(20).await {
+        world.attach_as(&world.home, &agent, tool["id"].as_str().unwrap()).await.expect(201);
+    }
+    let path = format!("/api/{}/tools/{}", world.home.slug, tool["id"].as_str().unwrap());
+    let hurried = Event::new("DELETE", &path).user(&world.home.user_id).within(Duration::from_secs(5));
+    let answer = world.send("delete", &hurried).await.expect(202);
+    assert_eq!((&answer["status"], answer["agents_left"].as_array().map(Vec::len)), (&json!("deleting"), Some(21)));
+    assert_eq!(world.aws.messages("settle"), [json!({"change": "delete_tool"})]);
+    // At once: nobody owns the change any more.
+    assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool was deleted");
+    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert!(world.tools().is_empty());
+}
+
+/// 500 agents, with VAPI asking for patience now and then.
+#[tokio::test]
+async fn a_tool_of_500_agents_is_deleted_and_429_is_honoured() {
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    let (external, now) = (tool["external_tool_id"].clone(), "2026-01-01T00:00:00.000Z");
+    for agent in world.agents(500).await {
+        let assistant = world.aws.row("agents", &agent).unwrap()["external_assistant_id"].as_str().unwrap().to_owned();
+        let model = json!({"provider": "openai", "model": "gpt-4o", "toolIds": [external]});
+        world.at_vapi("PATCH", &format!("/assistant/{assistant}"), &json!({ "model": model })).await;
+        world.aws.put(
+            "agent_tools",
+            &json!({
+                "id": agent, "organization_id": world.home.organization_id, "agent_id": agent, "tool_id": tool["id"],
+                "is_vapi_attached": true, "created_at": now, "updated_at": now,
+            }),
+        );
+    }
+    world.vapi.inject(Fault::status(429).with_header("retry-after", "1").on("PATCH", "/assistant/").times(2));
+    let answer = world.delete(&tool).await;
+    let mut rounds = 0;
+    while !world.aws.rows("intents").is_empty() {
+        assert_eq!(answer.status, 202);
+        world.settle().await;
+        rounds += 1;
+        assert!(rounds < 10);
+    }
+    assert!(answer.status == 200 || answer.status == 202, "{}", answer.body);
+    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert!(world.tools().is_empty() && world.aws.rows("agent_tools").is_empty());
 }
 
 #[tokio::test]

@@ -8,12 +8,15 @@
     reason = "a test says what is wrong and stops"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
-use shared::models::Timestamp;
+use shared::{Deadline, models::Timestamp};
 use tests::{
-    Answer, Template, World, ai_sms, api_request,
+    Answer, Event, Template, World, ai_sms, api_request,
     aws::{Operation, TABLE_PREFIX},
     phone, preemptive_sms, slack_action,
     standins::Fault,
@@ -32,6 +35,10 @@ fn needed(operation: &Operation) -> Vec<String> {
         secret if secret.contains("Secret") => {
             let name = body["SecretId"].as_str().or_else(|| body["Name"].as_str());
             vec![format!("secretsmanager:{action} {}", name.unwrap())]
+        }
+        "SendMessage" | "SendMessageBatch" => {
+            let queue = body["QueueUrl"].as_str().unwrap().rsplit('/').next().unwrap();
+            vec![format!("sqs:SendMessage {queue}")]
         }
         "TransactWriteItems" => {
             let items = body["TransactItems"].as_array().unwrap().iter().flat_map(|item| item.as_object().unwrap());
@@ -80,6 +87,10 @@ fn resource_name(template: &Template, resource: &Value) -> String {
     };
     if let Some(attribute) = resource["Fn::GetAtt"].as_str() {
         return match attribute.split_once('.').unwrap() {
+            (id, "Arn") if id.ends_with("Queue") => {
+                let name = &template.resources("AWS::SQS::Queue")[id]["QueueName"]["Fn::Sub"];
+                of_stack(name.as_str().unwrap())
+            }
             (id, "Arn") => table(id),
             (id, "Id") => {
                 let name = &template.resources("AWS::SecretsManager::Secret")[id]["Name"]["Fn::Sub"];
@@ -169,6 +180,9 @@ async fn asked() -> Permissions {
     for tool in [&specific, &slack, &lookup, &query] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
     }
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let later = world.attached(&later).await;
     world.restart();
     world.aws.clear_operations();
 
@@ -187,7 +201,9 @@ async fn asked() -> Permissions {
     let path = format!("/api/tools/{}/execute", sms["id"].as_str().unwrap());
     let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
+    world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
     note(&mut asked, "execute", &mut world);
+    run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query]).await;
 
     agents(&world).await;
     note(&mut asked, "agents", &mut world);
@@ -220,10 +236,51 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     world.update(&one, &json!({"name": "two", "attach_to_agent": true})).await.expect(502);
     note(asked, "update", world);
 
+    // An edit that is given up is left to settle, which is woken.
+    world.vapi.inject(Fault::status(500).on("PATCH", "/assistant/").times(9));
+    world.update(&attached, &preemptive_sms()).await.expect(202);
+    world.vapi.clear_faults();
+    note(asked, "update", world);
+
     world.delete(&one).await.expect(200);
     world.delete(&other).await.expect(200);
     world.delete(&attached).await.expect(200);
     note(asked, "delete", world);
+    let late = world.attached(&ai_sms()).await;
+    world.attach(&id(&slack)).await.expect(201);
+    world.restart();
+    world.aws.clear_operations();
+    world.delete(&late).await.expect(200);
+    let hurried = Event::new("DELETE", &format!("/api/{}/tools/{}", world.home.slug, id(&slack)));
+    let hurried = hurried.user(&world.home.user_id).within(Duration::from_secs(5));
+    world.send("delete", &hurried).await.expect(202);
+    note(asked, "delete", world);
+    world.settle().await;
+    note(&mut Permissions::new(), "settle", world);
+}
+
+/// Delivers a queued run of each of these tools.
+async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    for tool in tools {
+        let run = json!({
+            "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
+            "tool_id": tool["id"], "call_id": uuid::Uuid::now_v7().to_string(), "caller": phone(1),
+            "called": world.home.phone_number, "arguments": {"text": "Hi", "query": "river"}, "trigger": "conversation",
+            "queued_at": Timestamp::now(),
+        });
+        world.aws.post("runs", &run.to_string());
+    }
+    world.twilio.inject(Fault::status(400));
+    assert_eq!(world.run_queued().await, 0);
+    note(asked, "run-tool", world);
+    polled(asked, "run-tool", "runs");
+}
+
+/// What Lambda needs of a queue to run a function from it, which asks for nothing itself.
+fn polled(asked: &mut Permissions, function: &'static str, queue: &str) {
+    let needs = ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"];
+    let needs = needs.map(|action| format!("sqs:{action} {TABLE_PREFIX}{queue}"));
+    asked.entry(function).or_default().extend(needs);
 }
 
 /// Settles an intent of each kind, made by hand.
@@ -255,7 +312,16 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     }
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(6), &json!([])), "{report}");
+    // More than there is time for wakes it again.
+    let row = json!({
+        "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "change": "delete_tool",
+        "tool_id": tool["id"], "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+    });
+    world.aws.put("intents", &row);
+    settle::handle(&world.process.settle, Deadline::after(Duration::from_secs(1))).await.unwrap();
     note(asked, "settle", world);
+    polled(asked, "settle", "settle");
+    world.aws.delete("intents", row["id"].as_str().unwrap());
 }
 
 /// Asks as the home organization's user.

@@ -12,14 +12,15 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["error", "config", "deadline"],
     &["models", "fields"],
     &["telemetry", "clients"],
     &["store"],
     &["tools"],
     &["idempotency", "lifecycle"],
-    &["http", "schedule"],
+    &["execution"],
+    &["http", "queue", "schedule"],
 ];
 
 const LONGEST_FILE: usize = 600;
@@ -88,6 +89,11 @@ fn an_event_is_one_of_its_functions_routes() {
             assert_eq!(event["source"], "aws.scheduler", "{name}");
             continue;
         }
+        if let Some((queue, _)) = triggers(&Template::read()).get(&name) {
+            let arn = format!("arn:aws:sqs:eu-central-1:123456789012:{}", queue_name(queue));
+            assert_eq!(event["Records"][0]["eventSourceARN"], arn, "{name}");
+            continue;
+        }
         let http = &event["requestContext"]["http"];
         assert_eq!(
             (event["version"].as_str(), http["path"].as_str()),
@@ -117,12 +123,71 @@ fn scheduled(template: &Template) -> BTreeSet<String> {
     }))
 }
 
+/// The functions that a queue runs, with the logical id of the queue and the trigger's properties.
+fn triggers(template: &Template) -> BTreeMap<String, (String, Value)> {
+    let mappings = template.resources("AWS::Lambda::EventSourceMapping");
+    let triggers = mappings.values().map(|mapping| {
+        let queue = mapping["EventSourceArn"]["Fn::GetAtt"].as_str().unwrap().strip_suffix(".Arn").unwrap();
+        (kebab_id(mapping["FunctionName"]["Ref"].as_str().unwrap()), (queue.to_owned(), (*mapping).clone()))
+    });
+    triggers.collect()
+}
+
+fn queue_name(id: &str) -> String {
+    let template = Template::read();
+    let name = template.resources("AWS::SQS::Queue")[id]["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
+    name.replace("${AWS::StackName}", "switchboard")
+}
+
+/// The functions that nobody waits for.
+fn unattended(template: &Template) -> BTreeSet<String> {
+    scheduled(template).into_iter().chain(triggers(template).into_keys()).collect()
+}
+
+/// What neither cfn-lint nor CloudFormation notices: a message is not delivered again while its function may still be at
+/// it, a batch is not failed as a whole, and a message that cannot be handled is kept.
+#[test]
+fn a_queue_fits_its_function() {
+    let template = Template::read();
+    let queues = template.resources("AWS::SQS::Queue");
+    let usual = template.0["Globals"]["Function"]["Timeout"].as_u64().unwrap();
+    let mut dead_letters = BTreeSet::new();
+    for (function, (queue, trigger)) in triggers(&template) {
+        let id = format!("{}Function", pascal(&function));
+        let own = &template.resources("AWS::Serverless::Function")[id.as_str()]["Timeout"];
+        let properties = queues[queue.as_str()];
+        let visible_after = properties["VisibilityTimeout"].as_u64().unwrap();
+        assert!(visible_after >= 6 * own.as_u64().unwrap_or(usual), "{queue}: {visible_after} s");
+        let main = read(&format!("functions/{function}/src/main.rs"));
+        if !main.contains("queue::serve") {
+            // Its messages say no more than "go", one at a time, and a schedule goes as well.
+            assert!(trigger["BatchSize"] == 1 && scheduled(&template).contains(&function), "{function}");
+            continue;
+        }
+        assert_eq!(trigger["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{function}");
+        let redrive = &properties["RedrivePolicy"];
+        assert!(redrive["maxReceiveCount"].as_u64().unwrap() >= 5, "{queue}");
+        let dead = redrive["deadLetterTargetArn"]["Fn::GetAtt"].as_str().unwrap().strip_suffix(".Arn").unwrap();
+        let kept = |id: &str| queues[id]["MessageRetentionPeriod"].as_u64().unwrap();
+        assert!(kept(dead) > kept(&queue), "{dead} keeps messages from when they were first sent");
+        let alarm = template.resources("AWS::CloudWatch::Alarm")[format!("{dead}Alarm").as_str()].clone();
+        assert_eq!(alarm["Dimensions"][0]["Value"], json!({"Fn::GetAtt": format!("{dead}.QueueName")}), "{dead}");
+        dead_letters.insert(dead.to_owned());
+    }
+    let read_by_function = triggers(&template).into_values().map(|(queue, _)| queue);
+    let known: BTreeSet<String> = read_by_function.chain(dead_letters).collect();
+    assert_eq!(set(queues.keys().copied()), known, "a queue is read by a function or holds dead letters");
+    for (id, queue) in queues {
+        assert_eq!(queue["SqsManagedSseEnabled"], true, "{id}");
+    }
+}
+
 #[test]
 fn every_function_has_a_route_and_a_permission_for_each() {
     let template = Template::read();
     let routes = template.routes();
     let called: BTreeSet<String> = set(routes.iter().map(|route| route.function.clone()));
-    assert_eq!(called.union(&scheduled(&template)).cloned().collect::<BTreeSet<_>>(), functions());
+    assert_eq!(called.union(&unattended(&template)).cloned().collect::<BTreeSet<_>>(), functions());
     let permissions = template.resources("AWS::Lambda::Permission");
     let granted: Vec<(String, &str)> = permissions
         .values()
@@ -394,7 +459,7 @@ fn time_limits_stand_in_each_other() {
         let own = properties.get("Timeout").is_some();
         assert_eq!(
             own,
-            scheduled(&template).contains(&kebab_id(id)),
+            unattended(&template).contains(&kebab_id(id)),
             "{id}: only what nobody waits for takes its time"
         );
     }

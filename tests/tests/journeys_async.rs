@@ -1,0 +1,157 @@
+//! Tools that run while the conversation goes on: execute puts them on the queue, run-tool carries them out.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use local::standins::Fault;
+use serde_json::{Value, json};
+use tests::{World, ai_sms, aws, phone};
+
+async fn later(world: &World) -> Value {
+    let mut tool = ai_sms();
+    tool["async"] = json!(true);
+    world.attached(&tool).await
+}
+
+#[tokio::test]
+async fn an_asynchronous_tool_answers_at_once_and_runs_by_the_queue() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    let call = world.call(&tool, json!({"text": "See you at nine", "made_up": 1}));
+    let told = world.call_tool(&call).await.result().clone();
+    assert!(told.as_str().unwrap().contains("in the background"), "{told}");
+    assert!(world.twilio.messages().is_empty());
+    let queued = world.executions().remove(0);
+    assert_eq!((&queued["status"], &queued["call_id"]), (&json!("queued"), &json!(call.call_id)));
+
+    assert_eq!(world.run_queued().await, 0);
+    let sent = world.twilio.messages();
+    assert_eq!((sent.len(), sent[0].to.as_str(), sent[0].body.as_str()), (1, phone(1).as_str(), "See you at nine"));
+    let [ran] = &world.executions()[..] else { panic!("one run is one row") };
+    assert_eq!((&ran["id"], &ran["status"]), (&queued["id"], &json!("succeeded")));
+    assert_eq!((&ran["queued_at"], &ran["ignored_arguments"]), (&queued["queued_at"], &json!(["made_up"])));
+}
+
+#[tokio::test]
+async fn what_the_model_must_know_it_hears_before_anything_is_queued() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    let told = world.call_tool(&world.call(&tool, json!({}))).await.sentence().to_owned();
+    assert!(told.contains("\"text\""), "{told}");
+    assert!(world.aws.messages("runs").is_empty());
+}
+
+#[tokio::test]
+async fn a_queue_that_takes_nothing_is_said_so() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.aws.inject(aws::Fault::new("SendMessage", "runs", aws::Trouble::Error("ServiceUnavailable")).times(3));
+    let call = world.call(&tool, json!({"text": "Hi"}));
+    let told = world.call_tool(&call).await.sentence().to_owned();
+    assert!(told.contains("not available just now"), "{told}");
+    assert_eq!(world.executions()[0]["status"], "failed");
+    // Nothing is claimed: it can be tried again.
+    world.call_tool(&call).await.result();
+    world.run_queued().await;
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+/// SQS delivers at least once, and a model calls again.
+#[tokio::test]
+async fn a_message_delivered_twice_at_the_same_time_acts_once() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    let message = world.aws.messages("runs").remove(0).to_string();
+    for _ in 0..3 {
+        world.aws.post("runs", &message);
+    }
+    assert_eq!(world.run_queued().await, 0);
+    world.aws.post("runs", &message);
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 1);
+    let [ran] = &world.executions()[..] else { panic!("one run is one row") };
+    assert_eq!(ran["status"], "succeeded");
+}
+
+#[tokio::test]
+async fn the_same_effect_asked_for_twice_in_a_call_happens_once() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    let call = world.call(&tool, json!({"text": "Hi"}));
+    world.call_tool(&call).await.result();
+    world.call_tool(&call).await.result();
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 1);
+    let mut statuses: Vec<_> = world.executions().iter().map(|run| run["status"].clone()).collect();
+    statuses.sort_by_key(ToString::to_string);
+    assert_eq!(statuses, ["replayed", "succeeded"]);
+}
+
+#[tokio::test]
+async fn a_poison_message_ends_in_the_dead_letter_queue_and_does_not_hold_up_its_neighbours() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.aws.post("runs", "{\"not\": \"a run\"}");
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    assert_eq!(world.run_queued().await, 1);
+    assert_eq!(world.twilio.messages().len(), 1);
+    for _ in 0..4 {
+        assert_eq!(world.run_queued().await, 1);
+    }
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.aws.messages("runs-dead"), [json!({"not": "a run"})]);
+}
+
+#[tokio::test]
+async fn an_outage_of_the_database_has_the_message_delivered_again() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency"));
+    assert_eq!(world.run_queued().await, 1);
+    assert_eq!(world.executions()[0]["status"], "queued");
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!((world.twilio.messages().len(), &world.executions()[0]["status"]), (1, &json!("succeeded")));
+}
+
+#[tokio::test]
+async fn the_function_dies_between_effect_and_record_and_the_effect_is_not_repeated() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    let message = world.aws.messages("runs").remove(0).to_string();
+    // The claim is written; what became of it never is.
+    world.aws.inject(aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::StallBefore).after(1));
+    tokio::select! {
+        _ = world.run_queued() => panic!("nothing stalled"),
+        () = world.aws.stalled() => {}
+    }
+    assert_eq!(world.twilio.messages().len(), 1);
+    for claim in world.aws.rows("idempotency") {
+        world.aws.change("idempotency", claim["id"].as_str().unwrap(), json!({"lease_until": 1}));
+    }
+    world.aws.post("runs", &message);
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 1);
+    assert_eq!(world.executions()[0]["status"], "unknown");
+}
+
+#[tokio::test]
+async fn a_run_whose_tool_was_deleted_is_dropped() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    world.delete(&tool).await.expect(200);
+    assert_eq!(world.run_queued().await, 0);
+    assert!(world.twilio.messages().is_empty());
+}
+
+#[tokio::test]
+async fn twilios_refusal_is_an_outcome_and_not_tried_again() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    world.twilio.inject(Fault::status(400));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.executions()[0]["status"], "failed");
+    assert!(world.aws.messages("runs").is_empty());
+}
