@@ -160,12 +160,11 @@ impl Executor {
             self.give_back([claim]).await;
             return self.act(&config, order, conversation, &Map::new(), deadline).await;
         }
-        let claim = match claim {
-            Some(claim) => claim?,
-            None => {
-                let subject = Subject::of(order.call_id, conversation.caller.as_deref());
-                self.claim(tool.id, subject, order.arguments, deadline).await?
-            }
+        let claim = if let Some(claim) = claim {
+            claim?
+        } else {
+            let subject = Subject::of(order.call_id, conversation.caller.as_deref());
+            self.claim(tool.id, subject, order.arguments, deadline).await?
         };
         let told = |ran| Ok((ran, Vec::new()));
         let ticket = match claim {

@@ -98,6 +98,20 @@ async fn the_execute_event_sends_one_sms_to_its_caller() {
 }
 
 #[tokio::test]
+async fn the_run_tool_event_sends_one_sms_to_its_caller() {
+    let world = demo().await;
+    let event = event("run-tool");
+    let run: Value = serde_json::from_str(event["Records"][0]["body"].as_str().unwrap()).unwrap();
+    for _ in 0..2 {
+        world.aws.post("runs", &run.to_string());
+        assert_eq!(world.run_queued().await, 0);
+    }
+    let messages = world.twilio.messages();
+    assert_eq!((messages.len(), messages[0].to.as_str()), (1, run["caller"].as_str().unwrap()));
+    assert_eq!(world.executions()[0]["id"], run["execution_id"]);
+}
+
+#[tokio::test]
 async fn the_execute_events_token_is_that_of_its_tool_under_the_local_key() {
     let world = demo().await;
     let event = event("execute");

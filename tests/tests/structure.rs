@@ -144,7 +144,7 @@ fn unattended(template: &Template) -> BTreeSet<String> {
     scheduled(template).into_iter().chain(triggers(template).into_keys()).collect()
 }
 
-/// What neither cfn-lint nor CloudFormation notices: a message is not delivered again while its function may still be at
+/// What neither cfn-lint nor `CloudFormation` notices: a message is not delivered again while its function may still be at
 /// it, a batch is not failed as a whole, and a message that cannot be handled is kept.
 #[test]
 fn a_queue_fits_its_function() {

@@ -10,7 +10,7 @@ use futures_util::join;
 use shared::{
     Deadline, Error, Result,
     execution::{Executor, Order},
-    models::{QueuedRun, ToolId, Unowned},
+    models::{PhoneNumber, QueuedRun, Unowned},
     store::Tools,
     tools::Conversation,
 };
@@ -28,7 +28,11 @@ pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Resul
     let (tool, line) = join!(deps.tools.get(organization, queued.tool_id), find_line(deps, &queued));
     let tool = match tool {
         Ok(tool) => tool,
-        Err(Error::NotFound(_)) => return gone(queued.tool_id),
+        Err(Error::NotFound(_)) => {
+            // It was deleted after the run was queued: there is nothing to run, now or later.
+            tracing::warn!(tool.id = %queued.tool_id, "a queued run is dropped: its tool was deleted");
+            return Ok(());
+        }
         Err(error) => return Err(error),
     };
     let line = line?;
@@ -49,14 +53,8 @@ pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Resul
     Ok(())
 }
 
-async fn find_line(deps: &Deps, queued: &QueuedRun) -> Result<Option<shared::models::PhoneNumber>> {
+async fn find_line(deps: &Deps, queued: &QueuedRun) -> Result<Option<PhoneNumber>> {
     let Some(called) = &queued.called else { return Ok(None) };
-    let line: Option<Unowned<_>> = deps.executor.services.phone_numbers.by_number(called).await?;
+    let line: Option<Unowned<PhoneNumber>> = deps.executor.services.phone_numbers.by_number(called).await?;
     Ok(line.and_then(|line| line.for_owner(queued.organization_id)))
-}
-
-/// The tool was deleted after its run was queued: there is nothing to run, now or later.
-fn gone(tool: ToolId) -> Result<()> {
-    tracing::warn!(tool.id = %tool, "a queued run is dropped: its tool was deleted");
-    Ok(())
 }
