@@ -98,7 +98,7 @@ async fn belongings(user: &User<'_>, tool: &Value) {
 async fn the_system_as_it_is_deployed_does_its_main_job() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
     let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new() };
-    let progress = Progress::new(8, |line| println!("{line}"));
+    let progress = Progress::new(local::stack::STEPS + local::demo::ACTS, |line| println!("{line}"));
     let stack = Stack::start(&options, &progress).await.unwrap();
     let about = &stack.description;
     let user = User { http: shared::clients::http_client().unwrap(), stack: &stack };

@@ -1,16 +1,27 @@
-//! The main job once, over HTTP only, as users and VAPI would do it: a tool is created, attached to the agent, called in
-//! the middle of a call, and an SMS goes out; the same call again, and none goes out.
+//! The main jobs once, over HTTP only, as users and VAPI would do them. Each act checks what it shows.
+//!
+//! 1. A tool is created, attached to the agent, called in the middle of a call, and an SMS goes out; the same call again,
+//!    and none goes out.
+//! 2. A tool is edited to run on call start only and back, and deleted while it is attached ([`lifecycle`]).
+//! 3. The agent looks something up ([`lookup`]).
 
-use reqwest::RequestBuilder;
-use serde_json::{Value, json};
+mod lifecycle;
+mod lookup;
+mod user;
+
+use serde_json::Value;
 use uuid::Uuid;
 
+use self::user::{User, text};
 use crate::{
     Error, Result,
     progress::Progress,
     report::{rows, table},
     stack::Stack,
 };
+
+/// How many steps [`play`] shows.
+pub const ACTS: usize = 3;
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
@@ -19,80 +30,44 @@ pub struct Played {
     pub tool_name: String,
 }
 
-/// Plays the main job and shows what happened.
+/// Plays the acts and shows what happened.
 ///
 /// # Errors
 /// [`Error::Demo`] naming the first step that did not go as it must.
 pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
+    let user = User::of(stack);
+    let played = send_an_sms(&user, progress).await?;
+    lifecycle::play(&user, progress).await?;
+    lookup::play(&user, progress).await?;
+    Ok(played)
+}
+
+async fn send_an_sms(user: &User<'_>, progress: &Progress) -> Result<Played> {
     let step = progress.step("demo: a tool is created, attached, called in a call, and an SMS goes out");
-    let tool = create(stack).await?;
+    let tool = user.attached(&user.stack.data.demo.tool).await?;
     let played = Played { tool_id: text(&tool, "id")?, tool_name: text(&tool, "name")? };
-    attach(stack, &played).await?;
+    let arguments = Value::Object(user.stack.data.demo.arguments.clone());
 
     let call_id = Uuid::new_v4().to_string();
-    let before = messages(stack).await?.len();
-    let first = call(stack, &played, &call_id).await?;
-    let sent = messages(stack).await?.split_off(before);
+    let before = user.messages().await?.len();
+    let first = user.call(&tool, &arguments, &call_id).await?;
+    let sent = user.messages().await?.split_off(before);
     let [sms] = sent.as_slice() else {
         return Err(Error::Demo(format!(
             "the tool was called once and Twilio received {} messages, not 1",
             sent.len()
         )));
     };
-    check_sms(stack, sms)?;
+    check_sms(user.stack, sms)?;
 
-    let second = call(stack, &played, &call_id).await?;
-    let again = messages(stack).await?.len() - before;
+    let second = user.call(&tool, &arguments, &call_id).await?;
+    let again = user.messages().await?.len() - before;
     if again != 1 {
         return Err(Error::Demo(format!("the same call came twice and Twilio received {again} messages, not 1")));
     }
     step.done("it works");
     show(progress, &tool, &first, sms, &second);
     Ok(played)
-}
-
-async fn create(stack: &Stack) -> Result<Value> {
-    let about = &stack.description;
-    let address = format!("{}/api/{}/tools", about.api_url, about.slug);
-    let request = stack.http.post(&address).bearer_auth(&about.token).json(&stack.data.demo.tool);
-    answer("creating the tool", &address, request).await
-}
-
-async fn attach(stack: &Stack, tool: &Played) -> Result<()> {
-    let about = &stack.description;
-    let address = format!("{}/api/{}/agents/{}/tools/attach", about.api_url, about.slug, about.agent_id);
-    let request = stack.http.post(&address).bearer_auth(&about.token).json(&json!({"tool_id": tool.tool_id}));
-    answer("attaching the tool", &address, request).await.map(drop)
-}
-
-/// Lets VAPI's stand-in call the tool; gives what it sent and received.
-async fn call(stack: &Stack, tool: &Played, call_id: &str) -> Result<Value> {
-    let about = &stack.description;
-    let address = format!("{}/simulate/tool-call", about.standins.vapi);
-    let request = stack.http.post(&address).json(&json!({
-        "assistant_id": about.assistant_id,
-        "tool_name": tool.tool_name,
-        "arguments": stack.data.demo.arguments,
-        "customer_number": stack.data.demo.caller,
-        "phone_number": about.phone_number,
-        "call_id": call_id,
-    }));
-    let call = answer("VAPI's call of the tool", &address, request).await?;
-    let succeeded = call.pointer("/response/status").is_some_and(|status| status == 200)
-        && call.pointer("/response/body/success").is_some_and(|success| success == true);
-    if succeeded {
-        return Ok(call);
-    }
-    let came = call.get("response").filter(|response| !response.is_null()).or_else(|| call.get("failure"));
-    Err(Error::Demo(format!("VAPI called the tool and got {}", came.unwrap_or(&Value::Null))))
-}
-
-async fn messages(stack: &Stack) -> Result<Vec<Value>> {
-    let address = format!("{}/messages", stack.description.standins.twilio);
-    match answer("reading what Twilio received", &address, stack.http.get(&address)).await? {
-        Value::Array(messages) => Ok(messages),
-        other => Err(Error::Demo(format!("reading what Twilio received gave {other}, which is no list"))),
-    }
 }
 
 fn check_sms(stack: &Stack, sms: &Value) -> Result<()> {
@@ -102,24 +77,6 @@ fn check_sms(stack: &Stack, sms: &Value) -> Result<()> {
         && sms.get("from").is_some_and(|from| *from == stack.description.phone_number)
         && sms.get("body").is_some_and(said);
     if right { Ok(()) } else { Err(Error::Demo(format!("Twilio received another SMS than was asked for: {sms}"))) }
-}
-
-/// Sends a request; its answer must be a success and JSON.
-async fn answer(what: &str, address: &str, request: RequestBuilder) -> Result<Value> {
-    let failed = |source| Error::Http { address: address.to_owned(), source };
-    let answer = request.send().await.map_err(failed)?;
-    let status = answer.status();
-    let body = answer.text().await.map_err(failed)?;
-    if !status.is_success() {
-        return Err(Error::Demo(format!("{what} was answered {status}: {body}")));
-    }
-    serde_json::from_str(&body)
-        .map_err(|_not_json| Error::Demo(format!("{what} was answered {status} without JSON: {body}")))
-}
-
-fn text(tool: &Value, field: &str) -> Result<String> {
-    let missing = || Error::Demo(format!("the created tool has no `{field}`: {tool}"));
-    tool.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(missing)
 }
 
 fn show(progress: &Progress, tool: &Value, first: &Value, sms: &Value, second: &Value) {
@@ -167,6 +124,8 @@ fn mask(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

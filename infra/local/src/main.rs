@@ -34,7 +34,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(options: &Options, demo: bool, once: bool) -> Result<()> {
-    let progress = Progress::new(stack::STEPS + usize::from(demo), |line| print(&format!("{line}\n")));
+    let progress = Progress::new(stack::STEPS + if demo { demo::ACTS } else { 0 }, |line| print(&format!("{line}\n")));
     let mut stack = Stack::start(options, &progress).await?;
     let played = if demo { Some(play(&stack, &progress).await?) } else { None };
     if once {
