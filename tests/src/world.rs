@@ -564,6 +564,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let http = clients::http_client().expect("an HTTP client");
     let tokens = ToolTokens::new(secrets.clone(), TOOL_TOKEN_SECRET);
     let access = Access::new(&database);
+    let control_hosts = vec![vapi.trim_start_matches("http://").to_owned()];
     let vapi = clients::Vapi::new(http.clone(), vapi);
     let pipedream = clients::Pipedream::new(http.clone(), pipedream);
     let assistants = Assistants::new(vapi.clone(), secrets.clone(), VAPI_SECRET);
@@ -620,11 +621,15 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             secrets: secrets.clone(),
             vapi_secret: VAPI_SECRET.to_owned(),
             services: Services {
+                agents: Agents::new(&database),
                 phone_numbers: PhoneNumbers::new(&database),
                 secrets,
-                twilio: clients::Twilio::new(http, twilio),
+                twilio: clients::Twilio::new(http.clone(), twilio),
                 pipedream,
                 pipedream_secret: PIPEDREAM_SECRET.to_owned(),
+                vapi,
+                vapi_secret: VAPI_SECRET.to_owned(),
+                call_control: clients::CallControl::new(http, control_hosts),
                 outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
                 knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
             },

@@ -130,6 +130,9 @@ async fn asked() -> Permissions {
 
     let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
     let query = world.tool(&query).await;
+    let transfer =
+        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
+    let transfer = world.tool(&transfer).await;
     let sms = world.tool(&ai_sms()).await;
     let mut specific = ai_sms();
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
@@ -166,7 +169,7 @@ async fn asked() -> Permissions {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list", &mut world);
-    for tool in [&specific, &slack, &lookup, &query] {
+    for tool in [&specific, &slack, &lookup, &query, &transfer] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
     }
     world.restart();
@@ -180,6 +183,7 @@ async fn asked() -> Permissions {
     world.call_tool(&world.call(&slack, json!({"text": "Hi"}))).await.result();
     world.call_tool(&world.call(&lookup, json!({}))).await.sentence();
     world.call_tool(&world.call(&query, json!({"query": "river"}))).await.result();
+    world.call_tool(&world.call(&transfer, json!({}))).await.result();
     world.twilio.inject(Fault::status(400));
     world.call_tool(&world.call(&sms, json!({"text": "Refused"}))).await.sentence();
     world.function_tool(&sms).await;
