@@ -3,6 +3,7 @@
 //! Four vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
 
 mod aws;
+pub mod call_control;
 mod http_client;
 pub mod outbound;
 pub mod pipedream;
@@ -13,6 +14,7 @@ pub mod vapi;
 
 pub use crate::error::upstream::{Error, Failure, Service};
 pub use aws::{aws_endpoint, aws_http_client};
+pub use call_control::CallControl;
 pub use http_client::http_client;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;

@@ -96,11 +96,13 @@ pub fn pipedream_url() -> String {
 /// Hosts (`name` or `name:port`) that the outbound guard lets through although they are private, and by plain http
 /// (`OUTBOUND_OPEN_HOSTS`, separated by commas). Empty on AWS.
 pub fn outbound_open_hosts() -> Vec<String> {
-    optional("OUTBOUND_OPEN_HOSTS")
-        .map(|hosts| {
-            hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty()).collect()
-        })
-        .unwrap_or_default()
+    hosts("OUTBOUND_OPEN_HOSTS")
+}
+
+/// Hosts (`name` or `name:port`) beside VAPI's own that live calls may be controlled at, also by plain http
+/// (`CONTROL_HOSTS`, separated by commas). Empty on AWS.
+pub fn control_hosts() -> Vec<String> {
+    hosts("CONTROL_HOSTS")
 }
 
 /// For how long the same effect in the same call is answered from the record (`IDEMPOTENCY_WINDOW_SECONDS`, 120).
@@ -120,6 +122,14 @@ pub fn log_level() -> Result<tracing::Level, Error> {
 
 fn base_url(name: &'static str, default: &str) -> String {
     optional(name).unwrap_or_else(|| default.to_owned()).trim_end_matches('/').to_owned()
+}
+
+fn hosts(name: &'static str) -> Vec<String> {
+    optional(name)
+        .map(|hosts| {
+            hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty()).collect()
+        })
+        .unwrap_or_default()
 }
 
 fn parsed<T: FromStr<Err: Display>>(name: &'static str, default: T) -> Result<T, Error> {

@@ -3,6 +3,7 @@
 mod agent;
 mod agent_tool;
 mod call;
+mod control_url;
 mod execution;
 mod ids;
 mod intent;
@@ -19,7 +20,8 @@ mod verified_tool;
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
-pub use call::{Call, CallId};
+pub use call::{Call, CallId, CallStatus};
+pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{Execution, ExecutionStatus, Trigger};
 pub use ids::{AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, ToolId, UserId};
 pub use intent::{Change, Intent};

@@ -595,6 +595,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let http = clients::http_client().expect("an HTTP client");
     let tokens = ToolTokens::new(secrets.clone(), TOOL_TOKEN_SECRET);
     let access = Access::new(&database);
+    let control_hosts = vec![vapi.trim_start_matches("http://").to_owned()];
     let vapi = clients::Vapi::new(http.clone(), vapi);
     let pipedream = clients::Pipedream::new(http.clone(), pipedream);
     let assistants = Assistants::new(vapi.clone(), secrets.clone(), VAPI_SECRET);
@@ -613,11 +614,15 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         executions: Executions::new(&database),
         idempotency: Idempotency::new(&database, options.window),
         services: Services {
+            agents: Agents::new(&database),
             phone_numbers: PhoneNumbers::new(&database),
             secrets: secrets.clone(),
             twilio: clients::Twilio::new(http.clone(), twilio),
             pipedream,
             pipedream_secret: PIPEDREAM_SECRET.to_owned(),
+            vapi: vapi.clone(),
+            vapi_secret: VAPI_SECRET.to_owned(),
+            call_control: clients::CallControl::new(http.clone(), control_hosts),
             outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
             knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
         },
@@ -633,7 +638,11 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         },
         delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
         settle: settle::Deps { lifecycle, settling },
-        run_tool: run_tool::Deps { tools: Tools::new(&database), executor: executor.clone() },
+        run_tool: run_tool::Deps {
+            tools: Tools::new(&database),
+            calls: Calls::new(&database),
+            executor: executor.clone(),
+        },
         list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
         detach: detach::Deps { access: access.clone(), attachments },

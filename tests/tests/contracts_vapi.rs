@@ -20,6 +20,7 @@ use shared::{
         Error, Vapi, http_client,
         vapi::{Account, ExternalTool, NewTool},
     },
+    models::CallStatus,
 };
 use tests::published::{vapi_schema, vapi_takes};
 use wire::{LATE, ample, anywhere, class, excerpt, fixture, nowhere, short, until};
@@ -382,4 +383,54 @@ fn the_published_document_refuses_what_vapi_refuses() {
 
     assert!(assistant.is_valid(&fixture("vapi/assistant_patch.json")));
     assert!(!assistant.is_valid(&fixture("vapi/assistant_patch_BAD_partial_model.json")));
+}
+
+#[tokio::test]
+async fn a_call_is_read_with_its_control_url() {
+    let vapi = start();
+    let begun = standin::PhoneCall {
+        assistant_id: Some(ASSISTANT.to_owned()),
+        customer_number: "+15550100001".to_owned(),
+        phone_number: "+15550100002".to_owned(),
+        media: standin::Media::Later,
+        ..standin::PhoneCall::default()
+    };
+    let id = vapi.begin_call(&begun).unwrap()["id"].as_str().unwrap().to_owned();
+    let read = async |id: &str| client(&vapi.url).call(&account(), &id.parse().unwrap(), ample()).await.unwrap();
+    let call = read(&id).await.unwrap();
+    assert_eq!((call.assistant_id.as_deref(), call.status), (Some(ASSISTANT), Some(CallStatus::Ringing)));
+    let expected = format!("\"{}/{id}/control\"", vapi.url);
+    assert_eq!(serde_json::to_string(&call.control_url().unwrap()).unwrap(), expected);
+    assert!(!format!("{call:?}").contains("/control"), "{call:?}");
+    vapi.connect_media(&id);
+    assert_eq!(read(&id).await.unwrap().status, Some(CallStatus::InProgress));
+    vapi.end_call(&id);
+    assert!(read(&id).await.unwrap().status.unwrap().is_over());
+    let sent = &vapi.requests()[0];
+    assert_eq!(
+        (sent.path.as_str(), sent.headers["authorization"].as_str()),
+        (format!("/call/{id}").as_str(), "Bearer vapi-private-key")
+    );
+
+    assert!(read("019cda7d-0000-7000-8000-000000000000").await.is_none());
+    assert!(read("no-uuid").await.is_none(), "VAPI answers 400");
+    let documented = fixture("vapi/webhook_tool_calls.json")["message"]["call"].clone();
+    for (answer, control, status) in [
+        (documented, true, Some(CallStatus::InProgress)),
+        (json!({"id": id, "status": "resting", "monitor": {"controlUrl": "nonsense"}}), false, Some(CallStatus::Other)),
+        (json!({"id": id, "assistantId": null}), false, None),
+    ] {
+        vapi.inject(Fault::body(answer));
+        let call = read(&id).await.unwrap();
+        assert_eq!((call.control_url().is_some(), call.status), (control, status));
+    }
+    vapi.clear_requests();
+    vapi.inject(Fault::status(500));
+    read(&id).await.unwrap();
+    assert_eq!(vapi.requests().len(), 2, "reading again does no harm");
+    for (fault, expected) in [(Fault::status(401), "rejected 401"), (Fault::body(json!("<html>")), "undecodable")] {
+        vapi.inject(fault);
+        let error = client(&vapi.url).call(&account(), &id.parse().unwrap(), ample()).await.unwrap_err();
+        assert_eq!(class(&error), expected);
+    }
 }

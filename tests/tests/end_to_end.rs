@@ -141,6 +141,14 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!(answer["success"], true, "{answer}");
     assert_eq!(stack.pipedream.runs().len(), 1);
 
+    // This call did not come in through us, so VAPI is asked for it.
+    let desk = json!({"type": "number", "number": "+14155550188"});
+    let transfer = json!({"type": "transfer_call", "label": "Connect", "target": desk});
+    let answer = user.call(&user.attached(&transfer).await, json!({})).await;
+    assert_eq!(answer["success"], true, "{answer}");
+    let sent = stack.vapi.requests().into_iter().rfind(|request| request.path.ends_with("/control")).unwrap();
+    assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
+
     belongings(&user, &json!({"name": played.tool_name})).await;
 
     // The file for testers says where everything is.

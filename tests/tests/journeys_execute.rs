@@ -463,19 +463,6 @@ async fn known_failure_2_5_credentials_are_read_under_the_name_the_number_has() 
 }
 
 #[tokio::test]
-async fn types_that_cannot_run_yet_say_so_honestly() {
-    let world = World::start().await;
-    let transfer =
-        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": "+14155550199"}});
-    let tool = world.attached(&transfer).await;
-    let call = world.call(&tool, json!({}));
-    for _ in 0..2 {
-        let answer = world.call_tool(&call).await;
-        assert!(answer.sentence().contains("transfer"), "{}", answer.body);
-    }
-}
-
-#[tokio::test]
 async fn the_history_says_what_became_of_a_run_and_nothing_it_should_not() {
     let world = World::start().await;
     let tool = world.attached(&extendable()).await;

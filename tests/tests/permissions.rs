@@ -19,7 +19,7 @@ use tests::{
     Answer, Event, Template, World, ai_sms, api_request,
     aws::{Operation, TABLE_PREFIX},
     phone, preemptive_sms, slack_action,
-    standins::Fault,
+    standins::{Fault, vapi::PhoneCall},
 };
 
 const STACK: &str = "switchboard";
@@ -141,6 +141,9 @@ async fn asked() -> Permissions {
 
     let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
     let query = world.tool(&query).await;
+    let transfer =
+        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
+    let transfer = world.tool(&transfer).await;
     let sms = world.tool(&ai_sms()).await;
     let mut specific = ai_sms();
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
@@ -177,7 +180,7 @@ async fn asked() -> Permissions {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list", &mut world);
-    for tool in [&specific, &slack, &lookup, &query] {
+    for tool in [&specific, &slack, &lookup, &query, &transfer] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
     }
     let mut later = ai_sms();
@@ -194,6 +197,7 @@ async fn asked() -> Permissions {
     world.call_tool(&world.call(&slack, json!({"text": "Hi"}))).await.result();
     world.call_tool(&world.call(&lookup, json!({}))).await.sentence();
     world.call_tool(&world.call(&query, json!({"query": "river"}))).await.result();
+    world.call_tool(&world.call(&transfer, json!({}))).await.result();
     world.twilio.inject(Fault::status(400));
     world.call_tool(&world.call(&sms, json!({"text": "Refused"}))).await.sentence();
     world.function_tool(&sms).await;
@@ -203,7 +207,7 @@ async fn asked() -> Permissions {
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
     note(&mut asked, "execute", &mut world);
-    run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query]).await;
+    run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
 
     agents(&world).await;
     note(&mut asked, "agents", &mut world);
@@ -262,9 +266,16 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
 /// Delivers a queued run of each of these tools.
 async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     for tool in tools {
+        let begun = PhoneCall {
+            assistant_id: Some(world.home.assistant_id.clone()),
+            customer_number: phone(1),
+            phone_number: world.home.phone_number.clone(),
+            ..PhoneCall::default()
+        };
+        let call = world.vapi.begin_call(&begun).unwrap();
         let run = json!({
             "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
-            "tool_id": tool["id"], "call_id": uuid::Uuid::now_v7().to_string(), "caller": phone(1),
+            "tool_id": tool["id"], "call_id": call["id"], "caller": phone(1),
             "called": world.home.phone_number, "arguments": {"text": "Hi", "query": "river"}, "trigger": "conversation",
             "queued_at": Timestamp::now(),
         });

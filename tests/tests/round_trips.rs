@@ -180,3 +180,32 @@ async fn list_waits_for_access_and_one_query() {
         assert_eq!(waves(&waited).len(), most, "{path}: {:?}", summary(&waited));
     }
 }
+
+/// A call that came in through us costs a transfer nothing more than any effect; of another one VAPI must be asked first.
+#[tokio::test]
+async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
+    let world = World::start().await;
+    let target = json!({"type": "number", "number": "+14155550199"});
+    let tool = world.attached(&json!({"type": "transfer_call", "label": "Connect", "target": target})).await;
+    world.call_tool(&world.call(&tool, json!({}))).await.result();
+    let before = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
+    let after = vec!["UpdateItem idempotency"];
+
+    let call = world.call(&tool, json!({}));
+    let event = world.wire(&call);
+    let call_id = call.call_id.as_ref().unwrap();
+    world.incoming_call(&world.home, call_id, &call.customer_number);
+    let url = world.vapi.call(call_id).unwrap()["monitor"]["controlUrl"].clone();
+    world.aws.change("calls", call_id, json!({"control_url": url}));
+    let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
+    answer.result();
+    assert_eq!(summary(&waited), [before.clone(), after.clone()]);
+    let asked: Vec<_> = world.vapi.requests().into_iter().map(|request| (request.method, request.path)).collect();
+    assert_eq!(asked, [("POST".to_owned(), format!("/{call_id}/control"))]);
+
+    let event = world.wire(&world.call(&tool, json!({})));
+    let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
+    answer.result();
+    assert_eq!(summary(&waited), [before, vec!["GetItem agents"], vec!["GetItem agents"], after]);
+    assert_eq!(world.vapi.requests().len(), 2);
+}

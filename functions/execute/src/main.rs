@@ -2,12 +2,12 @@
 
 use execute::{Deps, handle};
 use shared::{
-    clients::{self, Outbound, Pipedream, Queue, Secrets, Twilio},
+    clients::{self, CallControl, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config,
     execution::Executor,
     http,
     idempotency::Idempotency,
-    store::{Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
     telemetry,
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -24,12 +24,17 @@ async fn main() -> Result<(), lambda_http::Error> {
     if let Err(error) = tokens.warm().await {
         tracing::warn!("the tool token secret could not be read ahead: {}", shared::error::chain(&error));
     }
+    let vapi_secret = config::vapi_secret()?;
     let services = Services {
+        agents: Agents::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
         secrets: secrets.clone(),
         twilio: Twilio::new(http_client.clone(), config::twilio_url()),
-        pipedream: Pipedream::new(http_client, config::pipedream_url()),
+        pipedream: Pipedream::new(http_client.clone(), config::pipedream_url()),
         pipedream_secret: config::pipedream_secret()?,
+        vapi: Vapi::new(http_client.clone(), config::vapi_url()),
+        vapi_secret: vapi_secret.clone(),
+        call_control: CallControl::new(http_client, config::control_hosts()),
         outbound: Outbound::new(config::outbound_open_hosts())?,
         knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
     };
@@ -38,7 +43,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         calls: Calls::new(&database),
         tokens,
         secrets,
-        vapi_secret: config::vapi_secret()?,
+        vapi_secret,
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),

@@ -36,10 +36,22 @@ pub(crate) async fn verify(
                 // VAPI named another number than Twilio did, or none.
                 None => phone_numbers.by_number(called).await?.and_then(|line| line.for_owner(organization)),
             };
-            Ok(Conversation { caller: Some(call.caller_phone_number), called: Some(call.called_phone_number), line })
+            Ok(Conversation {
+                caller: Some(call.caller_phone_number.clone()),
+                called: Some(call.called_phone_number.clone()),
+                line,
+                call_id: Some(call.id.clone()),
+                call: Some(call),
+            })
         }
         None if metadata.called.is_some() && line.is_none() => Err(Error::Forbidden(NOT_OURS)),
-        None => Ok(Conversation { caller: metadata.caller.clone(), called: metadata.called.clone(), line }),
+        None => Ok(Conversation {
+            caller: metadata.caller.clone(),
+            called: metadata.called.clone(),
+            line,
+            call_id: metadata.call_id.clone(),
+            call: None,
+        }),
     }
 }
 

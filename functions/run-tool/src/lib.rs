@@ -10,8 +10,8 @@ use futures_util::join;
 use shared::{
     Deadline, Error, Result,
     execution::{Executor, Order},
-    models::{PhoneNumber, QueuedRun, Unowned},
-    store::Tools,
+    models::{Call, PhoneNumber, QueuedRun, Unowned},
+    store::{Calls, Tools},
     tools::Conversation,
 };
 
@@ -20,12 +20,14 @@ const RUN_WITHIN: Duration = Duration::from_secs(45);
 
 pub struct Deps {
     pub tools: Tools,
+    pub calls: Calls,
     pub executor: Executor,
 }
 
 pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Result<()> {
     let organization = queued.organization_id;
-    let (tool, line) = join!(deps.tools.get(organization, queued.tool_id), find_line(deps, &queued));
+    let (tool, line, call) =
+        join!(deps.tools.get(organization, queued.tool_id), find_line(deps, &queued), find_call(deps, &queued));
     let tool = match tool {
         Ok(tool) => tool,
         Err(Error::NotFound(_)) => {
@@ -35,8 +37,13 @@ pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Resul
         }
         Err(error) => return Err(error),
     };
-    let line = line?;
-    let conversation = Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line };
+    let conversation = Conversation {
+        caller: queued.caller.clone(),
+        called: queued.called.clone(),
+        line: line?,
+        call_id: queued.call_id.clone(),
+        call: call?,
+    };
     let order = Order {
         id: queued.execution_id,
         tool: &tool,
@@ -51,6 +58,12 @@ pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Resul
     }
     deps.executor.record(&[finished.execution]).await;
     Ok(())
+}
+
+async fn find_call(deps: &Deps, queued: &QueuedRun) -> Result<Option<Call>> {
+    let Some(id) = &queued.call_id else { return Ok(None) };
+    let call: Option<Unowned<Call>> = deps.calls.find(id).await?;
+    Ok(call.and_then(|call| call.for_owner(queued.organization_id)))
 }
 
 async fn find_line(deps: &Deps, queued: &QueuedRun) -> Result<Option<PhoneNumber>> {

@@ -2,12 +2,12 @@
 
 use run_tool::{Deps, handle};
 use shared::{
-    clients::{self, Outbound, Pipedream, Secrets, Twilio},
+    clients::{self, CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     config,
     execution::Executor,
     idempotency::Idempotency,
     queue,
-    store::{Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
     telemetry,
     tools::{Services, query::Knowledge},
 };
@@ -20,15 +20,20 @@ async fn main() -> Result<(), lambda_http::Error> {
     let http_client = clients::http_client()?;
     let deps = Deps {
         tools: Tools::new(&database),
+        calls: Calls::new(&database),
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),
             services: Services {
+                agents: Agents::new(&database),
                 phone_numbers: PhoneNumbers::new(&database),
                 secrets: Secrets::new(&aws),
                 twilio: Twilio::new(http_client.clone(), config::twilio_url()),
-                pipedream: Pipedream::new(http_client, config::pipedream_url()),
+                pipedream: Pipedream::new(http_client.clone(), config::pipedream_url()),
                 pipedream_secret: config::pipedream_secret()?,
+                vapi: Vapi::new(http_client.clone(), config::vapi_url()),
+                vapi_secret: config::vapi_secret()?,
+                call_control: CallControl::new(http_client, config::control_hosts()),
                 outbound: Outbound::new(config::outbound_open_hosts())?,
                 knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
             },

@@ -260,6 +260,7 @@ fn parameters(
         ("TwilioUrl", standins.twilio.clone()),
         ("PipedreamUrl", standins.pipedream.clone()),
         ("OutboundOpenHosts", hosts.join(",")),
+        ("ControlHosts", standins.vapi.trim_start_matches("http://").to_owned()),
     ]
 }
 

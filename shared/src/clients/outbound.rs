@@ -164,11 +164,12 @@ fn failed(error: reqwest::Error) -> Error {
     not_sent(Service::Outbound, error)
 }
 
+/// Hosts (`name` or `name:port`) that configuration lets through, also by plain http.
 #[derive(Debug)]
-struct OpenHosts(Vec<String>);
+pub(super) struct OpenHosts(pub(super) Vec<String>);
 
 impl OpenHosts {
-    fn allows(&self, url: &Url) -> bool {
+    pub(super) fn allows(&self, url: &Url) -> bool {
         let Some(host) = url.host_str() else { return false };
         let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
         matches!(url.scheme(), "http" | "https")

@@ -1,4 +1,4 @@
-//! VAPI: tools and assistants.
+//! VAPI: tools, assistants and calls.
 //!
 //! Errors are NestJS's: `{message: string | [string], error, statusCode}`. Lists are plain arrays. A PATCH replaces every
 //! top-level field it names as a whole; there is no version or precondition, so whoever changes an assistant holds the
@@ -12,7 +12,10 @@ use super::{
     Error, Failure, Service,
     http_client::{Retry, segment, send, send_json},
 };
-use crate::Deadline;
+use crate::{
+    Deadline,
+    models::{CallId, CallStatus, ControlUrl},
+};
 
 /// Our account there, as it stands in its secret.
 #[derive(Clone, Deserialize)]
@@ -56,6 +59,34 @@ pub struct ExternalTool {
 pub struct Assistant {
     #[serde(default)]
     pub name: Option<String>,
+}
+
+/// A call, as far as it is asked about.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalCall {
+    /// Absent in a call with an assistant of its own or a squad.
+    #[serde(default)]
+    pub assistant_id: Option<String>,
+    #[serde(default)]
+    pub status: Option<CallStatus>,
+    #[serde(default)]
+    monitor: Monitor,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Monitor {
+    /// Absent when the assistant's `monitorPlan` switches control off.
+    #[serde(default)]
+    control_url: Option<SecretString>,
+}
+
+impl ExternalCall {
+    /// Where the call takes messages. An address of another shape is as good as none.
+    pub fn control_url(&self) -> Option<ControlUrl> {
+        self.monitor.control_url.as_ref()?.expose_secret().parse().ok()
+    }
 }
 
 /// An assistant's `model` as a whole, which is what a change of `toolIds` must send back.
@@ -206,6 +237,22 @@ impl Vapi {
                 Service::Vapi,
                 Failure::Undecodable("the assistant's toolIds are not those that were sent".into()),
             ))
+        }
+    }
+
+    /// A call. `None`: VAPI has no such call.
+    pub async fn call(
+        &self,
+        account: &Account,
+        id: &CallId,
+        deadline: Deadline,
+    ) -> Result<Option<ExternalCall>, Error> {
+        let request = self.request(account, reqwest::Method::GET, &format!("/call/{}", segment(id.as_str())));
+        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(call) => Ok(Some(call)),
+            // 400 is what an id gets that is no UUID.
+            Err(error) if matches!(error.status(), Some(400 | 404)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

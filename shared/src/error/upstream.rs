@@ -6,6 +6,8 @@ use std::{fmt, time::Duration};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Vapi,
+    /// The control URL of a live call of VAPI's.
+    CallControl,
     Twilio,
     Pipedream,
     SecretsManager,
@@ -18,6 +20,7 @@ impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Vapi => "VAPI",
+            Self::CallControl => "VAPI's call control",
             Self::Twilio => "Twilio",
             Self::Pipedream => "Pipedream",
             Self::SecretsManager => "Secrets Manager",

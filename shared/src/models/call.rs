@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, E164, OrganizationId, Owned, Timestamp};
+use super::{AgentId, ControlUrl, E164, OrganizationId, Owned, Timestamp};
 
 /// VAPI's id of a call. It is a UUID today, of version 7 or 4; all we need is that it can be a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,6 +40,31 @@ impl fmt::Display for CallId {
     }
 }
 
+/// How far a call is, in VAPI's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallStatus {
+    Scheduled,
+    Queued,
+    Ringing,
+    InProgress,
+    /// Its caller is being connected to somebody else.
+    Forwarding,
+    Ended,
+    NotFound,
+    DeletionFailed,
+    /// A word VAPI did not have when this was written.
+    #[serde(other)]
+    Other,
+}
+
+impl CallStatus {
+    /// Nobody is on the line any more.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Ended | Self::NotFound | Self::DeletionFailed)
+    }
+}
+
 /// A row of `calls`: a call that came in through us, with the numbers Twilio signed for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
@@ -50,6 +75,11 @@ pub struct Call {
     /// May be withheld or no number at all (`client:…`, `sip:…`), hence text.
     pub caller_phone_number: String,
     pub called_phone_number: E164,
+    /// A secret: it stands in the row and in no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_url: Option<ControlUrl>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<CallStatus>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

@@ -41,6 +41,17 @@ impl Agents {
         if agent.organization_id == organization { Ok(agent) } else { Err(Error::NotFound("agent")) }
     }
 
+    /// The organization's agent with this assistant of VAPI's, or `None`: another one's is nobody's.
+    pub async fn with_assistant(&self, organization: OrganizationId, assistant: &str) -> Result<Option<Agent>> {
+        let guard = self.client.get_item().table_name(&self.table).key("id", text(guard(assistant)));
+        let Some(mut guard) = guard.send().await.map_err(failed)?.item else { return Ok(None) };
+        let Some(id) = guard.remove("agent_id") else { return Ok(None) };
+        let found = self.client.get_item().table_name(&self.table).key("id", id).send().await.map_err(failed)?;
+        let agent: Option<Agent> = found.item.map(from_item).transpose()?;
+        // The assistant of an agent does not change, but the row is what counts.
+        Ok(agent.filter(|agent| agent.organization_id == organization && agent.external_assistant_id == assistant))
+    }
+
     /// A page of the organization's agents, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Agent>> {
         let query = self.client.query().table_name(&self.table).index_name("by_organization");

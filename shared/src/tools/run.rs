@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{Action, Conversation, ToolConfig, query::Knowledge};
 use crate::{
     Deadline, Result,
-    clients::{self, Outbound, Pipedream, Secrets, Twilio},
+    clients::{self, CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::{ExecutionStatus, OrganizationId},
-    store::PhoneNumbers,
+    store::{Agents, PhoneNumbers},
 };
 
 /// What a model is given back at most, in characters; VAPI warns of larger answers, and a model drowns in them.
@@ -16,12 +16,17 @@ const LONGEST_RESULT: usize = 8_000;
 /// What tools act through.
 #[derive(Clone)]
 pub struct Services {
+    pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
     pub secrets: Secrets,
     pub twilio: Twilio,
     pub pipedream: Pipedream,
     /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
+    pub vapi: Vapi,
+    /// Name or ARN of VAPI's secret.
+    pub vapi_secret: String,
+    pub call_control: CallControl,
     pub outbound: Outbound,
     pub knowledge: Knowledge,
 }
@@ -121,7 +126,7 @@ pub async fn run(
         }
         Action::Query(action) => action.run(services, organization, conversation, arguments).await,
         Action::Sms(action) => action.run(services, organization, conversation, arguments, done, deadline).await,
-        Action::TransferCall(action) => Ok(action.run()),
+        Action::TransferCall(action) => action.run(services, organization, conversation, arguments, deadline).await,
     }
 }
 

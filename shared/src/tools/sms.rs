@@ -334,7 +334,7 @@ fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
 
 /// A call with both numbers known, to see what a template would give.
 fn example() -> Conversation {
-    Conversation { caller: Some("+15550100001".into()), called: "+15550100002".parse().ok(), line: None }
+    Conversation { caller: Some("+15550100001".into()), called: "+15550100002".parse().ok(), ..Conversation::default() }
 }
 
 fn list_of_text() -> Map<String, Value> {

@@ -1,28 +1,75 @@
-//! `transfer_call`: hands the call to somebody else.
+//! `transfer_call`: hands the call to somebody else, through its control URL.
 //!
 //! ```json
 //! {"type": "transfer_call",
-//!  "target": {"type": "number", "number": "+1…"} | {"type": "sip", "sipUri": "sip:…"} | {"type": "assistant", "assistantId": "…"},
+//!  "target": Target | "destinations": [Target with "label" and "description"?],
 //!  "message": "text", "messageStrategy": "none" | "message" | "summary"}
 //! ```
+//!
+//! A `Target` is `{"type": "number", "number": "+1…"}`, `{"type": "sip", "sipUri": "sip:…"}` or `{"type": "assistant",
+//! "assistantId": "…"}`. Either way it is the tool's allow-list: a `target` leaves the model no choice, of `destinations` it
+//! picks one by its label (`destination`). A number that a model says is never dialled. An assistant must be that of an
+//! agent of the organization.
+//!
+//! What is sent, by strategy:
+//!
+//! | | number, sip | assistant |
+//! |---|---|---|
+//! | `none` | `transfer`: VAPI passes the call on blindly | `handoff`: the assistant goes on with the conversation so far |
+//! | `message` | `transfer` with `transferPlan.mode` `warm-transfer-say-message`: VAPI calls the destination, tells it the message, and connects the caller | `add-message` with the message for the model, then `handoff` |
+//! | `summary` | the same, with the summary that the model wrote, after the message if there is one | the same |
+//!
+//! VAPI's own `warm-transfer-say-summary` is not used: it would have another model write the summary that we have. The caller
+//! is told by VAPI that they are being transferred, in its words: neither `content` nor `destination.message` is sent. A call
+//! that was made with VAPI's provider bypass cannot be transferred by VAPI.
 
+mod live_call;
+
+use futures_util::future::try_join;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Parameter, Ran,
+    Conversation, Effect, Parameter, Ran, Services,
     config::{Place, object},
+    variables::{self, Encoding},
 };
-use crate::{fields::Fields, models::E164};
+use crate::{
+    Deadline, Result,
+    clients::call_control::{self, NotAccepted},
+    fields::{Fields, kind},
+    models::{ControlUrl, E164, OrganizationId},
+};
 
 const LONGEST_MESSAGE: usize = 1_000;
+const LONGEST_SUMMARY: usize = 1_000;
+const LONGEST_LABEL: usize = 60;
+const LONGEST_DESCRIPTION: usize = 200;
+const MOST_DESTINATIONS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransferCall {
-    target: Target,
+    allowed: Allowed,
     message: Option<String>,
     strategy: Strategy,
+    /// What the model fills in when there are several destinations.
+    choice: Option<Parameter>,
     /// What the model fills in when the strategy is a summary.
     summary: Option<Parameter>,
+}
+
+/// To whom this tool may hand a call.
+#[derive(Debug, Clone, PartialEq)]
+enum Allowed {
+    Target(Target),
+    Destinations(Vec<Destination>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Destination {
+    target: Target,
+    /// By which the model picks it; one of a kind within the tool, in whatever case.
+    label: String,
+    description: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +79,7 @@ enum Target {
     Assistant(String),
 }
 
-/// What the person who takes the call over is told.
+/// What the one who takes the call over is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strategy {
     Nothing,
@@ -42,7 +89,7 @@ enum Strategy {
 
 impl TransferCall {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let target = Self::read_target(fields);
+        let allowed = Allowed::read(fields);
         let message = fields.text("message", LONGEST_MESSAGE);
         let strategy = match fields.text("messageStrategy", 40).as_deref() {
             None if message.is_some() => Strategy::Message,
@@ -62,38 +109,15 @@ impl TransferCall {
             schema: object([("type", Some("string".into()))]),
             required: true,
         });
-        Some(Self { target: target?, message, strategy, summary })
-    }
-
-    fn read_target(fields: &mut Fields<'_>) -> Option<Target> {
-        let value = fields.required("target")?;
-        let path = fields.path("target");
-        let mut target = Fields::of(value, path, fields.problems())?;
-        let read = match target.required_text("type", 40).as_deref() {
-            Some("number") => target.required_parse("number").map(Target::Number),
-            Some("sip") => match target.required_text("sipUri", 200) {
-                Some(uri) if uri.starts_with("sip:") || uri.starts_with("sips:") => Some(Target::Sip(uri)),
-                Some(_) => {
-                    target.problem("sipUri", "must begin with sip: or sips:");
-                    None
-                }
-                None => None,
-            },
-            Some("assistant") => {
-                target.required_parse::<uuid::Uuid>("assistantId").map(|id| Target::Assistant(id.to_string()))
-            }
-            Some(_) => {
-                target.problem("type", "must be one of number, sip, assistant");
-                return None;
-            }
-            None => return None,
-        };
-        target.finish();
-        read
+        let allowed = allowed?;
+        Some(Self { choice: allowed.choice(), allowed, message, strategy, summary })
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
-        self.summary.iter().map(|summary| (Place::named("summary"), summary)).collect()
+        let place = |field: &str, argument: &str| Place { field: field.to_owned(), argument: argument.to_owned() };
+        let choice = self.choice.iter().map(|choice| (place("destinations", "destination"), choice));
+        let summary = self.summary.iter().map(|summary| (place("messageStrategy", "summary"), summary));
+        choice.chain(summary).collect()
     }
 
     pub(super) fn static_config(&self) -> Value {
@@ -101,26 +125,262 @@ impl TransferCall {
     }
 
     pub(super) fn to_json(&self) -> Map<String, Value> {
-        let target = match &self.target {
-            Target::Number(number) => json!({"type": "number", "number": number}),
-            Target::Sip(uri) => json!({"type": "sip", "sipUri": uri}),
-            Target::Assistant(id) => json!({"type": "assistant", "assistantId": id}),
-        };
         let strategy = match self.strategy {
             Strategy::Nothing => "none",
             Strategy::Message => "message",
             Strategy::Summary => "summary",
         };
+        let (target, destinations) = match &self.allowed {
+            Allowed::Target(target) => (Some(Value::Object(target.to_json())), None),
+            Allowed::Destinations(all) => (None, Some(all.iter().map(Destination::to_json).collect())),
+        };
         object([
-            ("target", Some(target)),
+            ("target", target),
+            ("destinations", destinations),
             ("message", self.message.clone().map(Value::from)),
             ("messageStrategy", Some(strategy.into())),
         ])
     }
 
-    /// Transfers are not carried out yet, and the model is told so.
-    #[expect(clippy::unused_self, reason = "every action runs on itself")]
-    pub(super) fn run(&self) -> Ran {
-        Ran::failed("This call cannot be transferred by this tool yet. Offer to take a message instead.")
+    /// Sends the transfer once. Whoever is asked for something that is not on the list is not called.
+    pub(super) async fn run(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+        deadline: Deadline,
+    ) -> Result<Ran> {
+        let (target, label) = match self.allowed.chosen(arguments) {
+            Ok(chosen) => chosen,
+            Err(sentence) => return Ok(Ran::failed(sentence)),
+        };
+        let briefing = match self.briefing(conversation, arguments) {
+            Ok(briefing) => briefing,
+            Err(sentence) => return Ok(Ran::failed(sentence)),
+        };
+        let (call, permitted) = try_join(
+            live_call::find(services, organization, conversation, deadline),
+            target.permitted(services, organization),
+        )
+        .await?;
+        let call = match permitted.and(call) {
+            Ok(call) => call,
+            Err(refused) => return Ok(refused.into_ran()),
+        };
+        Ok(match target.send(services, &call, briefing.as_deref(), deadline).await {
+            Ok(()) => {
+                let to = label.map(|label| format!(" to {label}")).unwrap_or_default();
+                Ran::succeeded(format!("The call is being transferred{to}.")).with(Effect::Done)
+            }
+            Err(not_accepted) => report(not_accepted),
+        })
     }
+
+    /// What the one who takes the call over is told.
+    fn briefing(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Option<String>, String> {
+        if self.strategy == Strategy::Nothing {
+            return Ok(None);
+        }
+        let message = match self.message.as_deref() {
+            Some(message) => Some(variables::fill_text(message, conversation, Encoding::Plain).map_err(|unknown| {
+                format!("The call was not transferred: {unknown}. Offer to take a message instead.")
+            })?),
+            None => None,
+        };
+        let summary = self.summary.as_ref().and_then(|_| arguments.get("summary")?.as_str()).map(str::trim);
+        if summary.is_some_and(|summary| summary.chars().count() > LONGEST_SUMMARY) {
+            return Err(format!("The summary is longer than {LONGEST_SUMMARY} characters; shorten it."));
+        }
+        let parts: Vec<&str> = [message.as_deref(), summary].into_iter().flatten().collect();
+        Ok((!parts.is_empty()).then(|| parts.join(" ")))
+    }
+}
+
+impl Allowed {
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        match (fields.get("target"), fields.get("destinations")) {
+            (Some(value), None) => {
+                let path = fields.path("target");
+                let mut target = Fields::of(value, path, fields.problems())?;
+                let read = Target::read(&mut target)?;
+                target.finish();
+                read.map(Self::Target)
+            }
+            (None, Some(Value::Array(values))) if (1..=MOST_DESTINATIONS).contains(&values.len()) => {
+                Self::read_all(values, fields)
+            }
+            (None, Some(Value::Array(_))) => {
+                fields.problem("destinations", format!("must hold 1 to {MOST_DESTINATIONS} destinations"));
+                None
+            }
+            (None, Some(other)) => {
+                fields.problem("destinations", format!("must be a list, not {}", kind(other)));
+                None
+            }
+            (None, None) => {
+                fields.problem("target", "is required, or destinations for the model to choose from");
+                None
+            }
+            (Some(_), Some(_)) => {
+                fields.problem("destinations", "cannot stand beside target; give one of the two");
+                None
+            }
+        }
+    }
+
+    fn read_all(values: &[Value], fields: &mut Fields<'_>) -> Option<Self> {
+        let path = fields.path("destinations");
+        let mut read: Vec<Option<Destination>> = Vec::new();
+        for (index, value) in values.iter().enumerate() {
+            let destination = Fields::of(value, format!("{path}[{index}]"), fields.problems())
+                .and_then(|destination| Destination::read(destination, &read));
+            read.push(destination);
+        }
+        read.into_iter().collect::<Option<Vec<_>>>().map(Self::Destinations)
+    }
+
+    /// The argument by which a model chooses.
+    fn choice(&self) -> Option<Parameter> {
+        let Self::Destinations(all) = self else { return None };
+        let listed = all.iter().map(|destination| match &destination.description {
+            Some(description) => format!("{} ({description})", destination.label),
+            None => destination.label.clone(),
+        });
+        let listed: Vec<String> = listed.collect();
+        let labels: Vec<&str> = all.iter().map(|destination| destination.label.as_str()).collect();
+        Some(Parameter::Ai {
+            prompt: format!("Who takes the call over: {}", listed.join("; ")),
+            schema: object([("type", Some("string".into())), ("enum", Some(json!(labels)))]),
+            required: true,
+        })
+    }
+
+    /// The target, and its label if it has one.
+    fn chosen(&self, arguments: &Map<String, Value>) -> Result<(&Target, Option<&str>), String> {
+        let all = match self {
+            Self::Target(target) => return Ok((target, None)),
+            Self::Destinations(all) => all,
+        };
+        let wanted = arguments.get("destination").and_then(Value::as_str);
+        let chosen = all.iter().find(|destination| Some(destination.label.as_str()) == wanted);
+        chosen.map(|destination| (&destination.target, Some(destination.label.as_str()))).ok_or_else(|| {
+            let labels: Vec<&str> = all.iter().map(|destination| destination.label.as_str()).collect();
+            format!("The argument \"destination\" must be one of {}.", labels.join(", "))
+        })
+    }
+}
+
+impl Destination {
+    fn read(mut fields: Fields<'_>, before: &[Option<Self>]) -> Option<Self> {
+        let label = fields.required_text("label", LONGEST_LABEL);
+        let description = fields.text("description", LONGEST_DESCRIPTION);
+        let target = Target::read(&mut fields)?;
+        if let Some(label) = &label
+            && before.iter().flatten().any(|other| other.label.to_lowercase() == label.to_lowercase())
+        {
+            fields.problem("label", "is that of another destination; the model must be able to tell them apart");
+        }
+        fields.finish();
+        Some(Self { target: target?, label: label?, description })
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = self.target.to_json();
+        json.insert("label".into(), self.label.clone().into());
+        json.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
+        Value::Object(json)
+    }
+}
+
+impl Target {
+    /// `None` for a type that nobody knows, so that nothing tells which other fields are right; `Some(None)` for a wrong
+    /// field of one that is.
+    #[expect(clippy::option_option, reason = "the two are told apart")]
+    fn read(fields: &mut Fields<'_>) -> Option<Option<Self>> {
+        Some(match fields.required_text("type", 40)?.as_str() {
+            "number" => fields.required_parse("number").map(Self::Number),
+            "sip" => match fields.required_text("sipUri", 200) {
+                Some(uri) if uri.starts_with("sip:") || uri.starts_with("sips:") => Some(Self::Sip(uri)),
+                Some(_) => {
+                    fields.problem("sipUri", "must begin with sip: or sips:");
+                    None
+                }
+                None => None,
+            },
+            "assistant" => fields.required_parse::<uuid::Uuid>("assistantId").map(|id| Self::Assistant(id.to_string())),
+            _ => {
+                fields.problem("type", "must be one of number, sip, assistant");
+                return None;
+            }
+        })
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        match self {
+            Self::Number(number) => object([("type", Some("number".into())), ("number", Some(json!(number)))]),
+            Self::Sip(uri) => object([("type", Some("sip".into())), ("sipUri", Some(uri.as_str().into()))]),
+            Self::Assistant(id) => {
+                object([("type", Some("assistant".into())), ("assistantId", Some(id.as_str().into()))])
+            }
+        }
+    }
+
+    /// VAPI knows all assistants of its account, whichever organization's they are; ours are those of its agents.
+    async fn permitted(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+    ) -> Result<Result<(), live_call::Refused>> {
+        let Self::Assistant(id) = self else { return Ok(Ok(())) };
+        let agent = services.agents.with_assistant(organization, id).await?;
+        Ok(agent.map(drop).ok_or_else(|| {
+            live_call::refused(
+                "The assistant that should take the call over is not set up. Offer to take a message instead.",
+                &format!("assistant {id} is that of no agent of the organization"),
+            )
+        }))
+    }
+
+    async fn send(
+        &self,
+        services: &Services,
+        call: &ControlUrl,
+        briefing: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<(), NotAccepted> {
+        let control = &services.call_control;
+        let destination = match self {
+            Self::Number(number) => call_control::Destination::Number { number },
+            Self::Sip(sip_uri) => call_control::Destination::Sip { sip_uri },
+            Self::Assistant(id) => {
+                if let Some(briefing) = briefing {
+                    let told = control.add_message(call, briefing, deadline).await;
+                    // Of a transfer this is certain: nothing happened.
+                    told.map_err(|not_accepted| match not_accepted {
+                        NotAccepted::Unknown(error) => NotAccepted::Declined(error),
+                        certain => certain,
+                    })?;
+                }
+                return control.handoff(call, id, deadline).await;
+            }
+        };
+        control.transfer(call, &destination, briefing, deadline).await
+    }
+}
+
+fn report(not_accepted: NotAccepted) -> Ran {
+    let ran = match &not_accepted {
+        NotAccepted::NotThere(_) => Ran::failed(
+            "The call does not take a transfer just now, and nothing was transferred. Offer to take a message instead.",
+        ),
+        NotAccepted::Declined(_) => {
+            Ran::failed("The call could not be transferred; nothing was changed. Offer to take a message instead.")
+        }
+        NotAccepted::Unknown(_) => Ran::unknown(
+            "It is not known whether the call is being transferred; do not transfer it again. Ask the caller to stay on \
+             the line, and offer to take a message if nothing happens.",
+        ),
+    };
+    ran.because(not_accepted.into_error())
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::models::{E164, PhoneNumber, Timestamp};
+use crate::models::{Call, CallId, E164, PhoneNumber, Timestamp};
 
 /// The call a tool runs in, as far as it has been verified.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,10 @@ pub struct Conversation {
     pub called: Option<E164>,
     /// The called number's row, when it is one of the organization's.
     pub line: Option<PhoneNumber>,
+    /// VAPI's id of the call, as the request says.
+    pub call_id: Option<CallId>,
+    /// The call's row, when it came in through us to the organization.
+    pub call: Option<Call>,
 }
 
 /// A variable that has no value in this call.
@@ -123,7 +127,11 @@ mod tests {
     use super::*;
 
     fn conversation() -> Conversation {
-        Conversation { caller: Some("+15550100001".into()), called: Some("+15550100002".parse().unwrap()), line: None }
+        Conversation {
+            caller: Some("+15550100001".into()),
+            called: Some("+15550100002".parse().unwrap()),
+            ..Conversation::default()
+        }
     }
 
     #[test]

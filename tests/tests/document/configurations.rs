@@ -16,6 +16,7 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
     let sms = || document.request_examples("createTool")["sms"].clone();
     let api = || document.request_examples("createTool")["api_request_with_arguments"].clone();
     let transfer = || document.request_examples("createTool")["transfer_call"].clone();
+    let choice = || document.request_examples("createTool")["transfer_call_to_one_of_several"].clone();
     let changes: Vec<(Value, &str, Value)> = vec![
         (sms(), "/label", Value::Null),
         (sms(), "/label", json!("x".repeat(101))),
@@ -58,6 +59,16 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
         (transfer(), "/target", json!({"type": "sip", "sipUri": "tel:1"})),
         (transfer(), "/target", json!({"type": "assistant", "assistantId": "x"})),
         (transfer(), "/messageStrategy", json!("song")),
+        (transfer(), "/target", Value::Null),
+        (transfer(), "/destinations", json!([{"type": "number", "number": "+15550100009", "label": "Desk"}])),
+        (choice(), "/destinations", Value::Null),
+        (choice(), "/destinations", json!([])),
+        (choice(), "/destinations", json!({"type": "number", "number": "+15550100009", "label": "Desk"})),
+        (choice(), "/destinations", json!([{"type": "number", "number": "+15550100009"}])),
+        (choice(), "/destinations", json!([{"type": "number", "label": "Desk"}])),
+        (choice(), "/destinations", json!([{"type": "sip", "sipUri": "tel:1", "label": "Desk"}])),
+        (choice(), "/destinations", json!([{"type": "sip", "sipUri": "sip:x", "label": "x".repeat(61)}])),
+        (choice(), "/destinations", json!([{"type": "sip", "sipUri": "sip:x", "label": "Desk", "colour": "red"}])),
     ];
     for (mut body, pointer, value) in changes {
         let name = &pointer[1..];
@@ -80,6 +91,12 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
         (api(), "/url", json!({"mode": "ai", "prompt": "The address"})),
         (api(), "/body", json!({"list": [1, 2], "deep": {"mode": "fixed", "value": {"a": [null, true]}}})),
         (transfer(), "/target", json!({"type": "assistant", "assistantId": Uuid::nil().to_string()})),
+        (
+            choice(),
+            "/destinations",
+            json!([{"type": "assistant", "assistantId": Uuid::nil().to_string(), "label": "Desk"}]),
+        ),
+        (choice(), "/messageStrategy", json!("none")),
     ];
     for (mut body, pointer, value) in allowed {
         body[&pointer[1..]] = value;

@@ -1,14 +1,22 @@
-//! Stand-in for VAPI: tools, assistants, and the calls it makes to a tool's URL.
+//! Stand-in for VAPI: tools, assistants, phone calls, and the requests it sends to a tool's URL.
 //!
 //! Refuses what VAPI's validator refuses, in its words, answers lists as plain arrays and replaces each field of a PATCH whole.
+//! A phone call is at `GET /call/{id}`, and takes messages at `/{id}/control`, its `monitor.controlUrl`, while its media is
+//! connected: before and after that it is a 404.
+//!
 //! Own routes, without credentials:
 //!
 //! - `POST /simulate/tool-call`: a [`ToolCall`]; calls the tool as VAPI would in a phone call and answers
 //!   `{call_id, tool_call_id, request: {method, url, headers, body}, attempts, response: {status, body} | null,
 //!   content_for_model: text | null, failure: text | null}`. 404 if assistant or tool are unknown or not attached, 400 if
-//!   the tool cannot be called.
+//!   the tool cannot be called. A call that there was not is begun, its media connected.
+//! - `POST /simulate/call`: a [`PhoneCall`]; begins it and answers it as the API does.
+//! - `GET /simulate/call/{id}`: `{call, messages: [{at, message}]}`, what its control URL took.
+//! - `PUT /simulate/call/{id}`: `{"status": "connected"}`, its media, or `{"status": "ended"}`.
 //! - `PUT /simulate/pin`: `{tool_id, pinned = true}`; deleting a pinned tool is refused with 409 `tool_pinned`.
 
+mod calls;
+mod control;
 mod fields;
 mod liquid;
 mod shelf;
@@ -16,17 +24,26 @@ mod tool_call;
 mod validation;
 mod webhook;
 
+pub use calls::{Heard, Media, PhoneCall};
 pub use liquid::Error as LiquidError;
 pub use tool_call::{CallError, Outgoing, ToolCall};
 
-use std::{collections::BTreeSet, io, net::SocketAddr, sync::Mutex};
+use std::{
+    collections::BTreeSet,
+    io,
+    net::SocketAddr,
+    sync::{Mutex, OnceLock},
+};
 
 use jiff::{Timestamp, ToSpan};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use self::shelf::{Listing, Shelf};
+use self::{
+    calls::Calls,
+    shelf::{Listing, Shelf},
+};
 use super::{
     Standin, clock,
     exchange::{Answer, Request, refused},
@@ -104,6 +121,8 @@ pub struct Vapi {
     org_id: String,
     credentials: Vec<Credential>,
     client: reqwest::Client,
+    /// Its own address, known when it serves.
+    url: OnceLock<String>,
     state: Mutex<State>,
 }
 
@@ -111,6 +130,7 @@ pub struct Vapi {
 struct State {
     tools: Shelf,
     assistants: Shelf,
+    calls: Calls,
     pinned: BTreeSet<String>,
     latest: Timestamp,
 }
@@ -153,6 +173,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>>
         org_id: options.org_id,
         credentials: options.credentials,
         client: tool_call::client()?,
+        url: OnceLock::new(),
         state: Mutex::default(),
     };
     let given = options.tools.into_iter().map(|tool| (Collection::Tool, tool));
@@ -164,7 +185,10 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>>
         let created = vapi.create(collection, body, id);
         created.map_err(|problems| io::Error::other(format!("{}: {}", collection.name(), problems.join("; "))))?;
     }
-    server::serve(address, vapi)
+    let standin = server::serve(address, vapi)?;
+    // Before anybody knows the address to ask for a call.
+    standin.service.url.get_or_init(|| standin.url.clone());
+    Ok(standin)
 }
 
 impl Standin<Vapi> {
@@ -204,12 +228,16 @@ impl Service for Vapi {
             ["tool", id] => (Collection::Tool, Some((*id).to_owned())),
             ["assistant"] => (Collection::Assistant, None),
             ["assistant", id] => (Collection::Assistant, Some((*id).to_owned())),
+            ["call", id] if request.method == "GET" => {
+                return if self.knows(request) { self.call(id) } else { self.failure(401) };
+            }
+            [id, "control"] if request.method == "POST" => return self.controlled(id, request),
             _ => return unknown_route(request),
         };
         if !matches!((request.method.as_str(), &id), ("GET" | "POST", None) | ("GET" | "PATCH" | "DELETE", Some(_))) {
             return unknown_route(request);
         }
-        if request.bearer() != Some(self.api_key.as_str()) {
+        if !self.knows(request) {
             return self.failure(401);
         }
         match (request.method.as_str(), id) {
@@ -269,7 +297,7 @@ impl Service for Vapi {
                 }
                 Err(error) => refused(error),
             }),
-            _ => None,
+            _ => self.simulated_call(request),
         }
     }
 }
@@ -287,6 +315,11 @@ fn yes() -> bool {
 }
 
 impl Vapi {
+    /// Whether a request carries the private key.
+    fn knows(&self, request: &Request) -> bool {
+        request.bearer() == Some(self.api_key.as_str())
+    }
+
     fn create(
         &self,
         collection: Collection,

@@ -55,6 +55,9 @@ fn every_type_survives_the_round_trip_through_the_table() {
         json!({"type": "externalApp", "label": "L", "pipedreamMetadata": {"app": "gmail", "accountId": "apn_1", "actionKey": "gmail-send-email",
                "dynamicPropsId": "dyp_1"}, "preloadedParams": {"x": 1}, "params": {"to": {"mode": "ai", "prompt": "p"}}}),
         json!({"type": "transferCall", "label": "L", "target": {"type": "number", "number": "+15550100009"}, "messageStrategy": "summary"}),
+        json!({"type": "transfer_call", "label": "L", "message": "M", "destinations": [
+            {"type": "number", "number": "+15550100009", "label": "Desk", "description": "by day"},
+            {"type": "assistant", "assistantId": id, "label": "Night"}]}),
         json!({"type": "query", "label": "L", "knowledge_base_id": id}),
         json!({"type": "query", "label": "L", "knowledge_base_id": id, "filters": {"price": ["at_most"], "sold": {"equals": {"mode": "fixed", "value": false}}}}),
     ] {

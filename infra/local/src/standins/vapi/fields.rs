@@ -166,32 +166,28 @@ static TRANSFER_PLAN: &[Field] = &[
         Kind::Object(&[must("message", Kind::TextOr(CUSTOM_MESSAGE)), may("endCallEnabled", Kind::Boolean)]),
     ),
 ];
+pub(super) static NUMBER_DESTINATION: &[Field] = &[
+    must("type", Kind::Text),
+    must("number", Kind::TextOf(3, 40)),
+    may("extension", Kind::TextOf(1, 10)),
+    may("callerId", Kind::TextOf(0, 40)),
+    may("message", Kind::TextOr(CUSTOM_MESSAGE)),
+    may("description", Kind::Text),
+    may("numberE164CheckEnabled", Kind::Boolean),
+    may("transferPlan", Kind::Object(TRANSFER_PLAN)),
+];
+pub(super) static SIP_DESTINATION: &[Field] = &[
+    must("type", Kind::Text),
+    must("sipUri", Kind::Text),
+    may("sipHeaders", Kind::Map),
+    may("callerId", Kind::TextOf(0, 40)),
+    may("message", Kind::TextOr(CUSTOM_MESSAGE)),
+    may("description", Kind::Text),
+    may("transferPlan", Kind::Object(TRANSFER_PLAN)),
+];
 static DESTINATION: Kind = Kind::Tagged(&[
-    (
-        "number",
-        &[
-            must("type", Kind::Text),
-            must("number", Kind::TextOf(3, 40)),
-            may("extension", Kind::TextOf(1, 10)),
-            may("callerId", Kind::TextOf(0, 40)),
-            may("message", Kind::TextOr(CUSTOM_MESSAGE)),
-            may("description", Kind::Text),
-            may("numberE164CheckEnabled", Kind::Boolean),
-            may("transferPlan", Kind::Object(TRANSFER_PLAN)),
-        ],
-    ),
-    (
-        "sip",
-        &[
-            must("type", Kind::Text),
-            must("sipUri", Kind::Text),
-            may("sipHeaders", Kind::Map),
-            may("callerId", Kind::TextOf(0, 40)),
-            may("message", Kind::TextOr(CUSTOM_MESSAGE)),
-            may("description", Kind::Text),
-            may("transferPlan", Kind::Object(TRANSFER_PLAN)),
-        ],
-    ),
+    ("number", NUMBER_DESTINATION),
+    ("sip", SIP_DESTINATION),
     (
         "assistant",
         &[

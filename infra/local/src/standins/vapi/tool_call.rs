@@ -8,7 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{State, Vapi, liquid, webhook};
+use super::{
+    State, Vapi,
+    calls::{Live, Media, PhoneCall},
+    liquid, webhook,
+};
 use crate::standins::{clock, exchange::Answer, locked};
 
 /// Seconds a tool has to answer unless it says otherwise.
@@ -96,10 +100,12 @@ struct Backoff {
     excluded_status_codes: Vec<u16>,
 }
 
-/// One phone call, with every id that the caller left open filled in.
+/// The phone call of a tool call, with every id that the caller left open filled in.
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) sid: String,
+    /// As the API answers it.
+    pub(super) object: Map<String, Value>,
     pub(super) customer_number: String,
     pub(super) phone_number: String,
     pub(super) phone_number_id: String,
@@ -108,15 +114,17 @@ pub(super) struct Call {
 }
 
 impl Call {
-    fn of(call: &ToolCall) -> Self {
-        let given = |value: &Option<String>, new: fn() -> String| value.clone().unwrap_or_else(new);
+    fn of(call: &ToolCall, live: &Live) -> Self {
+        let object = live.object();
+        let known = |name: &str| text(object, name).unwrap_or_default().to_owned();
         Self {
-            id: given(&call.call_id, || Uuid::now_v7().to_string()),
-            sid: given(&call.call_sid, || format!("CA{}", Uuid::new_v4().simple())),
+            id: known("id"),
+            sid: known("phoneCallProviderId"),
+            object: object.clone(),
             customer_number: call.customer_number.clone(),
             phone_number: call.phone_number.clone(),
-            phone_number_id: given(&call.phone_number_id, || Uuid::new_v4().to_string()),
-            started_at: clock::iso(clock::now()),
+            phone_number_id: known("phoneNumberId"),
+            started_at: text(object, "startedAt").unwrap_or(&known("createdAt")).to_owned(),
             variable_values: call.variable_values.clone(),
         }
     }
@@ -163,7 +171,17 @@ impl Vapi {
             let tool = attached(&state, &assistant, wish)?;
             (assistant, tool)
         };
-        let call = Call::of(wish);
+        let phone_call = PhoneCall {
+            assistant_id: Some(wish.assistant_id.clone()),
+            customer_number: wish.customer_number.clone(),
+            phone_number: wish.phone_number.clone(),
+            call_id: wish.call_id.clone(),
+            phone_number_id: wish.phone_number_id.clone(),
+            call_sid: wish.call_sid.clone(),
+            variable_values: wish.variable_values.clone(),
+            media: Media::Connected,
+        };
+        let call = self.begun(&phone_call, |live| Call::of(wish, live))?;
         let variables = call.variables(&assistant);
         let mut arguments = wish.arguments.clone();
         for parameter in tool.get("parameters").and_then(Value::as_array).into_iter().flatten() {

@@ -34,7 +34,6 @@ pub(super) fn tool_calls(occasion: &Occasion<'_>) -> Value {
     let formatted: Vec<_> =
         prompt(assistant).map(|text| json!({ "role": "system", "content": text })).into_iter().collect();
     let customer = json!({ "number": call.customer_number });
-    let address = format!("phone-call-websocket.aws-us-west-2-backend-production1.vapi.ai/{}", call.id);
     json!({
         "message": {
             "timestamp": now.as_millisecond(),
@@ -48,27 +47,7 @@ pub(super) fn tool_calls(occasion: &Occasion<'_>) -> Value {
                 "variables": call.variable_values,
                 "variableValues": call.variable_values,
             },
-            "call": {
-                "id": call.id,
-                "orgId": org_id,
-                "createdAt": call.started_at,
-                "updatedAt": call.started_at,
-                "type": "inboundPhoneCall",
-                "cost": 0,
-                "monitor": {
-                    "listenUrl": format!("wss://{address}/listen"),
-                    "controlUrl": format!("https://{address}/control"),
-                },
-                "transport": { "conversationType": "voice", "provider": "twilio", "callSid": call.sid },
-                "phoneCallProvider": "twilio",
-                "phoneCallProviderId": call.sid,
-                "phoneCallTransport": "pstn",
-                "status": "in-progress",
-                "assistantId": assistant.get("id"),
-                "assistantOverrides": { "variableValues": call.variable_values },
-                "phoneNumberId": call.phone_number_id,
-                "customer": customer,
-            },
+            "call": call.object,
             "phoneNumber": {
                 "id": call.phone_number_id,
                 "orgId": org_id,

@@ -1,0 +1,294 @@
+//! The phone calls VAPI keeps: how they begin, what is sent to their control URLs, how they end.
+
+use std::collections::BTreeMap;
+
+use jiff::{Timestamp, ToSpan};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Vapi, bad_request, body, control, tool_call::CallError, unknown_route};
+use crate::standins::{
+    Standin, clock,
+    exchange::{Answer, Request, refused},
+    locked,
+};
+
+/// A phone call that comes in.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhoneCall {
+    /// None for a call with an assistant of its own.
+    #[serde(default)]
+    pub assistant_id: Option<String>,
+    /// The caller, E.164.
+    pub customer_number: String,
+    /// The number that was called, E.164.
+    pub phone_number: String,
+    /// A new UUID v7 if absent.
+    #[serde(default)]
+    pub call_id: Option<String>,
+    /// VAPI's id of the called number; a new one if absent.
+    #[serde(default)]
+    pub phone_number_id: Option<String>,
+    /// Twilio's id of the call; a new one if absent.
+    #[serde(default)]
+    pub call_sid: Option<String>,
+    /// The call's `assistantOverrides.variableValues`.
+    #[serde(default)]
+    pub variable_values: Map<String, Value>,
+    #[serde(default)]
+    pub media: Media,
+}
+
+/// When the caller is heard: the call rings until then, and its control URL answers 404.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Media {
+    #[default]
+    Connected,
+    /// Milliseconds after the call began.
+    AfterMs(u32),
+    /// When it is told to.
+    Later,
+}
+
+/// A message that a control URL took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Heard {
+    /// ISO 8601.
+    pub at: String,
+    pub message: Value,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Calls(BTreeMap<String, Live>);
+
+#[derive(Debug)]
+pub(super) struct Live {
+    /// As `GET /call/{id}` answers it.
+    object: Map<String, Value>,
+    media_at: Option<Timestamp>,
+    heard: Vec<Heard>,
+}
+
+impl Live {
+    pub(super) fn object(&self) -> &Map<String, Value> {
+        &self.object
+    }
+
+    /// What time has brought about.
+    fn up_to_date(&mut self, now: Timestamp) -> &mut Self {
+        if self.is("ringing") && self.media_at.is_some_and(|at| at <= now) {
+            self.enter("in-progress", now);
+            self.object.insert("startedAt".to_owned(), json!(clock::iso(now)));
+        }
+        self
+    }
+
+    fn is(&self, status: &str) -> bool {
+        self.object.get("status").is_some_and(|present| present == status)
+    }
+
+    fn enter(&mut self, status: &str, now: Timestamp) {
+        self.object.insert("status".to_owned(), json!(status));
+        self.object.insert("updatedAt".to_owned(), json!(clock::iso(now)));
+        if status == "ended" {
+            self.object.insert("endedAt".to_owned(), json!(clock::iso(now)));
+        }
+    }
+
+    /// Whether anybody takes messages: from when the media is connected until the call is over.
+    fn takes_messages(&self) -> bool {
+        let controlled = self.object.get("monitor").is_some_and(|monitor| monitor.get("controlUrl").is_some());
+        controlled && !self.is("ringing") && !self.is("ended")
+    }
+
+    /// Carries a message out, as far as it changes what is known of the call.
+    fn hear(&mut self, message: Map<String, Value>, now: Timestamp) {
+        let flag = |name: &str| message.get(name).is_some_and(|value| *value == json!(true));
+        match message.get("type").and_then(Value::as_str) {
+            Some("transfer") => {
+                self.enter("forwarding", now);
+                self.object.extend(message.get("destination").map(|to| ("destination".to_owned(), to.clone())));
+            }
+            Some("end-call") => self.enter("ended", now),
+            Some("say") if flag("endCallAfterSpoken") => self.enter("ended", now),
+            _ => {}
+        }
+        self.heard.push(Heard { at: clock::iso(now), message: Value::Object(message) });
+    }
+}
+
+impl Calls {
+    fn live(&mut self, id: &str) -> Option<&mut Live> {
+        self.0.get_mut(id).map(|live| live.up_to_date(clock::now()))
+    }
+}
+
+impl Vapi {
+    /// The call with this id, begun now if there was none.
+    pub(super) fn begun<R>(&self, call: &PhoneCall, read: impl FnOnce(&Live) -> R) -> Result<R, CallError> {
+        let mut state = locked(&self.state);
+        let assistant = match &call.assistant_id {
+            Some(id) => Some(state.assistants.get(id).ok_or_else(|| CallError::UnknownAssistant(id.clone()))?),
+            None => None,
+        };
+        let controlled = assistant
+            .and_then(|assistant| assistant.get("monitorPlan")?.get("controlEnabled")?.as_bool())
+            .unwrap_or(true);
+        let id = call.call_id.clone().unwrap_or_else(|| Uuid::now_v7().to_string());
+        let live = state.calls.0.entry(id.clone()).or_insert_with(|| self.begin(call, &id, controlled));
+        Ok(read(live.up_to_date(clock::now())))
+    }
+
+    fn begin(&self, call: &PhoneCall, id: &str, controlled: bool) -> Live {
+        let now = clock::now();
+        let begun = clock::iso(now);
+        let address = self.url.get().map_or("", String::as_str);
+        let mut monitor = json!({ "listenUrl": format!("{}/{id}/listen", address.replacen("http", "ws", 1)) });
+        if controlled && let Some(monitor) = monitor.as_object_mut() {
+            monitor.insert("controlUrl".to_owned(), json!(format!("{address}/{id}/control")));
+        }
+        let sid = call.call_sid.clone().unwrap_or_else(|| format!("CA{}", Uuid::new_v4().simple()));
+        let number = call.phone_number_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
+        let object = json!({
+            "id": id,
+            "orgId": self.org_id,
+            "createdAt": begun,
+            "updatedAt": begun,
+            "type": "inboundPhoneCall",
+            "cost": 0,
+            "monitor": monitor,
+            "transport": { "conversationType": "voice", "provider": "twilio", "callSid": sid },
+            "phoneCallProvider": "twilio",
+            "phoneCallProviderId": sid,
+            "phoneCallTransport": "pstn",
+            "status": "ringing",
+            "assistantId": call.assistant_id,
+            "assistantOverrides": { "variableValues": call.variable_values },
+            "phoneNumberId": number,
+            "customer": { "number": call.customer_number },
+        });
+        let media_at = match call.media {
+            Media::Connected => Some(now),
+            Media::AfterMs(wait) => now.checked_add(i64::from(wait).milliseconds()).ok(),
+            Media::Later => None,
+        };
+        Live { object: object.as_object().cloned().unwrap_or_default(), media_at, heard: Vec::new() }
+    }
+
+    /// `GET /call/{id}`.
+    pub(super) fn call(&self, id: &str) -> Answer {
+        if Uuid::try_parse(id).is_err() {
+            return bad_request(&["id must be a UUID".to_owned()]);
+        }
+        if let Some(live) = locked(&self.state).calls.live(id) {
+            return Answer::json(200, &json!(live.object));
+        }
+        let message = format!("Couldn't Get Call. `id` {id} Does Not Exist.");
+        Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
+    }
+
+    /// A POST to a control URL. It needs no key; what VAPI answers is not documented.
+    pub(super) fn controlled(&self, id: &str, request: &Request) -> Answer {
+        let message = body(request);
+        let mut state = locked(&self.state);
+        let known = |assistant: &str| state.assistants.get(assistant).is_some();
+        let problems = match &message {
+            Ok(message) => control::problems(message, known),
+            Err(problems) => problems.clone(),
+        };
+        match (state.calls.live(id).filter(|live| live.takes_messages()), message) {
+            (None, _) => unknown_route(request),
+            (Some(live), Ok(message)) if problems.is_empty() => {
+                live.hear(message, clock::now());
+                Answer::json(200, &json!({}))
+            }
+            _ => bad_request(&problems),
+        }
+    }
+
+    /// The stand-in's own routes.
+    pub(super) fn simulated_call(&self, request: &Request) -> Option<Answer> {
+        let answer = match (request.method.as_str(), request.segments().as_slice()) {
+            ("POST", ["simulate", "call"]) => match serde_json::from_slice::<PhoneCall>(&request.body) {
+                Ok(call) => match self.begun(&call, |live| json!(live.object)) {
+                    Ok(object) => Answer::json(201, &object),
+                    Err(error) => Answer::json(error.status(), &json!({ "error": error.to_string() })),
+                },
+                Err(error) => refused(error),
+            },
+            ("GET", ["simulate", "call", id]) => self.told(id),
+            ("PUT", ["simulate", "call", id]) => match serde_json::from_slice::<Course>(&request.body) {
+                Ok(course) => {
+                    self.bring(id, &course);
+                    self.told(id)
+                }
+                Err(error) => refused(error),
+            },
+            _ => return None,
+        };
+        Some(answer)
+    }
+
+    fn told(&self, id: &str) -> Answer {
+        match locked(&self.state).calls.live(id) {
+            Some(live) => Answer::json(200, &json!({ "call": live.object, "messages": live.heard })),
+            None => Answer::json(404, &json!({ "error": format!("no call {id}") })),
+        }
+    }
+
+    /// Gives whether there is such a call.
+    fn bring(&self, id: &str, course: &Course) -> bool {
+        let now = clock::now();
+        let mut state = locked(&self.state);
+        let Some(live) = state.calls.live(id) else { return false };
+        match course {
+            Course::Connected => {
+                live.media_at = live.media_at.filter(|at| *at <= now).or(Some(now));
+                live.up_to_date(now);
+            }
+            Course::Ended => live.enter("ended", now),
+        }
+        true
+    }
+}
+
+/// What happens to a call next.
+#[derive(Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
+enum Course {
+    /// Its media, whenever it was to be.
+    Connected,
+    Ended,
+}
+
+impl Standin<Vapi> {
+    /// Begins a call; gives it as the API answers it.
+    pub fn begin_call(&self, call: &PhoneCall) -> Result<Value, CallError> {
+        self.service.begun(call, |live| json!(live.object))
+    }
+
+    /// A call as the API answers it.
+    pub fn call(&self, id: &str) -> Option<Value> {
+        locked(&self.service.state).calls.live(id).map(|live| json!(live.object))
+    }
+
+    /// The messages a call's control URL took, in order.
+    pub fn heard(&self, id: &str) -> Vec<Value> {
+        let mut state = locked(&self.service.state);
+        let heard = state.calls.live(id).map(|live| live.heard.iter().map(|heard| heard.message.clone()).collect());
+        heard.unwrap_or_default()
+    }
+
+    /// Connects the media of a call; false if there is no such call.
+    pub fn connect_media(&self, id: &str) -> bool {
+        self.service.bring(id, &Course::Connected)
+    }
+
+    /// The caller hangs up; false if there is no such call.
+    pub fn end_call(&self, id: &str) -> bool {
+        self.service.bring(id, &Course::Ended)
+    }
+}

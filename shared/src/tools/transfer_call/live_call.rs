@@ -1,0 +1,111 @@
+//! Which live call a tool may control: one of its own organization's, whatever the request says of it.
+//!
+//! A call that came in through us has a row with its control URL, and costs nothing more. Of any other VAPI is asked, and
+//! it counts if it has the assistant of one of the organization's agents. A control URL in a request is nobody's word.
+
+use std::time::Duration;
+
+use crate::{
+    Deadline, Error, Result,
+    clients::{
+        Failure, Service,
+        vapi::{Account, ExternalCall},
+    },
+    models::{CallId, CallStatus, ControlUrl, OrganizationId},
+    tools::{Conversation, Ran, Services},
+};
+
+/// VAPI is asked for this long at most: the caller waits, and the transfer is still to come.
+const ASKED_FOR: Duration = Duration::from_secs(5);
+
+const UNKNOWN_CALL: &str = "This call is not known here and cannot be transferred. Offer to take a message instead.";
+
+/// Why a call cannot be transferred: in a sentence for the model, and for the log.
+#[derive(Debug)]
+pub(super) struct Refused {
+    sentence: &'static str,
+    cause: crate::clients::Error,
+}
+
+impl Refused {
+    pub(super) fn into_ran(self) -> Ran {
+        Ran::failed(self.sentence).because(self.cause)
+    }
+}
+
+pub(super) fn refused(sentence: &'static str, why: &str) -> Refused {
+    let cause = crate::clients::Error::new(Service::CallControl, Failure::Refused(why.to_owned()));
+    Refused { sentence, cause }
+}
+
+/// Where the conversation's call takes messages.
+///
+/// # Errors
+/// Only for an outage of our own.
+pub(super) async fn find(
+    services: &Services,
+    organization: OrganizationId,
+    conversation: &Conversation,
+    deadline: Deadline,
+) -> Result<Result<ControlUrl, Refused>> {
+    let Some(id) = &conversation.call_id else {
+        return Ok(Err(refused(UNKNOWN_CALL, "the request names no call")));
+    };
+    let ours = conversation.call.as_ref();
+    if let Some(gone) = ours.and_then(|call| over(call.status)) {
+        return Ok(Err(gone));
+    }
+    if let Some(url) = ours.and_then(|call| call.control_url.clone()) {
+        return Ok(Ok(url));
+    }
+    let call = match ask(services, id, deadline).await {
+        Ok(Some(call)) => call,
+        Ok(None) => return Ok(Err(refused(UNKNOWN_CALL, "VAPI has no such call"))),
+        Err(cause) => {
+            let sentence = "It cannot be found out just now where this call is, and nothing was transferred. Try once \
+                            more, or offer to take a message instead.";
+            return Ok(Err(Refused { sentence, cause }));
+        }
+    };
+    if ours.is_none() && !belongs(services, organization, &call).await? {
+        return Ok(Err(refused(UNKNOWN_CALL, "the call's assistant is that of no agent of the organization")));
+    }
+    if let Some(gone) = over(call.status) {
+        return Ok(Err(gone));
+    }
+    Ok(call.control_url().ok_or_else(|| {
+        refused(
+            "This call cannot be transferred. Offer to take a message instead.",
+            "VAPI gives no control URL for the call; monitorPlan.controlEnabled of its assistant may be off",
+        )
+    }))
+}
+
+async fn ask(
+    services: &Services,
+    id: &CallId,
+    deadline: Deadline,
+) -> Result<Option<ExternalCall>, crate::clients::Error> {
+    let account: Account = services.secrets.get(&services.vapi_secret).await?;
+    services.vapi.call(&account, id, deadline.at_most(ASKED_FOR)).await
+}
+
+async fn belongs(services: &Services, organization: OrganizationId, call: &ExternalCall) -> Result<bool, Error> {
+    match &call.assistant_id {
+        Some(assistant) => Ok(services.agents.with_assistant(organization, assistant).await?.is_some()),
+        None => Ok(false),
+    }
+}
+
+fn over(status: Option<CallStatus>) -> Option<Refused> {
+    match status? {
+        CallStatus::Forwarding => Some(refused(
+            "The call is being transferred already; do not transfer it again.",
+            "the call is being forwarded already",
+        )),
+        status if status.is_over() => {
+            Some(refused("The call is over and cannot be transferred any more.", "the call is over"))
+        }
+        _ => None,
+    }
+}
