@@ -7,7 +7,7 @@ mod reply;
 mod serve;
 
 pub use access::Access;
-pub use body::{body, json_body, path, tool_id_body};
+pub use body::{body, id_body, json_body, path};
 pub use lambda_http::Request;
 pub use page::page;
 pub use reply::Reply;

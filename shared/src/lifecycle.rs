@@ -5,11 +5,13 @@
 //! stays open, and [`Lifecycle::settle`] brings both sides together, with our tables as the truth; deletions are finished.
 //!
 //! Who may change what, meanwhile: an assistant's `toolIds` change under the lease on the agent's row, a tool under the lease
-//! on its own row. A tool's lease is taken before an agent's, never after.
+//! on its own row, which tool belongs to a knowledge base under the lease on the base's. A base's lease is taken before a
+//! tool's, a tool's before an agent's, never after.
 
 mod assistants;
 mod attachments;
 mod external_tools;
+mod query_tools;
 mod references;
 mod settle;
 mod settling;
@@ -19,6 +21,7 @@ mod tools;
 pub use assistants::Assistants;
 pub use attachments::{Attached, Attachments};
 pub use external_tools::ExternalTools;
+pub use query_tools::{DetachedBase, QueryTool};
 pub use references::References;
 pub use settle::{Report, Settled};
 pub use settling::{Settling, Unfinished};

@@ -19,6 +19,15 @@ pub fn differences(world: &World) -> Vec<String> {
         if attachable != external.is_some() {
             differences.push(format!("tool {id} is attachable: {attachable}, and has VAPI's id: {external:?}"));
         }
+        if let Some(base) = tool["automatic_for"].as_str() {
+            let named = world.aws.row("knowledge_bases", base).map(|base| base["query_tool_id"].clone());
+            if named.as_ref() != Some(&tool["id"]) {
+                differences.push(format!("tool {id} is automatic, and its base names {named:?}"));
+            }
+            if !rows.iter().any(|row| row["tool_id"] == tool["id"]) {
+                differences.push(format!("tool {id} is automatic, and no agent has it"));
+            }
+        }
         let Some(external) = external else { continue };
         match world.vapi.tool(external) {
             None => differences.push(format!("tool {id} is not at VAPI")),

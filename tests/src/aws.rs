@@ -265,10 +265,14 @@ impl Aws {
 
     /// Changes attributes of the row with this `id`.
     pub fn change(&self, table: &str, id: &str, attributes: Value) {
-        let mut row = self.row(table, id).unwrap_or_else(|| panic!("{table} has no row {id}"));
+        let key = Map::from_iter([("id".to_owned(), json!({"S": id}))]);
+        let found = self.database.get_item(read(json!({"TableName": full(table), "Key": key}))).expect("a row");
+        let found = serde_json::to_value(found).expect("an answer is JSON");
+        // As it is stored: plain JSON knows no sets.
+        let Value::Object(mut row) = found["Item"].clone() else { panic!("{table} has no row {id}") };
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
-        row.as_object_mut().expect("a row").extend(attributes);
-        self.put(table, &row);
+        row.extend(attributes.into_iter().map(|(name, value)| (name, items::typed(&value))));
+        self.database.put_item(read(json!({"TableName": full(table), "Item": row}))).expect("the row can be written");
     }
 
     pub fn delete(&self, table: &str, id: &str) {

@@ -20,7 +20,9 @@ use shared::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling},
     models::Timestamp,
     queue,
-    store::{AgentTools, Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{
+        AgentTools, Agents, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools,
+    },
     tools::{Services, ToolTokens, query::Knowledge},
 };
 use uuid::Uuid;
@@ -132,7 +134,8 @@ pub struct World {
     pub home: Tenant,
     pub other: Tenant,
     pub template: Template,
-    pub process: Process,
+    /// On the heap: a test's futures hold worlds, and stacks are small.
+    pub process: Box<Process>,
     pub aws: Aws,
     pub vapi: Standin<Vapi>,
     pub twilio: Standin<Twilio>,
@@ -202,7 +205,7 @@ impl World {
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
         let Process { create, update, delete, list, attach, detach, knowledge, execute, agents, phone_numbers, .. } =
-            &self.process;
+            &*self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -317,6 +320,7 @@ impl World {
         let limits = [
             ("intents", "owner_until"),
             ("agents", "lease_until"),
+            ("knowledge_bases", "lease_until"),
             ("tools", "lease_until"),
             ("tools", "reserved_until"),
         ];
@@ -374,6 +378,13 @@ impl World {
         if !body.is_null() {
             event = event.header("content-type", "application/json").text(body.to_string());
         }
+        self.send("knowledge", &event).await
+    }
+
+    /// Gives a knowledge base to an agent of the home organization's, as its user, or takes it away: `attach` or `detach`.
+    pub async fn knowledge_of(&self, agent_id: &str, what: &str, base_id: &str) -> Answer {
+        let path = format!("/api/{}/agents/{agent_id}/knowledge-bases/{what}", self.home.slug);
+        let event = Event::post(&path, &json!({"knowledge_base_id": base_id})).user(&self.home.user_id);
         self.send("knowledge", &event).await
     }
 
@@ -588,7 +599,7 @@ fn seed(aws: &Aws, tenant: &Tenant) {
     aws.put_secret(&secret, &json!({"account_sid": tenant.twilio_sid, "auth_token": tenant.twilio_token}));
 }
 
-fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Process {
+fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Box<Process> {
     let config = aws.config();
     let database = Database::connect(&config, TABLE_PREFIX);
     let secrets = Secrets::new(&config);
@@ -628,7 +639,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         },
         history: Duration::from_secs(30 * 24 * 60 * 60),
     };
-    Process {
+    Box::new(Process {
         create: create::Deps { access: access.clone(), references: references.clone(), lifecycle: lifecycle.clone() },
         update: update::Deps {
             access: access.clone(),
@@ -637,7 +648,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             settling: settling.clone(),
         },
         delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
-        settle: settle::Deps { lifecycle, settling },
+        settle: settle::Deps { lifecycle: lifecycle.clone(), settling },
         run_tool: run_tool::Deps {
             tools: Tools::new(&database),
             calls: Calls::new(&database),
@@ -652,6 +663,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             agent_tools: AgentTools::new(&database),
             phone_numbers: PhoneNumbers::new(&database),
             tools: Tools::new(&database),
+            intents: Intents::new(&database),
             vapi: vapi.clone(),
             vapi_secret: VAPI_SECRET.to_owned(),
             secrets: secrets.clone(),
@@ -671,6 +683,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             tools: Tools::new(&database),
             agents: Agents::new(&database),
             agent_tools: AgentTools::new(&database),
+            lifecycle,
         },
         execute: execute::Deps {
             tools: Tools::new(&database),
@@ -682,5 +695,5 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             runs: Queue::new(&config, aws.queue_url("runs")),
         },
         tokens,
-    }
+    })
 }

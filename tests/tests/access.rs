@@ -29,6 +29,10 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/agents/{id}/tools/attach" | "POST /api/{slug}/agents/{id}/tools/detach" => {
             json!({"tool_id": tool})
         }
+        "POST /api/{slug}/agents/{id}/knowledge-bases/attach"
+        | "POST /api/{slug}/agents/{id}/knowledge-bases/detach" => {
+            json!({"knowledge_base_id": BASE})
+        }
         "PATCH /api/{slug}/tools/{id}" => json!({"label": "Another label"}),
         "DELETE /api/{slug}/tools/{id}" => Value::Null,
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
@@ -175,6 +179,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
             let send = async |base: &str| {
                 let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
                 event.path = event.path.replace(BASE, base);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_BASE).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
+        if route.path.contains("/agents/{id}/knowledge-bases") {
+            let send = async |base: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.body = event.body.map(|body| body.replace(BASE, base));
                 world.send(&route.function, &event).await
             };
             let refused = send(THEIR_BASE).await;

@@ -1,9 +1,11 @@
 //! GET /api/{slug}/agents/{id}/tools: the table follows the assistant's `toolIds`, as seed 001 says.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+use std::time::Duration;
+
 use local::standins::Fault;
 use serde_json::{Value, json};
-use tests::{World, agreement, ai_sms, preemptive_sms};
+use tests::{Event, World, agreement, ai_sms, preemptive_sms};
 
 async fn tools_of_agent(world: &World) -> Value {
     world.list(&format!("/agents/{}/tools", world.home.agent_id)).await.expect(200)
@@ -72,6 +74,51 @@ async fn known_failure_2_7_a_failed_read_from_vapi_deletes_nothing() {
         world.vapi.clear_faults();
         assert_eq!(tools_of_agent(&world).await["synced"], true);
     }
+}
+
+/// The first look shows a difference; the second one, under the agent's lease, fails.
+#[tokio::test]
+async fn a_failed_second_read_gives_the_tables_list_and_changes_nothing() {
+    for fault in [
+        Fault::status(500).times(9),
+        Fault::status(404),
+        Fault::status(401),
+        Fault::status(429).with_header("Retry-After", "600"),
+        Fault::drop_before().times(9),
+        Fault::delay(60_000),
+    ] {
+        let world = World::start().await;
+        let (stale, missing) = (world.attached(&ai_sms()).await, world.tool(&ai_sms()).await);
+        set_tool_ids(&world, json!([missing["external_tool_id"]])).await;
+        world.vapi.inject(Fault::delay(0).on("GET", "/assistant/"));
+        world.vapi.inject(fault.on("GET", "/assistant/"));
+        let path = format!("/api/{}/agents/{}/tools", world.home.slug, world.home.agent_id);
+        let event = Event::get(&path).user(&world.home.user_id).within(Duration::from_secs(3));
+        let listed = world.send("list", &event).await.expect(200);
+        assert_eq!((&listed["synced"], &listed["unmanaged"]), (&json!(false), &json!([])));
+        let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
+        assert_eq!(ids, [&stale["id"]]);
+        assert_eq!(world.aws.rows("agent_tools").len(), 1);
+        // The lease was given back, and the next look repairs both.
+        world.vapi.clear_faults();
+        let listed = tools_of_agent(&world).await;
+        assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(true), &missing["id"]));
+        assert_eq!(agreement::differences(&world), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_somebody_else_goes_on_changing_is_shown_as_the_table_has_it() {
+    let world = World::start().await;
+    let stale = world.attached(&ai_sms()).await;
+    set_tool_ids(&world, json!([])).await;
+    let held = json!({"lease_token": "somebody-else", "lease_until": 9_999_999_999_999_u64});
+    world.aws.change("agents", &world.home.agent_id, held);
+    let path = format!("/api/{}/agents/{}/tools", world.home.slug, world.home.agent_id);
+    let event = Event::get(&path).user(&world.home.user_id).within(Duration::from_secs(7));
+    let listed = world.send("list", &event).await.expect(200);
+    assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(false), &stale["id"]));
+    assert_eq!(world.aws.rows("agent_tools").len(), 1);
 }
 
 #[tokio::test]

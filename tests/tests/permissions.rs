@@ -160,6 +160,8 @@ async fn asked() -> Permissions {
     }
     note(&mut asked, "attach", &mut world);
 
+    knowledge_of_agents(&mut asked, &mut world).await;
+
     world.knowledge("DELETE", &at(&base, ""), &Value::Null).await.expect(409);
     note(&mut asked, "knowledge", &mut world);
 
@@ -214,6 +216,41 @@ async fn asked() -> Permissions {
     phone_numbers(&world).await;
     note(&mut asked, "phone-numbers", &mut world);
     asked
+}
+
+/// Attaching bases and detaching them; and what attaching, removing an agent and settling ask for because of it.
+async fn knowledge_of_agents(asked: &mut Permissions, world: &mut World) {
+    let base = world.knowledge_base(&json!([]), &json!([{"text": "House"}])).await;
+    let base = base["id"].as_str().unwrap();
+    let (home, agents) = (world.home.agent_id.clone(), world.agents(2).await);
+    world.restart();
+    world.aws.clear_operations();
+
+    let tool = world.knowledge_of(&home, "attach", base).await.expect(201)["tool"]["id"].clone();
+    world.knowledge_of(&home, "attach", base).await.expect(200);
+    world.knowledge("GET", &format!("/{base}"), &Value::Null).await.expect(200);
+    world.knowledge_of(&agents[0], "attach", base).await.expect(201);
+    assert_eq!(world.knowledge_of(&home, "detach", base).await.expect(200)["query_tool"], "kept");
+    assert_eq!(world.knowledge_of(&agents[0], "detach", base).await.expect(200)["query_tool"], "deleted");
+    world.vapi.inject(Fault::status(500).on("PATCH", "/assistant").times(9));
+    world.knowledge_of(&home, "attach", base).await.expect(502);
+    world.vapi.clear_faults();
+    assert!(world.tools().iter().all(|row| row["id"] != tool));
+    let tool = world.knowledge_of(&agents[0], "attach", base).await.expect(201)["tool"]["id"].clone();
+    note(asked, "knowledge", world);
+
+    world.attach_as(&world.home, &agents[1], tool.as_str().unwrap()).await.expect(201);
+    note(asked, "attach", world);
+    for (agent, outcome) in agents.iter().zip(["agents have", "no query tool"]) {
+        ask(world, "agents", "DELETE", &format!("agents/{agent}"), &Value::Null).await.expect(200);
+        note(asked, "agents", world);
+        world.later();
+        world.restart();
+        world.aws.clear_operations();
+        let report = world.settle().await;
+        assert!(report["settled"][0]["outcome"].as_str().unwrap().starts_with(outcome), "{report}");
+        note(asked, "settle", world);
+    }
 }
 
 async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {

@@ -23,6 +23,10 @@ enum Change {
     ToAttachable,
     Delete,
     DeletePreemptive,
+    AttachBase,
+    AttachBaseToAnother,
+    DetachBase,
+    DetachBaseOfOne,
 }
 
 /// Where the function is killed: at which step of which side, and whether that step still took effect.
@@ -40,6 +44,9 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let of_agent = |what: &str| format!("/api/{}/agents/{}/tools/{what}", home.slug, home.agent_id);
     let existing = match change {
         Change::Create | Change::CreatePreemptive => Value::Null,
+        Change::AttachBase | Change::AttachBaseToAnother | Change::DetachBase | Change::DetachBaseOfOne => {
+            return prepare_base(world, change).await;
+        }
         Change::Attach => world.tool(&ai_sms()).await,
         Change::AttachPreemptive => world.tool(&preemptive_sms()).await,
         Change::DetachPreemptive | Change::ToAttachable | Change::DeletePreemptive => {
@@ -62,8 +69,29 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
             ("update", Event::new("PATCH", &one).text(json!({"attach_to_agent": true}).to_string()))
         }
         Change::Delete | Change::DeletePreemptive => ("delete", Event::new("DELETE", &one)),
+        Change::AttachBase | Change::AttachBaseToAnother | Change::DetachBase | Change::DetachBaseOfOne => {
+            unreachable!("prepared apart")
+        }
     };
     (function, event.user(&home.user_id))
+}
+
+/// As [`prepare`], with a knowledge base that another agent or this one may have.
+async fn prepare_base(world: &World, change: Change) -> (&'static str, Event) {
+    let home = &world.home;
+    let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
+    let base = base["id"].as_str().unwrap();
+    if matches!(change, Change::AttachBaseToAnother | Change::DetachBaseOfOne) {
+        let other = world.agents(1).await;
+        world.knowledge_of(&other[0], "attach", base).await.expect(201);
+    }
+    let detaches = matches!(change, Change::DetachBase | Change::DetachBaseOfOne);
+    if detaches {
+        world.knowledge_of(&home.agent_id, "attach", base).await.expect(201);
+    }
+    let what = if detaches { "detach" } else { "attach" };
+    let path = format!("/api/{}/agents/{}/knowledge-bases/{what}", home.slug, home.agent_id);
+    ("knowledge", Event::post(&path, &json!({"knowledge_base_id": base})).user(&home.user_id))
 }
 
 /// Runs the function until it is at the step, and kills it there. False: it ended before.
@@ -190,6 +218,59 @@ async fn a_deletion_killed_at_any_step_leaves_both_sides_alike() {
 #[tokio::test]
 async fn a_preemptive_deletion_killed_at_any_step_leaves_the_table_whole() {
     assert!(Box::pin(walk(Change::DeletePreemptive)).await >= 10);
+}
+
+#[tokio::test]
+async fn a_base_whose_first_attaching_is_killed_at_any_step_leaves_both_sides_alike() {
+    assert!(Box::pin(walk(Change::AttachBase)).await >= 24);
+}
+
+#[tokio::test]
+async fn a_base_whose_second_attaching_is_killed_at_any_step_leaves_both_sides_alike() {
+    assert!(Box::pin(walk(Change::AttachBaseToAnother)).await >= 18);
+}
+
+#[tokio::test]
+async fn a_base_whose_last_detaching_is_killed_at_any_step_leaves_both_sides_alike() {
+    assert!(Box::pin(walk(Change::DetachBase)).await >= 30);
+}
+
+#[tokio::test]
+async fn a_base_whose_detaching_is_killed_at_any_step_stays_with_the_other_agent() {
+    assert!(Box::pin(walk(Change::DetachBaseOfOne)).await >= 20);
+}
+
+/// A removal goes on where it is asked for again, so it is.
+#[tokio::test]
+async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool_when_removed() {
+    let mut kills = 0;
+    for at_vapi in [false, true] {
+        for took_effect in [false, true] {
+            for step in 0.. {
+                let kill = Kill { at_vapi, step, took_effect };
+                let world = World::start().await;
+                let base = world.knowledge_base(&json!([]), &json!([{"text": "House"}])).await;
+                let agent = world.agents(1).await.remove(0);
+                world.knowledge_of(&agent, "attach", base["id"].as_str().unwrap()).await.expect(201);
+                let path = format!("/api/{}/agents/{agent}", world.home.slug);
+                let event = Event::new("DELETE", &path).user(&world.home.user_id);
+                let died = killed(&world, "agents", &event, kill).await;
+                world.later();
+                let removed = world.send("agents", &event).await;
+                assert!([200, 404].contains(&removed.status), "{kill:?}: {}", removed.body);
+                world.later();
+                let report = world.settle().await;
+                assert_eq!(report["left"], json!([]), "{kill:?}");
+                assert_eq!(agreement::differences(&world), [""; 0], "{kill:?}: {report}");
+                assert!(world.tools().is_empty() && world.vapi.tools().is_empty(), "{kill:?}");
+                if !died {
+                    break;
+                }
+                kills += 1;
+            }
+        }
+    }
+    assert!(kills >= 20, "{kills}");
 }
 
 #[tokio::test]

@@ -434,7 +434,7 @@ fn a_role_opens_the_tables_its_function_uses_and_no_other() {
     }
     stores.insert("Access".into(), set(["organizations", "organization_members"]));
     for both in ["Attachments", "Lifecycle"] {
-        stores.insert(both.into(), set(["agents", "agent_tools", "intents", "tools"]));
+        stores.insert(both.into(), set(["agents", "agent_tools", "intents", "knowledge_bases", "tools"]));
     }
     for name in functions() {
         let main = read(&format!("functions/{name}/src/main.rs"));
@@ -466,7 +466,11 @@ fn time_limits_stand_in_each_other() {
     assert!(ANSWER_WITHIN.as_secs() < u64::from(VAPI_WAITS_SECONDS));
     assert!(u64::from(VAPI_WAITS_SECONDS) < timeout);
     assert!(timeout < 30, "the HTTP API gives up after 30 s");
-    for (file, constant) in [("shared/src/store/agents.rs", "LEASE"), ("shared/src/store/tools.rs", "RESERVATION")] {
+    for (file, constant) in [
+        ("shared/src/store/agents.rs", "LEASE"),
+        ("shared/src/store/knowledge_bases.rs", "LEASE"),
+        ("shared/src/store/tools.rs", "RESERVATION"),
+    ] {
         let text = read(file);
         let seconds = between(&text, &format!("const {constant}: Duration = Duration::from_secs("), ")")[0];
         assert!(seconds.parse::<u64>().unwrap() > timeout, "{constant} of {file} ends before the function does");

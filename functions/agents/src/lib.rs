@@ -17,7 +17,7 @@ use shared::{
     fields::Fields,
     http::{self, Access, Reply, Request},
     models::{Agent, AgentId, OrganizationId, Timestamp},
-    store::{AgentTools, Agents, PhoneNumbers, Tools},
+    store::{AgentTools, Agents, Intents, PhoneNumbers, Tools},
 };
 use uuid::Uuid;
 
@@ -30,6 +30,7 @@ pub struct Deps {
     pub agent_tools: AgentTools,
     pub phone_numbers: PhoneNumbers,
     pub tools: Tools,
+    pub intents: Intents,
     pub vapi: Vapi,
     /// Name or ARN of VAPI's secret.
     pub vapi_secret: String,

@@ -5,7 +5,7 @@ use shared::{
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
-    store::{AgentTools, Agents, Database, PhoneNumbers, Tools},
+    store::{AgentTools, Agents, Database, Intents, PhoneNumbers, Tools},
     telemetry,
 };
 
@@ -20,6 +20,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         agent_tools: AgentTools::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
         tools: Tools::new(&database),
+        intents: Intents::new(&database),
         vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
         vapi_secret: config::vapi_secret()?,
         secrets: Secrets::new(&aws),

@@ -2,6 +2,9 @@
 //!
 //! The agent's lease is held from before anything is read until the row is gone, so no tool is attached meanwhile. Whatever
 //! stops it, asking again goes on from there; until the last step the agent is still listed.
+//!
+//! The query tool of a knowledge base that was attached may now have no agent. Whether it has, and then its deletion, is left
+//! to settling: intents are recorded before anything is taken away.
 
 use std::time::Duration;
 
@@ -9,7 +12,7 @@ use shared::{
     Deadline, Error, Result,
     clients::vapi,
     error,
-    models::{Agent, AgentId, AgentTool, OrganizationId, ToolId},
+    models::{Agent, AgentId, AgentTool, Change, Intent, OrganizationId, Tool, ToolId},
     store::{Lease, REMOVED_AT_ONCE},
 };
 
@@ -52,9 +55,14 @@ async fn remove_locked(
             named.join(", ")
         )));
     }
-    let tools: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-    let detached = detach_at_vapi(deps, organization, agent, &tools, deadline).await?;
-    for page in tools.chunks(REMOVED_AT_ONCE) {
+    let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
+    let tools = deps.tools.get_many(organization, &ids).await?;
+    for base in tools.iter().filter_map(|tool| tool.automatic_for) {
+        let change = Change::QueryTool { knowledge_base_id: base };
+        deps.intents.open(&Intent::new(organization, change, deadline.remaining())).await?;
+    }
+    let detached = detach_at_vapi(deps, organization, agent, tools, deadline).await?;
+    for page in ids.chunks(REMOVED_AT_ONCE) {
         if let Err(error) = deps.agent_tools.remove(organization, agent.id, page, lease).await {
             if detached {
                 attach_what_is_left(deps, organization, agent, deadline).await;
@@ -70,10 +78,10 @@ async fn detach_at_vapi(
     deps: &Deps,
     organization: OrganizationId,
     agent: &Agent,
-    tools: &[ToolId],
+    tools: Vec<Tool>,
     deadline: Deadline,
 ) -> Result<bool> {
-    let ours = external_ids(deps, organization, tools).await?;
+    let ours = external_ids(tools);
     if ours.is_empty() {
         return Ok(false);
     }
@@ -102,7 +110,8 @@ async fn attach_what_is_left(deps: &Deps, organization: OrganizationId, agent: &
     let attach = async {
         let rows = deps.agent_tools.of_agent(organization, agent.id).await?;
         let rows = rows.into_iter().filter(|row: &AgentTool| row.is_vapi_attached);
-        let ours = external_ids(deps, organization, &rows.map(|row| row.tool_id).collect::<Vec<_>>()).await?;
+        let tools = deps.tools.get_many(organization, &rows.map(|row| row.tool_id).collect::<Vec<_>>()).await?;
+        let ours = external_ids(tools);
         let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
         let assistant = &agent.external_assistant_id;
         let Some(model) = deps.vapi.assistant_model(&account, assistant, deadline).await? else { return Ok(()) };
@@ -118,7 +127,6 @@ async fn attach_what_is_left(deps: &Deps, organization: OrganizationId, agent: &
 }
 
 /// VAPI's ids of those tools that it knows.
-async fn external_ids(deps: &Deps, organization: OrganizationId, tools: &[ToolId]) -> Result<Vec<String>> {
-    let tools = deps.tools.get_many(organization, tools).await?;
-    Ok(tools.into_iter().filter_map(|tool| tool.external_tool_id).collect())
+fn external_ids(tools: Vec<Tool>) -> Vec<String> {
+    tools.into_iter().filter_map(|tool| tool.external_tool_id).collect()
 }

@@ -25,7 +25,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     };
     let organization = deps.access.member(&request, slug).await?.organization_id;
     let agent: AgentId = agent.parse().map_err(|_not_an_id| Error::NotFound("agent"))?;
-    let tool = http::tool_id_body(&request)?;
+    let tool = http::id_body(&request, "tool_id")?;
     match Box::pin(deps.attachments.attach(organization, agent, tool, deadline)).await? {
         (row, Attached::Now) => Reply::created(&row),
         (row, Attached::Before) => Reply::ok(&row),

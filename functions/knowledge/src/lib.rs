@@ -1,13 +1,16 @@
 //! What agents can look up: knowledge bases and their entries.
 //!
 //! - POST /api/{slug}/knowledge-bases `{name, description?, fields?: [{name, type, label?}]}`: 201 with the row
-//! - GET /api/{slug}/knowledge-bases?limit=&cursor=, GET /api/{slug}/knowledge-bases/{id}
-//! - DELETE /api/{slug}/knowledge-bases/{id}: with all entries; 409 while a tool searches it
+//! - GET /api/{slug}/knowledge-bases?limit=&cursor=
+//! - GET /api/{slug}/knowledge-bases/{id}: one base, with the `agent_ids` it is attached to
+//! - DELETE /api/{slug}/knowledge-bases/{id}: with all entries; 409 while it is attached or a tool searches it
 //! - POST /api/{slug}/knowledge-bases/{id}/entries: `{"entries": [{"id"?, "text"?, field: value, …}]}`, or a table as
 //!   `text/csv`. Good rows are loaded, the others reported: `{loaded, refused_rows, refused: [{row, field, problem}]}`. An
 //!   entry whose id is there is replaced.
 //! - GET /api/{slug}/knowledge-bases/{id}/entries?limit=&cursor=, DELETE /api/{slug}/knowledge-bases/{id}/entries/{entry_id}
+//! - POST /api/{slug}/agents/{id}/knowledge-bases/attach, /detach: see [`attachment`]
 
+mod attachment;
 mod base;
 mod rows;
 
@@ -19,8 +22,9 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Result, error,
     http::{self, Access, Reply, Request},
-    models::{EntryId, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
-    store::{AgentTools, Agents, Cursor, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Tools},
+    lifecycle::{Lifecycle, QueryTool},
+    models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
+    store::{AgentTools, Agents, Cursor, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Tools},
 };
 
 use crate::rows::{Refused, Rows};
@@ -39,6 +43,16 @@ pub struct Deps {
     pub tools: Tools,
     pub agents: Agents,
     pub agent_tools: AgentTools,
+    pub lifecycle: Lifecycle,
+}
+
+/// A base as it is shown alone.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    base: KnowledgeBase,
+    /// The agents it is attached to.
+    agent_ids: BTreeSet<AgentId>,
 }
 
 /// What became of a load.
@@ -71,7 +85,9 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ("GET", ["api", slug, "knowledge-bases", id]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
-            Reply::ok(&deps.bases.get(organization, base_id(id)?).await?)
+            let base = deps.bases.get(organization, base_id(id)?).await?;
+            let agent_ids = deps.lifecycle.agents_of_base(&base).await?;
+            Reply::ok(&Shown { base, agent_ids })
         }
         ("DELETE", ["api", slug, "knowledge-bases", id]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
@@ -94,6 +110,14 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let entry: EntryId = entry.parse().map_err(|_not_an_id| Error::NotFound("entry"))?;
             deps.entries.delete(organization, base_id(id)?, &entry, deadline).await?;
             Reply::ok(&json!({"id": entry, "deleted": true}))
+        }
+        ("POST", ["api", slug, "agents", agent, "knowledge-bases", "attach"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            attachment::attach(&deps.lifecycle, organization, agent, &request, deadline).await
+        }
+        ("POST", ["api", slug, "agents", agent, "knowledge-bases", "detach"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            attachment::detach(&deps.lifecycle, organization, agent, &request, deadline).await
         }
         _ => Err(Error::NotFound("route")),
     }
@@ -148,26 +172,52 @@ async fn load(
 /// Removes a base and its entries, unless something still searches it. What a fault leaves half done is gone on with by
 /// deleting it again: from the beginning nothing is found in it any more.
 async fn delete(deps: &Deps, organization: OrganizationId, id: KnowledgeBaseId, deadline: Deadline) -> Result<Reply> {
-    let base = deps.bases.get(organization, id).await?;
-    let tools = deps.tools.of_knowledge_base(organization, id).await?;
-    let mut agents = BTreeSet::new();
-    for tool in &tools {
-        for row in deps.agent_tools.of_tool(organization, tool.id).await? {
-            agents.insert(deps.agents.get(organization, row.agent_id).await?.name);
-        }
-    }
-    if !agents.is_empty() {
-        let agents = agents.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(Error::Conflict(format!("the knowledge base is attached to {agents}; detach it first")));
-    }
-    if !tools.is_empty() {
-        let labels = tools.iter().map(|tool| tool.label.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Error::Conflict(format!("tools search the knowledge base: {labels}; delete them first")));
-    }
-    deps.bases.begin_deletion(organization, id).await?;
+    let (base, lease) = deps.bases.lock(organization, id, deadline).await?;
+    let begun = Box::pin(begin_deletion(deps, &base, &lease, deadline)).await;
+    // What is being deleted is attached to nobody any more.
+    deps.lifecycle.release_base(lease).await;
+    begun?;
     deps.entries.delete_all(organization, id, deadline).await?;
     deps.bases.delete(organization, id).await?;
     Reply::ok(&json!({"id": base.id, "deleted": true}))
+}
+
+/// Marks the base as being deleted, if nothing searches it; its own query tool goes first. The base's lease is held.
+async fn begin_deletion(deps: &Deps, base: &KnowledgeBase, lease: &Lease, deadline: Deadline) -> Result<()> {
+    let organization = base.organization_id;
+    let mut tools = deps.tools.of_knowledge_base(organization, base.id).await?;
+    tools.retain(|tool| tool.automatic_for != Some(base.id));
+    if !tools.is_empty() {
+        let mut agents = BTreeSet::new();
+        for tool in &tools {
+            agents.extend(deps.agent_tools.of_tool(organization, tool.id).await?.iter().map(|row| row.agent_id));
+        }
+        let labels = tools.iter().map(|tool| tool.label.as_str()).collect::<Vec<_>>().join(", ");
+        let attached = match names(deps, organization, agents).await? {
+            names if names.is_empty() => String::new(),
+            names => format!(", attached to {names}"),
+        };
+        return Err(Error::Conflict(format!("tools search the knowledge base: {labels}{attached}; delete them first")));
+    }
+    if deps.lifecycle.drop_unused(base, lease, deadline).await? == QueryTool::Kept {
+        let agents = names(deps, organization, deps.lifecycle.agents_of_base(base).await?).await?;
+        return Err(Error::Conflict(format!("the knowledge base is attached to {agents}; detach it first")));
+    }
+    deps.bases.begin_deletion(organization, base.id).await
+}
+
+/// The agents' names, for a person to read.
+async fn names(deps: &Deps, organization: OrganizationId, agents: BTreeSet<AgentId>) -> Result<String> {
+    let mut names = BTreeSet::new();
+    for agent in agents {
+        match deps.agents.get(organization, agent).await {
+            Ok(agent) => names.insert(agent.name),
+            // Removed just now, or its row is about to be.
+            Err(Error::NotFound(_)) => false,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 fn base_id(text: &str) -> Result<KnowledgeBaseId> {

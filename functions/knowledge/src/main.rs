@@ -2,16 +2,24 @@
 
 use knowledge::{Deps, handle};
 use shared::{
+    clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
+    lifecycle::{Assistants, ExternalTools, Lifecycle},
     store::{AgentTools, Agents, Database, KnowledgeBases, KnowledgeEntries, Tools},
     telemetry,
+    tools::ToolTokens,
 };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
-    let database = Database::connect(&config::Aws::from_env()?, config::table_prefix()?);
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let secrets = Secrets::new(&aws);
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let vapi_secret = config::vapi_secret()?;
+    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
     let deps = Deps {
         access: Access::new(&database),
         bases: KnowledgeBases::new(&database),
@@ -19,6 +27,11 @@ async fn main() -> Result<(), lambda_http::Error> {
         tools: Tools::new(&database),
         agents: Agents::new(&database),
         agent_tools: AgentTools::new(&database),
+        lifecycle: Lifecycle::new(
+            &database,
+            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, secrets, vapi_secret),
+        ),
     };
     http::serve("knowledge", deps, handle).await
 }

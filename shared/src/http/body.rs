@@ -1,10 +1,12 @@
 //! Reading requests.
 
+use std::{fmt::Display, str::FromStr};
+
 use lambda_http::{Body, Request, RequestExt};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::{Error, Result, error::Problems, fields::Fields, models::ToolId};
+use crate::{Error, Result, error::Problems, fields::Fields};
 
 /// The segments of the path, decoded: `/api/acme/tools` is `["api", "acme", "tools"]`. A function with several routes
 /// matches on them.
@@ -38,12 +40,12 @@ pub fn json_body(request: &Request) -> Result<Value> {
     serde_json::from_slice(bytes).map_err(|error| Error::Malformed(format!("the body is not valid JSON: {error}")))
 }
 
-/// The body `{"tool_id": "…"}`, and nothing else in it.
-pub fn tool_id_body(request: &Request) -> Result<ToolId> {
+/// The body `{"tool_id": "…"}`, or of another such `name`, and nothing else in it.
+pub fn id_body<T: FromStr<Err: Display>>(request: &Request, name: &'static str) -> Result<T> {
     let body = json_body(request)?;
     let mut problems = Problems::default();
     let id = Fields::of(&body, "", &mut problems).and_then(|mut fields| {
-        let id = fields.required_parse("tool_id");
+        let id = fields.required_parse(name);
         fields.finish();
         id
     });

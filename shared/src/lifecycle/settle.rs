@@ -47,7 +47,10 @@ impl Lifecycle {
     /// Settles every abandoned intent, one after the other, while there is time.
     pub async fn settle(&self, deadline: Deadline) -> Result<Report> {
         let mut report = Report::default();
-        for intent in self.intents.abandoned().await? {
+        let mut abandoned = self.intents.abandoned().await?;
+        // Whether a query tool still has an agent shows when the attachments are settled.
+        abandoned.sort_by_key(|intent| matches!(intent.change, Change::QueryTool { .. }));
+        for intent in abandoned {
             let (change, id) = (intent.change.as_str(), intent.id);
             if deadline.remaining() < super::UNDO {
                 report.unfinished = true;
@@ -91,6 +94,9 @@ impl Lifecycle {
             }
             Change::DetachTool { agent_id, tool_id, external_tool_id } => {
                 self.settle_detachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
+            }
+            Change::QueryTool { knowledge_base_id } => {
+                self.settle_query_tool(organization, *knowledge_base_id, deadline).await.map(Done)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use futures_util::{future::try_join_all, try_join};
 
-use super::Attachments;
+use super::{Attachments, UNDO};
 use crate::{
     Deadline, Error, Result,
     clients::vapi::AssistantModel,
@@ -37,16 +37,8 @@ impl Attachments {
         // The rows before VAPI: one written meanwhile is in VAPI already, and looks missing at worst.
         let (agent, rows) =
             try_join!(self.agents.get(organization, agent), self.agent_tools.of_agent(organization, agent))?;
-        let model = match self.assistants.model(&agent, deadline).await {
-            Ok(Some(model)) => model,
-            Ok(None) => {
-                tracing::warn!(agent.id = %agent.id, "VAPI no longer has the agent's assistant");
-                return self.unsynced(organization, rows).await;
-            }
-            Err(error) => {
-                tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {}", crate::error::chain(&error));
-                return self.unsynced(organization, rows).await;
-            }
+        let Some(model) = self.readable_model(&agent, deadline).await else {
+            return self.unsynced(organization, rows).await;
         };
         let tools = self.tools_of(organization, &rows).await?;
         let difference = self.compare(organization, &rows, &tools, &model).await?;
@@ -57,9 +49,18 @@ impl Attachments {
     }
 
     /// Looks again under the agent's lease, when nobody else can be in the middle of a change, and repairs what still
-    /// differs.
+    /// differs. If somebody else holds it until the end, nothing is changed either.
     async fn repair(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
-        let (agent, lease) = self.agents.lock(agent.organization_id, agent.id, deadline).await?;
+        let organization = agent.organization_id;
+        let (agent, lease) = match self.agents.lock(organization, agent.id, deadline.reserving(UNDO)).await {
+            Ok(locked) => locked,
+            Err(Error::Conflict(why)) => {
+                tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {why}");
+                let rows = self.agent_tools.of_agent(organization, agent.id).await?;
+                return self.unsynced(organization, rows).await;
+            }
+            Err(error) => return Err(error),
+        };
         let repaired = self.repair_locked(&agent, deadline).await;
         self.release(lease).await;
         repaired
@@ -68,7 +69,9 @@ impl Attachments {
     async fn repair_locked(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
         let organization = agent.organization_id;
         let rows = self.agent_tools.of_agent(organization, agent.id).await?;
-        let model = self.assistants.existing_model(agent, deadline).await?;
+        let Some(model) = self.readable_model(agent, deadline).await else {
+            return self.unsynced(organization, rows).await;
+        };
         let tools = self.tools_of(organization, &rows).await?;
         let difference = self.compare(organization, &rows, &tools, &model).await?;
         for tool in &difference.missing {
@@ -80,6 +83,21 @@ impl Attachments {
         let rows = self.agent_tools.of_agent(organization, agent.id).await?;
         let tools = self.tools_of(organization, &rows).await?;
         Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged })
+    }
+
+    /// The assistant's model, if VAPI has it and says so.
+    async fn readable_model(&self, agent: &Agent, deadline: Deadline) -> Option<AssistantModel> {
+        match self.assistants.model(agent, deadline).await {
+            Ok(Some(model)) => Some(model),
+            Ok(None) => {
+                tracing::warn!(agent.id = %agent.id, "VAPI no longer has the agent's assistant");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {}", crate::error::chain(&error));
+                None
+            }
+        }
     }
 
     async fn compare(

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::{Assistants, Attachments, ExternalTools, References, UNDO, left_open, ownership};
 use crate::{
     Deadline, Error, Result,
-    models::{AgentId, Change, Intent, OrganizationId, Timestamp, Tool, ToolId, ToolName},
-    store::{Database, Intents, Lease, Tools},
-    tools::ToolConfig,
+    models::{AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName},
+    store::{Database, Intents, KnowledgeBases, Lease, Tools},
+    tools::{Action, ToolConfig},
 };
 
 /// Numbered names that are tried before a random ending is taken: `send_sms_2` … `send_sms_5`.
@@ -24,6 +24,7 @@ pub struct Lifecycle {
     pub intents: Intents,
     pub external: ExternalTools,
     pub attachments: Attachments,
+    pub knowledge_bases: KnowledgeBases,
 }
 
 /// An edited tool.
@@ -53,15 +54,29 @@ impl Lifecycle {
             intents: Intents::new(database),
             external,
             attachments: Attachments::new(database, assistants),
+            knowledge_bases: KnowledgeBases::new(database),
         }
     }
 
     /// Makes a tool: at VAPI, unless it only runs on call start, and in the table. The references have been checked.
     pub async fn create(&self, organization: OrganizationId, config: &ToolConfig, deadline: Deadline) -> Result<Tool> {
+        self.create_for(organization, config, None, deadline).await
+    }
+
+    /// As [`Lifecycle::create`]; the tool may be made for a knowledge base, whose lease is held.
+    pub(super) async fn create_for(
+        &self,
+        organization: OrganizationId,
+        config: &ToolConfig,
+        base: Option<(KnowledgeBaseId, &Lease)>,
+        deadline: Deadline,
+    ) -> Result<Tool> {
         let id = ToolId::generate();
         let (name, intent) = self.reserve_name(organization, id, &config.label, deadline).await?;
         let mut tool = row(organization, id, name, config);
-        let created = Box::pin(self.create_reserved(&mut tool, &intent, deadline)).await;
+        tool.automatic_for = base.map(|(base, _)| base);
+        let lease = base.map(|(_, lease)| lease);
+        let created = Box::pin(self.create_reserved(&mut tool, &intent, lease, deadline)).await;
         if let Err(error) = created {
             // What VAPI may have is gone again, unless an error says so: then the intent stays.
             self.tools.release_name(organization, &tool.name, id).await?;
@@ -70,14 +85,20 @@ impl Lifecycle {
         Ok(tool)
     }
 
-    async fn create_reserved(&self, tool: &mut Tool, intent: &Intent, deadline: Deadline) -> Result<()> {
+    async fn create_reserved(
+        &self,
+        tool: &mut Tool,
+        intent: &Intent,
+        base: Option<&Lease>,
+        deadline: Deadline,
+    ) -> Result<()> {
         if tool.attach_to_agent {
             match self.external.ensure(tool, deadline.reserving(UNDO)).await {
                 Ok((external, data)) => (tool.external_tool_id, tool.data) = (Some(external), data),
                 Err(error) => return self.undo_creation(tool, intent, error, deadline).await,
             }
         }
-        match self.tools.create(tool, intent.id).await {
+        match self.tools.create(tool, intent.id, base).await {
             Ok(()) => Ok(()),
             Err(error) => self.undo_creation(tool, intent, error, deadline).await,
         }
@@ -172,6 +193,8 @@ impl Lifecycle {
         let mut after = row(before.organization_id, before.id, name.unwrap_or_else(|| before.name.clone()), &config);
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
+        // One that searches another base from now on is its author's own.
+        after.automatic_for = before.automatic_for.filter(|base| searches(&config, *base));
 
         if let Err(error) = self.save(&before, &mut after, lease, deadline).await {
             self.undo_update(&before, &after, &intent, deadline).await;
@@ -337,11 +360,16 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
         execute_on_call_start: config.execute_on_call_start,
         attach_to_agent: config.attach_to_agent,
         data: json!({}),
+        automatic_for: None,
         version: 0,
         name,
         created_at: now,
         updated_at: now,
     }
+}
+
+fn searches(config: &ToolConfig, base: KnowledgeBaseId) -> bool {
+    matches!(&config.action, Action::Query(query) if query.knowledge_base_id() == base)
 }
 
 /// The stored configuration with the given fields replaced, and the name that was asked for.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, IntentId, OrganizationId, Timestamp, ToolId, ToolName};
+use super::{AgentId, IntentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName};
 
 /// A row of `intents`: recorded before VAPI is touched, deleted in the transaction that ends the change. What is left is what
 /// a crash or an outage left open; `settle` finishes or undoes it.
@@ -47,6 +47,10 @@ pub enum Change {
         tool_id: ToolId,
         external_tool_id: String,
     },
+    /// The automatic tool of a base may be left without an agent: then it is to be deleted.
+    QueryTool {
+        knowledge_base_id: KnowledgeBaseId,
+    },
 }
 
 impl Change {
@@ -58,6 +62,7 @@ impl Change {
             Self::DeleteTool { .. } => "delete_tool",
             Self::AttachTool { .. } => "attach_tool",
             Self::DetachTool { .. } => "detach_tool",
+            Self::QueryTool { .. } => "query_tool",
         }
     }
 }

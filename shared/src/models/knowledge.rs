@@ -1,11 +1,15 @@
 //! What an organization knows: entries with typed fields and free text, such as the properties of an estate agent.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{KnowledgeBaseId, OrganizationId, Timestamp};
+use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId};
 
 /// A row of `knowledge_bases`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +29,12 @@ pub struct KnowledgeBase {
     /// Its deletion has begun; nothing can be loaded or looked up any more.
     #[serde(default)]
     pub deleting: bool,
+    /// The tool that attaching the base to an agent made. It may be gone, or another base's by now: then there is none.
+    #[serde(default, skip_serializing)]
+    pub query_tool_id: Option<ToolId>,
+    /// Every agent that has that tool, and perhaps some that had it: who asks looks at `agent_tools` for each.
+    #[serde(default, skip_serializing)]
+    pub agent_ids: BTreeSet<AgentId>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -46,6 +56,8 @@ impl KnowledgeBase {
             version: 0,
             entries: 0,
             deleting: false,
+            query_tool_id: None,
+            agent_ids: BTreeSet::new(),
             created_at: now,
             updated_at: now,
         }

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{OrganizationId, Timestamp, ToolId, ToolName};
+use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName};
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +103,10 @@ pub struct Tool {
     /// VAPI's own object, its token masked; empty for a tool that only runs on call start.
     #[serde(default)]
     pub data: Value,
+    /// The knowledge base whose attaching made this tool: it goes when no agent has it any more. Absent for a tool that
+    /// somebody made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automatic_for: Option<KnowledgeBaseId>,
     /// Counts the edits; an edit of an older version is a conflict.
     #[serde(default)]
     pub version: u64,

@@ -1,14 +1,16 @@
 //! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`. Index
 //! `by_tool`: `tool_id`.
 
+use std::collections::{BTreeSet, HashMap};
+
 use aws_sdk_dynamodb::{
     Client,
-    types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem},
+    types::{AttributeValue, ConditionCheck, Delete, KeysAndAttributes, Put, TransactWriteItem},
 };
 
 use super::{
-    Intents, Lease,
-    database::{Database, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
+    Intents, KnowledgeBases, Lease,
+    database::{Database, Item, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
 };
 use crate::{
     Error, Result,
@@ -18,12 +20,16 @@ use crate::{
 /// Attachments that one transaction removes: DynamoDB takes 100 actions, and one is the check of the lease.
 pub const REMOVED_AT_ONCE: usize = 99;
 
+/// DynamoDB takes 100 keys in one batch.
+const BATCH: usize = 100;
+
 #[derive(Clone)]
 pub struct AgentTools {
     client: Client,
     table: String,
     tools: String,
     intents: Intents,
+    bases: KnowledgeBases,
 }
 
 impl AgentTools {
@@ -33,6 +39,7 @@ impl AgentTools {
             table: database.table("agent_tools"),
             tools: database.table("tools"),
             intents: Intents::new(database),
+            bases: KnowledgeBases::new(database),
         }
     }
 
@@ -97,8 +104,36 @@ impl AgentTools {
         Ok(rows)
     }
 
+    /// Which of these agents have the tool as of now.
+    pub async fn among(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        agents: &BTreeSet<AgentId>,
+    ) -> Result<BTreeSet<AgentId>> {
+        let mut having = BTreeSet::new();
+        let key = |agent: &AgentId| Item::from([("agent_id".into(), text(agent)), ("tool_id".into(), text(tool))]);
+        for batch in agents.iter().map(key).collect::<Vec<_>>().chunks(BATCH) {
+            let mut wanted = batch.to_vec();
+            while !wanted.is_empty() {
+                let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true);
+                let keys = keys.build().map_err(Error::internal)?;
+                let found =
+                    self.client.batch_get_item().request_items(&self.table, keys).send().await.map_err(failed)?;
+                for item in found.responses.into_iter().flat_map(HashMap::into_values).flatten() {
+                    let row: AgentTool = from_item(item)?;
+                    having.extend((row.organization_id == organization).then_some(row.agent_id));
+                }
+                let left = found.unprocessed_keys.and_then(|mut left| left.remove(&self.table));
+                wanted = left.map(|left| left.keys).unwrap_or_default();
+            }
+        }
+        Ok(having)
+    }
+
     /// Writes the attachment, closes the intent and gives the agent's lease back, in one transaction that fails as a whole
-    /// if the lease is no longer ours, or the tool was edited or deleted since it was read, or is being so.
+    /// if the lease is no longer ours, or the tool was edited or deleted since it was read, or is being so. The base of an
+    /// automatic tool notes the agent.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease, an existing row or a tool that changed.
@@ -132,6 +167,8 @@ impl AgentTools {
             TransactWriteItem::builder().condition_check(tool_is_as_read).build(),
         ];
         items.extend(intent.map(|intent| self.intents.close_in_transaction(intent)).transpose()?);
+        let base = tool.automatic_for.map(|base| self.bases.note_agent_in_transaction(base, row));
+        items.extend(base.transpose()?);
         transact(&self.client, items).await.map_err(|refused| match refused {
             Refused::Condition(0) => Error::Conflict("the tool is already attached to this agent".into()),
             Refused::Condition(1) => Error::Conflict("another change of this agent came in between; try again".into()),

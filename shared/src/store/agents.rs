@@ -36,7 +36,15 @@ impl Agents {
     }
 
     pub async fn get(&self, organization: OrganizationId, id: AgentId) -> Result<Agent> {
-        let found = self.client.get_item().table_name(&self.table).key("id", text(id)).send().await.map_err(failed)?;
+        let found = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .key("id", text(id))
+            .consistent_read(true)
+            .send()
+            .await
+            .map_err(failed)?;
         let agent: Agent = from_item(found.item.ok_or(Error::NotFound("agent"))?)?;
         if agent.organization_id == organization { Ok(agent) } else { Err(Error::NotFound("agent")) }
     }

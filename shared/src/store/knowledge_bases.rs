@@ -1,27 +1,45 @@
 //! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! `version` and `entries` are written with the entries, by [`super::KnowledgeEntries`].
+//! `version` and `entries` are written with the entries, by [`super::KnowledgeEntries`]. `query_tool_id` is written in the
+//! transaction that makes the tool, and an agent is added to `agent_ids` in the one that attaches it: whoever holds the
+//! tool's lease, under which nothing is attached, misses none. Attaching and detaching a base are serialized by the lease
+//! on its row.
 
-use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use std::{collections::BTreeSet, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, TransactWriteItem, Update},
+};
 
 use super::{
-    Cursor, Page,
-    database::{Database, condition_failure, failed, from_item, text, to_item},
+    Cursor, Intents, Lease, Page,
+    database::{Database, condition_failure, failed, from_item, text, to_item, transact},
 };
 use crate::{
-    Error, Result,
-    models::{KnowledgeBase, KnowledgeBaseId, OrganizationId, Timestamp},
+    Deadline, Error, Result,
+    models::{AgentId, AgentTool, Intent, KnowledgeBase, KnowledgeBaseId, OrganizationId, Timestamp, ToolId},
 };
+
+/// Longer than any function that holds it may run.
+const LEASE: Duration = Duration::from_secs(30);
+
+const OVERTAKEN: &str = "another change of this knowledge base came in between; try again";
 
 #[derive(Clone)]
 pub struct KnowledgeBases {
     client: Client,
     table: String,
+    intents: Intents,
 }
 
 impl KnowledgeBases {
     pub fn new(database: &Database) -> Self {
-        Self { client: database.client.clone(), table: database.table("knowledge_bases") }
+        Self {
+            client: database.client.clone(),
+            table: database.table("knowledge_bases"),
+            intents: Intents::new(database),
+        }
     }
 
     pub async fn create(&self, base: &KnowledgeBase) -> Result<()> {
@@ -61,6 +79,96 @@ impl KnowledgeBases {
     ) -> Result<Page<KnowledgeBase>> {
         let query = self.client.query().table_name(&self.table).index_name("by_organization");
         Page::newest_of(query, organization, after, limit).await
+    }
+
+    /// Takes the lease on a base and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].
+    pub async fn lock(
+        &self,
+        organization: OrganizationId,
+        id: KnowledgeBaseId,
+        deadline: Deadline,
+    ) -> Result<(KnowledgeBase, Lease)> {
+        let key = id.to_string();
+        let (item, lease) =
+            Lease::acquire(&self.client, &self.table, (organization, &key), "knowledge base", LEASE, deadline).await?;
+        Ok((from_item(item)?, lease))
+    }
+
+    pub async fn unlock(&self, lease: Lease) -> Result<()> {
+        lease.release(&self.client).await
+    }
+
+    /// Notes, as part of a transaction, the tool that was made for the base whose lease this is; no agent has it yet.
+    pub(super) fn note_tool_in_transaction(lease: &Lease, tool: ToolId) -> Result<TransactWriteItem> {
+        let update = lease
+            .update_in_transaction()
+            .update_expression("SET #tool = :tool REMOVE #agents")
+            .expression_attribute_names("#tool", "query_tool_id")
+            .expression_attribute_names("#agents", "agent_ids")
+            .expression_attribute_values(":tool", text(tool))
+            .build()
+            .map_err(Error::internal)?;
+        Ok(TransactWriteItem::builder().update(update).build())
+    }
+
+    /// Notes, as part of a transaction, an agent that gets the base's tool; the transaction fails if the base has given that
+    /// tool up.
+    pub(super) fn note_agent_in_transaction(
+        &self,
+        base: KnowledgeBaseId,
+        row: &AgentTool,
+    ) -> Result<TransactWriteItem> {
+        let update = Update::builder()
+            .table_name(&self.table)
+            .key("id", text(base))
+            .update_expression("ADD #agents :agent")
+            .condition_expression("#organization = :organization AND #tool = :tool")
+            .expression_attribute_names("#agents", "agent_ids")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_names("#tool", "query_tool_id")
+            .expression_attribute_values(":agent", AttributeValue::Ss(vec![row.agent_id.to_string()]))
+            .expression_attribute_values(":organization", text(row.organization_id))
+            .expression_attribute_values(":tool", text(row.tool_id))
+            .build()
+            .map_err(Error::internal)?;
+        Ok(TransactWriteItem::builder().update(update).build())
+    }
+
+    /// Forgets agents that no longer have the base's tool. The leases of base and tool are held.
+    pub async fn forget_agents(&self, agents: &BTreeSet<AgentId>, base: &Lease, tool: &Lease) -> Result<()> {
+        let update = base
+            .update_in_transaction()
+            .update_expression("DELETE #agents :agents")
+            .expression_attribute_names("#agents", "agent_ids")
+            .expression_attribute_values(
+                ":agents",
+                AttributeValue::Ss(agents.iter().map(ToString::to_string).collect()),
+            )
+            .build()
+            .map_err(Error::internal)?;
+        let items = vec![
+            TransactWriteItem::builder().update(update).build(),
+            TransactWriteItem::builder().condition_check(tool.held_in_transaction()?).build(),
+        ];
+        transact(&self.client, items).await.map_err(|refused| refused.or(OVERTAKEN))
+    }
+
+    /// Gives up the base's tool, which no agent has, and records the intent to delete it, both or neither: from here on the
+    /// base gets a new one. The leases of base and tool are held.
+    pub async fn give_up_tool(&self, base: &Lease, tool: &Lease, deletion: &Intent) -> Result<()> {
+        let update = base
+            .update_in_transaction()
+            .update_expression("REMOVE #tool, #agents")
+            .expression_attribute_names("#tool", "query_tool_id")
+            .expression_attribute_names("#agents", "agent_ids")
+            .build()
+            .map_err(Error::internal)?;
+        let items = vec![
+            TransactWriteItem::builder().update(update).build(),
+            TransactWriteItem::builder().condition_check(tool.held_in_transaction()?).build(),
+            self.intents.open_in_transaction(deletion)?,
+        ];
+        transact(&self.client, items).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
     /// From here on nothing is loaded into it and nothing is found in it; may be repeated.

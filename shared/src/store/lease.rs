@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     Client,
-    types::{AttributeValue, ConditionCheck, ReturnValue, ReturnValuesOnConditionCheckFailure, Update},
+    types::{
+        AttributeValue, ConditionCheck, ReturnValue, ReturnValuesOnConditionCheckFailure, Update,
+        builders::UpdateBuilder,
+    },
 };
 use uuid::Uuid;
 
@@ -130,16 +133,22 @@ impl Lease {
 
     /// Gives the lease back as part of a transaction, which fails if it is no longer ours.
     pub(crate) fn release_in_transaction(&self) -> Result<Update> {
+        self.update_in_transaction()
+            .update_expression("REMOVE #token, #until")
+            .expression_attribute_names("#until", "lease_until")
+            .build()
+            .map_err(Error::internal)
+    }
+
+    /// A change of the row as part of a transaction, which fails if the lease is no longer ours; it stays held. What changes
+    /// is for the caller to add.
+    pub(crate) fn update_in_transaction(&self) -> UpdateBuilder {
         Update::builder()
             .table_name(&self.table)
             .key(&self.key.0, text(&self.key.1))
-            .update_expression("REMOVE #token, #until")
             .condition_expression("#token = :token")
             .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_names("#until", "lease_until")
             .expression_attribute_values(":token", text(&self.token))
-            .build()
-            .map_err(Error::internal)
     }
 
     /// Makes a transaction fail if the lease is no longer ours; it stays held.

@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
 };
 
 use super::{
-    AgentTools, Cursor, Intents, Lease, Page,
+    AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
     database::{Database, Item, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
 };
 use crate::{
@@ -51,28 +51,31 @@ impl Tools {
         }
     }
 
+    /// The tool as of now: one that was made a moment ago is found.
     pub async fn get(&self, organization: OrganizationId, id: ToolId) -> Result<Tool> {
-        let tool = self.read(id).await?;
+        let tool = self.read(id, true).await?;
         if tool.organization_id == organization { Ok(tool) } else { Err(Error::NotFound("tool")) }
     }
 
     /// The tool whose own token was presented: the token stands in the place of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
-        self.read(tool.id()).await
+        self.read(tool.id(), false).await
     }
 
-    async fn read(&self, id: ToolId) -> Result<Tool> {
-        let found = self.client.get_item().table_name(&self.table).key("id", text(id)).send().await.map_err(failed)?;
+    async fn read(&self, id: ToolId, as_of_now: bool) -> Result<Tool> {
+        let read = self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(as_of_now);
+        let found = read.send().await.map_err(failed)?;
         from_item(found.item.ok_or(Error::NotFound("tool"))?)
     }
 
-    /// The tools with these ids, in no order; ids of other organizations or of no tool are left out.
+    /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out.
     pub async fn get_many(&self, organization: OrganizationId, ids: &[ToolId]) -> Result<Vec<Tool>> {
         let mut tools = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut wanted: Vec<Item> = batch.iter().map(|id| Item::from([("id".to_owned(), text(id))])).collect();
             while !wanted.is_empty() {
-                let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).build().map_err(Error::internal)?;
+                let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true);
+                let keys = keys.build().map_err(Error::internal)?;
                 let found =
                     self.client.batch_get_item().request_items(&self.table, keys).send().await.map_err(failed)?;
                 for item in found.responses.into_iter().flat_map(HashMap::into_values).flatten() {
@@ -182,8 +185,12 @@ impl Tools {
         }
     }
 
-    /// Writes a new tool, confirms its name and closes the intent, all or nothing.
-    pub async fn create(&self, tool: &Tool, intent: IntentId) -> Result<()> {
+    /// Writes a new tool, confirms its name and closes the intent, all or nothing. With the lease of a knowledge base, the
+    /// base notes it as its query tool.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if another tool took the name or the lease was lost.
+    pub async fn create(&self, tool: &Tool, intent: IntentId, base: Option<&Lease>) -> Result<()> {
         let row = Put::builder()
             .table_name(&self.table)
             .set_item(Some(to_item(tool)?))
@@ -191,15 +198,18 @@ impl Tools {
             .expression_attribute_names("#id", "id")
             .build()
             .map_err(Error::internal)?;
-        let items = vec![
+        let mut items = vec![
             TransactWriteItem::builder().put(row).build(),
             TransactWriteItem::builder().put(self.confirmed_name(tool)?).build(),
             self.intents.close_in_transaction(intent)?,
         ];
-        match transact(&self.client, items)
-            .await
-            .map_err(|refused| refused.or("another tool took this name; try again"))
-        {
+        items.extend(base.map(|lease| KnowledgeBases::note_tool_in_transaction(lease, tool.id)).transpose()?);
+        match transact(&self.client, items).await.map_err(|refused| match refused {
+            Refused::Condition(3) => {
+                Error::Conflict("another change of this knowledge base came in between; try again".into())
+            }
+            refused => refused.or("another tool took this name; try again"),
+        }) {
             // The answer may be lost of a transaction that went through: what stands in the table decides.
             Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
             written => written,

@@ -10,7 +10,7 @@ pub(super) fn from_plain(row: &Value) -> Value {
     }
 }
 
-fn typed(value: &Value) -> Value {
+pub(super) fn typed(value: &Value) -> Value {
     match value {
         Value::Null => json!({"NULL": true}),
         Value::Bool(value) => json!({"BOOL": value}),

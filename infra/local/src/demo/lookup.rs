@@ -1,4 +1,4 @@
-//! A knowledge base is filled, and the agent looks something up in the middle of a call.
+//! A knowledge base is filled and attached to the agent, which looks something up in the middle of a call.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,8 +21,9 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     ]});
     let path = format!("/knowledge-bases/{}/entries", text(&base, "id")?);
     user.ask(Method::POST, &path, Some(&entries)).await?;
-    let tool = json!({"type": "query", "label": "Find a treatment", "knowledge_base_id": text(&base, "id")?});
-    let tool = user.attached(&tool).await?;
+    let path = format!("/agents/{}/knowledge-bases/attach", user.stack.description.agent_id);
+    let attached = user.ask(Method::POST, &path, Some(&json!({"knowledge_base_id": text(&base, "id")?}))).await?;
+    let tool = attached.get("tool").cloned().unwrap_or_default();
     let question = json!({"query": "polishing", "price_at_most": 100});
     let call = user.call(&tool, &question, &Uuid::new_v4().to_string()).await?;
     let found = call.pointer("/response/body/result").cloned().unwrap_or(Value::Null);
