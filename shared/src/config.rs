@@ -70,6 +70,12 @@ pub fn twilio_secret_prefix() -> Result<String, Error> {
     required("TWILIO_SECRET_PREFIX")
 }
 
+/// What the names of the secrets with organizations' own keys begin with (`ORGANIZATION_SECRET_PREFIX`); service, organization
+/// and key follow: [`crate::accounts`].
+pub fn organization_secret_prefix() -> Result<String, Error> {
+    required("ORGANIZATION_SECRET_PREFIX")
+}
+
 /// Base addresses of the vendors; other ones than the defaults are for regions and local use.
 pub fn vapi_url() -> String {
     base_url("VAPI_URL", "https://api.vapi.ai")

@@ -4,6 +4,8 @@
 //! the intent. If that fails, VAPI is put back and the intent closed. If even that fails, or the process dies, the intent
 //! stays open, and [`Lifecycle::settle`] brings both sides together, with our tables as the truth; deletions are finished.
 //!
+//! A secret that belongs to a row goes a similar way: see [`StoredSecrets`].
+//!
 //! Who may change what, meanwhile: an assistant's `toolIds` change under the lease on the agent's row, a tool under the lease
 //! on its own row. A tool's lease is taken before an agent's, never after.
 
@@ -12,6 +14,7 @@ mod attachments;
 mod external_tools;
 mod references;
 mod settle;
+mod stored_secrets;
 mod sync;
 mod tools;
 
@@ -20,6 +23,7 @@ pub use attachments::{Attached, Attachments};
 pub use external_tools::ExternalTools;
 pub use references::References;
 pub use settle::{Report, Settled};
+pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
 pub use tools::{Deleted, Lifecycle, Updated};
 

@@ -8,6 +8,7 @@ mod ids;
 mod intent;
 mod knowledge;
 mod organization;
+mod own_key;
 mod phone_number;
 mod slug;
 mod timestamp;
@@ -20,10 +21,13 @@ pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use call::{Call, CallId};
 pub use execution::{Execution, ExecutionStatus};
-pub use ids::{AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, ToolId, UserId};
-pub use intent::{Change, Intent};
+pub use ids::{
+    AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ToolId, UserId,
+};
+pub use intent::{Change, Intent, SecretOf};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
-pub use organization::{Member, Organization};
+pub use organization::{Member, Membership, Organization, Role};
+pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use slug::Slug;
 pub use timestamp::Timestamp;

@@ -5,6 +5,7 @@
 //! `{"success": false, "error": "one sentence"}`; for VAPI's `tool-calls` message `{"results": [...]}`. Only a caller who
 //! has no business here gets 400, 401 or 404.
 
+mod bearer;
 mod invocation;
 mod numbers;
 
@@ -14,7 +15,7 @@ use futures_util::{future::join_all, join};
 use serde_json::Value;
 use shared::{
     Deadline, Error, Result,
-    clients::{Secrets, vapi},
+    accounts::Accounts,
     error,
     http::{self, Reply, Request},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
@@ -23,7 +24,7 @@ use shared::{
     },
     store::{Calls, Executions, Tools},
     telemetry,
-    tools::{self, ANSWER_WITHIN, Conversation, Effect, Ran, Services, ToolConfig, ToolTokens, arguments, token},
+    tools::{self, ANSWER_WITHIN, Conversation, Effect, Ran, Services, ToolConfig, ToolTokens, arguments},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};
@@ -37,9 +38,8 @@ pub struct Deps {
     pub executions: Executions,
     pub idempotency: Idempotency,
     pub tokens: ToolTokens,
-    pub secrets: Secrets,
-    /// Name or ARN of VAPI's secret, for the bearer of its credential.
-    pub vapi_secret: String,
+    /// For the bearer of VAPI's credential.
+    pub accounts: Accounts,
     pub services: Services,
     /// How long the history of a run is kept.
     pub history: Duration,
@@ -119,18 +119,12 @@ fn tool_id(request: &Request) -> Result<ToolId> {
     }
 }
 
-/// The tool's own token, or the bearer of the credential VAPI was set up with. Nothing is read before this is settled.
+/// The tool's own token, for which nothing is read, or the bearer of VAPI's credential.
 async fn verify(deps: &Deps, id: ToolId, request: &Request, invocation: &Invocation) -> Result<VerifiedTool> {
     if let Some(token) = &invocation.metadata.token {
         return deps.tokens.verify(id, token).await;
     }
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let bearer = header("authorization")
-        .and_then(|value| value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")))
-        .map(|(_, bearer)| bearer.trim());
-    let Some(bearer) = bearer.or_else(|| header("x-vapi-secret")) else { return Err(Error::Unauthenticated) };
-    let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
-    token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
+    bearer::verify(deps, id, bearer::presented(request).ok_or(Error::Unauthenticated)?).await
 }
 
 async fn find_call(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<Call>>> {

@@ -2,6 +2,7 @@
 
 use execute::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, Outbound, Pipedream, Secrets, Twilio},
     config, http,
     idempotency::Idempotency,
@@ -37,8 +38,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         executions: Executions::new(&database),
         idempotency: Idempotency::new(&database, config::idempotency_window()?),
         tokens,
-        secrets,
-        vapi_secret: config::vapi_secret()?,
+        accounts: Accounts::new(&database, secrets, config::vapi_secret()?, config::organization_secret_prefix()?),
         services,
         history: config::history()?,
     };

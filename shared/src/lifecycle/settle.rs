@@ -75,6 +75,7 @@ impl Lifecycle {
             Change::DetachTool { agent_id, tool_id, external_tool_id } => {
                 self.settle_detachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
             }
+            Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await,
         }
     }
 
@@ -91,7 +92,7 @@ impl Lifecycle {
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        let strays = self.external.delete_strays(tool, None, deadline).await?;
+        let strays = self.external.delete_strays(organization, tool, None, deadline).await?;
         self.tools.release_name(organization, name, tool).await?;
         Ok(if strays.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" })
     }
@@ -119,7 +120,7 @@ impl Lifecycle {
                 }
             }
             let kept = tool.external_tool_id.clone();
-            let strays = self.external.strays(tool.id, kept.as_deref(), deadline).await?;
+            let strays = self.external.strays(organization, tool.id, kept.as_deref(), deadline).await?;
             let former: Vec<&str> = strays.iter().map(String::as_str).collect();
             let aligned = self.attachments.align(&tool, &former, deadline).await?;
             if let Some(error) = aligned.error {
@@ -128,7 +129,7 @@ impl Lifecycle {
             if !aligned.left.is_empty() {
                 return Err(Error::Conflict("the tool has more agents than there is time; it goes on".into()));
             }
-            self.external.delete_strays(tool.id, kept.as_deref(), deadline).await?;
+            self.external.delete_strays(organization, tool.id, kept.as_deref(), deadline).await?;
             if let Some(name) = new_name.filter(|name| **name != tool.name) {
                 self.tools.release_name(organization, name, tool.id).await?;
             }

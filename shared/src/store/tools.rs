@@ -61,6 +61,11 @@ impl Tools {
         self.read(tool.id()).await
     }
 
+    /// Whose tool it is, before it is known who asks: what the caller has to show depends on it.
+    pub async fn owner(&self, id: ToolId) -> Result<OrganizationId> {
+        Ok(self.read(id).await?.organization_id)
+    }
+
     async fn read(&self, id: ToolId) -> Result<Tool> {
         let found = self.client.get_item().table_name(&self.table).key("id", text(id)).send().await.map_err(failed)?;
         from_item(found.item.ok_or(Error::NotFound("tool"))?)
