@@ -80,6 +80,12 @@ pub fn settle_queue_url() -> Result<String, Error> {
     required("SETTLE_QUEUE_URL")
 }
 
+/// What the names of the secrets with organizations' own keys begin with (`ORGANIZATION_SECRET_PREFIX`); service, organization
+/// and key follow: [`crate::accounts`].
+pub fn organization_secret_prefix() -> Result<String, Error> {
+    required("ORGANIZATION_SECRET_PREFIX")
+}
+
 /// Base addresses of the vendors; other ones than the defaults are for regions and local use.
 pub fn vapi_url() -> String {
     base_url("VAPI_URL", "https://api.vapi.ai")

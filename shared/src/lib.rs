@@ -1,7 +1,9 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, queue -> execution -> idempotency, lifecycle -> tools -> store, clients -> models -> error`.
+//! Arrows go one way: `functions -> http, queue -> execution -> idempotency, lifecycle -> tools -> accounts -> store, clients ->
+//! models -> error`.
 
+pub mod accounts;
 pub mod clients;
 pub mod config;
 pub mod deadline;

@@ -4,6 +4,8 @@
 //! the intent. If that fails, VAPI is put back and the intent closed. If even that fails, or the process dies, the intent
 //! stays open, and [`Lifecycle::settle`] brings both sides together, with our tables as the truth; deletions are finished.
 //!
+//! A secret that belongs to a row goes a similar way: see [`StoredSecrets`].
+//!
 //! Who may change what, meanwhile: an assistant's `toolIds` change under the lease on the agent's row, a tool under the lease
 //! on its own row, which tool belongs to a knowledge base under the lease on the base's. A base's lease is taken before a
 //! tool's, a tool's before an agent's, never after.
@@ -15,6 +17,7 @@ mod query_tools;
 mod references;
 mod settle;
 mod settling;
+mod stored_secrets;
 mod sync;
 mod tools;
 
@@ -25,6 +28,7 @@ pub use query_tools::{DetachedBase, QueryTool};
 pub use references::References;
 pub use settle::{Report, Settled};
 pub use settling::{Settling, Unfinished};
+pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
 pub use tools::{Deleted, Lifecycle, Updated};
 

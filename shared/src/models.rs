@@ -9,6 +9,7 @@ mod ids;
 mod intent;
 mod knowledge;
 mod organization;
+mod own_key;
 mod phone_number;
 mod queued_run;
 mod slug;
@@ -23,10 +24,13 @@ pub use agent_tool::AgentTool;
 pub use call::{Call, CallId, CallStatus};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{Execution, ExecutionStatus, Trigger};
-pub use ids::{AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, ToolId, UserId};
-pub use intent::{Change, Intent};
+pub use ids::{
+    AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ToolId, UserId,
+};
+pub use intent::{Change, Intent, SecretOf};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
-pub use organization::{Member, Organization};
+pub use organization::{Member, Membership, Organization, Role};
+pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_run::QueuedRun;
 pub use slug::Slug;

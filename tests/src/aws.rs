@@ -205,6 +205,11 @@ impl Aws {
         self.shared.secrets.lock().unwrap().put(id, value);
     }
 
+    /// Takes a secret away as if it had never been.
+    pub fn forget_secret(&self, id: &str) {
+        self.shared.secrets.lock().unwrap().forget(id);
+    }
+
     /// What a secret holds; none if there is no such secret or it is being deleted.
     pub fn secret(&self, id: &str) -> Option<Value> {
         self.shared.secrets.lock().unwrap().content(id)

@@ -24,4 +24,7 @@ pub use aws::{Aws, Fault, Trouble};
 pub use event::{Answer, Event};
 pub use local::standins;
 pub use template::Template;
-pub use world::{Options, Process, Tenant, World, ai_sms, api_request, phone, preemptive_sms, slack_action};
+pub use world::{
+    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, Process, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request,
+    phone, preemptive_sms, slack_action,
+};

@@ -13,15 +13,17 @@ use local::standins::{
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline,
+    accounts::Accounts,
     clients::{self, Outbound, Queue, Secrets},
     execution::Executor,
     http::{Access, answer},
     idempotency::Idempotency,
-    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling},
+    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::Timestamp,
     queue,
     store::{
-        AgentTools, Agents, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools,
+        AgentTools, Agents, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries, Organizations,
+        PhoneNumbers, Tools,
     },
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -39,6 +41,14 @@ const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 const VAPI_SECRET: &str = "switchboard/vapi";
 const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
 const TWILIO_SECRETS: &str = "switchboard/twilio/";
+const ORGANIZATION_SECRETS: &str = "switchboard/organizations/";
+/// VAPI's key of the platform, which every organization uses that has none of its own.
+pub const PLATFORM_KEY: &str = "vapi-private-key";
+/// Another key of the platform's account.
+pub const SECOND_PLATFORM_KEY: &str = "vapi-private-key-2";
+/// Keys of two more accounts at VAPI: two of the one, one of the other.
+pub const OWN_KEYS: [&str; 2] = ["own-vapi-key", "own-vapi-key-2"];
+pub const ANOTHER_KEY: &str = "another-vapi-key";
 /// VAPI's credential with which it can call us without a tool's token.
 const CREDENTIAL: &str = "9f0c5b7e-0000-4000-8000-00000000c0de";
 
@@ -120,6 +130,7 @@ pub struct Process {
     pub list: list::Deps,
     pub attach: attach::Deps,
     pub detach: detach::Deps,
+    pub keys: keys::Deps,
     pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
     pub run_tool: run_tool::Deps,
@@ -149,6 +160,11 @@ impl World {
     }
 
     pub async fn with(options: Options) -> Self {
+        // On the heap: with all functions at once it is large.
+        Box::pin(Self::begin(options)).await
+    }
+
+    async fn begin(options: Options) -> Self {
         logs::install();
         let template = Template::read();
         let (home, other) = (options.home.clone(), options.other.clone());
@@ -159,6 +175,11 @@ impl World {
             vapi::Options::default().with_assistant(&home.assistant_id).with_assistant(&other.assistant_id);
         if let Some(bearer) = &options.webhook_bearer {
             at_vapi = at_vapi.with_credential(CREDENTIAL, "Authorization", &format!("Bearer {bearer}"));
+        }
+        let platform = at_vapi.org_id.clone();
+        at_vapi = at_vapi.with_key(SECOND_PLATFORM_KEY, &platform);
+        for (key, account) in [(OWN_KEYS[0], "own"), (OWN_KEYS[1], "own"), (ANOTHER_KEY, "another")] {
+            at_vapi = at_vapi.with_key(key, account);
         }
         let mut at_twilio = twilio::Options::default();
         let mut at_pipedream = pipedream::Options::default();
@@ -204,8 +225,20 @@ impl World {
     }
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
-        let Process { create, update, delete, list, attach, detach, knowledge, execute, agents, phone_numbers, .. } =
-            &*self.process;
+        let Process {
+            create,
+            update,
+            delete,
+            list,
+            attach,
+            detach,
+            keys,
+            knowledge,
+            execute,
+            agents,
+            phone_numbers,
+            ..
+        } = &*self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -216,6 +249,7 @@ impl World {
             "knowledge" => {
                 Box::pin(answer("knowledge", request, |request| knowledge::handle(knowledge, request))).await
             }
+            "keys" => Box::pin(answer("keys", request, |request| keys::handle(keys, request))).await,
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
             "phone-numbers" => {
@@ -477,8 +511,13 @@ impl World {
 
     /// A request to VAPI's API of the test's own; gives the body of its success.
     pub async fn at_vapi(&self, method: &str, path: &str, body: &Value) -> Value {
+        self.at_vapi_with(PLATFORM_KEY, method, path, body).await
+    }
+
+    /// As [`World::at_vapi`], with another key.
+    pub async fn at_vapi_with(&self, key: &str, method: &str, path: &str, body: &Value) -> Value {
         let method = method.parse().expect("a method");
-        let request = self.http.request(method, format!("{}{path}", self.vapi.url)).bearer_auth("vapi-private-key");
+        let request = self.http.request(method, format!("{}{path}", self.vapi.url)).bearer_auth(key);
         let answer = request.json(body).send().await.expect("VAPI's stand-in answers");
         let status = answer.status();
         let body: Value = answer.json().await.expect("JSON");
@@ -499,6 +538,21 @@ impl World {
             "updated_at": now,
         });
         self.aws.put("calls", &row);
+    }
+
+    /// A request below `/api/{slug}/keys` as this organization's user; null is no body.
+    pub async fn keys(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
+        let event = Event::new(method, &format!("/api/{}/keys{path}", tenant.slug)).user(&tenant.user_id);
+        self.send("keys", &if body.is_null() { event } else { event.text(body.to_string()) }).await
+    }
+
+    /// Gives an organization this key of its own for VAPI, past the checks.
+    pub fn own_key(&self, tenant: &Tenant, secret: &Value) {
+        let key = Uuid::now_v7().to_string();
+        let organization = &tenant.organization_id;
+        self.aws.put_secret(&format!("{ORGANIZATION_SECRETS}vapi/{organization}/{key}"), secret);
+        let own = json!({"vapi": {"id": key, "updated_at": Timestamp::now()}});
+        self.aws.change("organizations", organization, json!({"own_keys": own}));
     }
 
     /// The history, oldest first.
@@ -609,8 +663,10 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let control_hosts = vec![vapi.trim_start_matches("http://").to_owned()];
     let vapi = clients::Vapi::new(http.clone(), vapi);
     let pipedream = clients::Pipedream::new(http.clone(), pipedream);
-    let assistants = Assistants::new(vapi.clone(), secrets.clone(), VAPI_SECRET);
-    let external = ExternalTools::new(vapi.clone(), secrets.clone(), VAPI_SECRET, tokens.clone(), PUBLIC_URL);
+    let accounts = Accounts::new(&database, secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS);
+    let stored = StoredSecrets::new(&database, secrets.clone());
+    let assistants = Assistants::new(vapi.clone(), accounts.clone());
+    let external = ExternalTools::new(vapi.clone(), accounts.clone(), tokens.clone(), PUBLIC_URL);
     let attachments = Attachments::new(&database, assistants.clone());
     let lifecycle = Lifecycle::new(&database, external, assistants);
     let references = References {
@@ -632,7 +688,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             pipedream,
             pipedream_secret: PIPEDREAM_SECRET.to_owned(),
             vapi: vapi.clone(),
-            vapi_secret: VAPI_SECRET.to_owned(),
+            accounts: accounts.clone(),
             call_control: clients::CallControl::new(http.clone(), control_hosts),
             outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
             knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
@@ -665,15 +721,25 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             tools: Tools::new(&database),
             intents: Intents::new(&database),
             vapi: vapi.clone(),
-            vapi_secret: VAPI_SECRET.to_owned(),
-            secrets: secrets.clone(),
+            accounts: accounts.clone(),
+        },
+        keys: keys::Deps {
+            access: access.clone(),
+            organizations: Organizations::new(&database),
+            agents: Agents::new(&database),
+            tools: Tools::new(&database),
+            intents: Intents::new(&database),
+            vapi,
+            accounts: accounts.clone(),
+            secrets: stored.clone(),
+            outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
         },
         phone_numbers: phone_numbers::Deps {
             access: access.clone(),
             agents: Agents::new(&database),
             phone_numbers: PhoneNumbers::new(&database),
             twilio: clients::Twilio::new(http.clone(), twilio),
-            secrets: secrets.clone(),
+            secrets: stored,
             secret_prefix: TWILIO_SECRETS.to_owned(),
         },
         knowledge: knowledge::Deps {
@@ -689,8 +755,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             tools: Tools::new(&database),
             calls: Calls::new(&database),
             tokens: tokens.clone(),
-            secrets,
-            vapi_secret: VAPI_SECRET.to_owned(),
+            accounts,
             executor,
             runs: Queue::new(&config, aws.queue_url("runs")),
         },

@@ -23,6 +23,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
     let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
     let path = path.replace("/phone-numbers/{id}", &format!("/phone-numbers/{}", owner.phone_number_id));
+    let path = path.replace("{service}", "vapi");
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -43,6 +44,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             "number": owner.phone_number, "label": "Main line",
             "twilio": {"account_sid": owner.twilio_sid, "auth_token": owner.twilio_token},
         }),
+        "PUT /api/{slug}/keys/{service}" => json!({"api_key": tests::OWN_KEYS[0]}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
@@ -54,6 +56,8 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
 /// Everything that a request could change or cause.
 fn footprint(world: &World) -> BTreeMap<&'static str, String> {
     let tables = [
+        "organizations",
+        "intents",
         "agents",
         "phone_numbers",
         "tools",

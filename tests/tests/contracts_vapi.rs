@@ -434,3 +434,43 @@ async fn a_call_is_read_with_its_control_url() {
         assert_eq!(class(&error), expected);
     }
 }
+
+#[tokio::test]
+async fn a_key_is_let_in_or_not_and_anything_else_is_no_answer() {
+    let vapi = start();
+    let with = |key: &str| serde_json::from_value::<Account>(json!({"api_key": key})).unwrap();
+    let asks = async |key: &str| client(&vapi.url).lets_in(&with(key), short()).await;
+    assert!(asks("vapi-private-key").await.unwrap());
+    assert!(!asks("vapi-public-key").await.unwrap());
+    let sent = &vapi.requests()[0];
+    assert_eq!((sent.method.as_str(), sent.path.as_str()), ("GET", "/assistant"));
+    assert_eq!(sent.query, [("limit".to_owned(), "1".to_owned())]);
+    for (fault, expected) in [
+        (Fault::status(403), Ok(false)),
+        (Fault::status(500), Err("broken 500")),
+        (Fault::status(400), Err("rejected 400")),
+        (Fault::status(429).with_header("Retry-After", "600"), Err("rate limited for 600 s")),
+        (Fault::body(json!({"assistants": []})), Err("undecodable")),
+        (Fault::drop_before(), Err("no answer")),
+        (Fault::delay(LATE), Err("no answer")),
+    ] {
+        vapi.inject(fault.times(20));
+        let answer = asks("vapi-private-key").await;
+        assert_eq!(answer.as_ref().map(|in_| *in_).map_err(class), expected.map_err(str::to_owned));
+        vapi.clear_faults();
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_there_or_not_and_anything_else_is_no_answer() {
+    let vapi = start();
+    let made = create(&vapi.url, ample()).await.unwrap();
+    let has = async |id: &str| client(&vapi.url).has_tool(&account(), id, short()).await;
+    assert!(has(&made.id).await.unwrap());
+    assert!(!has(TOOL).await.unwrap());
+    for (fault, expected) in [(Fault::status(401), "rejected 401"), (Fault::status(502), "broken 502")] {
+        vapi.inject(fault.times(20));
+        assert_eq!(class(&has(&made.id).await.unwrap_err()), expected);
+        vapi.clear_faults();
+    }
+}

@@ -4,6 +4,7 @@
 
 mod belongings;
 mod document;
+mod own_keys;
 
 use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
 
@@ -11,7 +12,7 @@ use document::{Document, Operation, objects};
 use local::standins::Fault as Standin;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use shared::clients::Secrets;
+use shared::{accounts::Accounts, clients::Secrets, store::Database};
 use tests::{Answer, Event, Fault, Template, Trouble, World, ai_sms, preemptive_sms, slack_action};
 use tokio::net::TcpListener;
 
@@ -118,7 +119,8 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(runs),
         part(knowledge),
     ];
-    let given = parts.into_iter().chain(belongings::parts()).flat_map(|part| part.join().unwrap().0);
+    let given =
+        parts.into_iter().chain(belongings::parts()).chain(own_keys::parts()).flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
         document.check(operation, &answer);
@@ -482,7 +484,8 @@ async fn runs() -> Given {
     let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let mut config = world.aws.config();
     config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
-    world.process.execute.secrets = Secrets::new(&config);
+    let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
+    world.process.execute.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
     given.note("executeTool", 504, &world.send("execute", &done).await);
     given
 }

@@ -16,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 use shared::{Deadline, models::Timestamp};
 use tests::{
-    Answer, Event, Template, World, ai_sms, api_request,
+    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, World, ai_sms, api_request,
     aws::{Operation, TABLE_PREFIX},
     phone, preemptive_sms, slack_action,
     standins::{Fault, vapi::PhoneCall},
@@ -120,11 +120,17 @@ fn note(permissions: &mut Permissions, function: &'static str, world: &mut World
     world.aws.clear_operations();
 }
 
-/// Every path of every function that asks something else of AWS.
-async fn asked() -> Permissions {
+/// Every path of every function that asks something else of AWS; for an organization with a VAPI account of its own, or on the
+/// platform's.
+async fn asked(own: bool) -> Permissions {
     let mut asked = Permissions::new();
     let mut world = World::start().await;
+    if own {
+        let secret = json!({"api_key": SECOND_PLATFORM_KEY, "webhook_bearer": world.options.webhook_bearer});
+        world.own_key(&world.home, &secret);
+    }
     world.restart();
+    world.aws.clear_operations();
 
     let homes = json!([{"id": "h1", "text": "House by the river"}]);
     let (base, spare) =
@@ -215,6 +221,8 @@ async fn asked() -> Permissions {
     note(&mut asked, "agents", &mut world);
     phone_numbers(&world).await;
     note(&mut asked, "phone-numbers", &mut world);
+    keys(&world).await.expect(200);
+    note(&mut asked, "keys", &mut world);
     asked
 }
 
@@ -347,6 +355,11 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
         json!({"change": "attach_tool", "agent_id": agent, "tool_id": tool["id"], "external_tool_id": external}),
         json!({"change": "detach_tool", "agent_id": agent, "tool_id": tool["id"], "external_tool_id": external}),
         json!({"change": "delete_tool", "tool_id": gone["id"]}),
+        json!({"change": "store_secret", "secret": "switchboard/twilio/lost", "of": {"phone_number": unknown}}),
+        json!({
+            "change": "store_secret", "secret": "switchboard/organizations/llm/lost",
+            "of": {"own_key": {"service": "llm", "id": unknown}},
+        }),
     ]
     .into_iter()
     .enumerate()
@@ -359,7 +372,7 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
         world.aws.put("intents", &row);
     }
     let report = world.settle().await;
-    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(6), &json!([])), "{report}");
+    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(8), &json!([])), "{report}");
     // More than there is time for wakes it again.
     let row = json!({
         "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "change": "delete_tool",
@@ -417,10 +430,36 @@ async fn phone_numbers(world: &World) {
     ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
 }
 
+/// Another key, one of another account while there is nothing at VAPI, and back to the platform's.
+async fn keys(world: &World) -> Answer {
+    let put = async |key: &str| world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": key})).await;
+    world.aws.put(
+        "agents",
+        &json!({
+            "id": world.home.agent_id, "organization_id": world.home.organization_id, "name": "Nights",
+            "external_assistant_id": world.home.assistant_id, "created_at": Timestamp::now(), "updated_at": Timestamp::now(),
+        }),
+    );
+    put(SECOND_PLATFORM_KEY).await.expect(200);
+    put(OWN_KEYS[0]).await.expect(409);
+    world.keys(&world.home, "GET", "", &Value::Null).await.expect(200);
+    let rows = world.aws.rows("agents");
+    for row in rows.iter().filter(|row| row["organization_id"] == world.home.organization_id) {
+        world.aws.delete("agents", row["id"].as_str().unwrap());
+    }
+    put(SECOND_PLATFORM_KEY).await.expect(200);
+    world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
+    world.keys(&world.home, "DELETE", "/vapi", &Value::Null).await
+}
+
 #[tokio::test]
 async fn a_role_grants_what_its_function_asks_for_and_nothing_else() {
     let template = Template::read();
-    for (function, needs) in asked().await {
+    let mut all = asked(false).await;
+    for (function, needs) in asked(true).await {
+        all.entry(function).or_default().extend(needs);
+    }
+    for (function, needs) in all {
         let grants = granted(&template, function);
         let missing: Vec<_> = needs.iter().filter(|need| !grants.iter().any(|grant| allows(grant, need))).collect();
         assert!(missing.is_empty(), "{function} would be refused on AWS: {missing:#?}");

@@ -12,7 +12,8 @@ mod removal;
 use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
-    clients::{Secrets, Vapi, vapi},
+    accounts::Accounts,
+    clients::{Vapi, vapi},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
@@ -32,9 +33,7 @@ pub struct Deps {
     pub tools: Tools,
     pub intents: Intents,
     pub vapi: Vapi,
-    /// Name or ARN of VAPI's secret.
-    pub vapi_secret: String,
-    pub secrets: Secrets,
+    pub accounts: Accounts,
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
@@ -77,7 +76,7 @@ struct Registration {
 async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadline: Deadline) -> Result<Agent> {
     let Registration { name, assistant } = registration(body)?;
     let external_assistant_id = assistant.hyphenated().to_string();
-    let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
+    let account = deps.accounts.vapi(organization).await?;
     let found = deps.vapi.assistant(&account, &external_assistant_id, deadline).await?;
     let found = found.ok_or_else(|| Error::invalid("external_assistant_id", "is not an assistant at VAPI"))?;
     let name = match name {

@@ -2,6 +2,7 @@
 
 use agents::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
@@ -22,8 +23,12 @@ async fn main() -> Result<(), lambda_http::Error> {
         tools: Tools::new(&database),
         intents: Intents::new(&database),
         vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
-        vapi_secret: config::vapi_secret()?,
-        secrets: Secrets::new(&aws),
+        accounts: Accounts::new(
+            &database,
+            Secrets::new(&aws),
+            config::vapi_secret()?,
+            config::organization_secret_prefix()?,
+        ),
     };
     http::serve("agents", deps, handle).await
 }

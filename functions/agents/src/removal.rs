@@ -9,9 +9,7 @@
 use std::time::Duration;
 
 use shared::{
-    Deadline, Error, Result,
-    clients::vapi,
-    error,
+    Deadline, Error, Result, error,
     models::{Agent, AgentId, AgentTool, Change, Intent, OrganizationId, Tool, ToolId},
     store::{Lease, REMOVED_AT_ONCE},
 };
@@ -86,7 +84,7 @@ async fn detach_at_vapi(
         return Ok(false);
     }
     let work = deadline.reserving(UNDO);
-    let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
+    let account = deps.accounts.vapi(organization).await?;
     let assistant = &agent.external_assistant_id;
     let Some(model) = deps.vapi.assistant_model(&account, assistant, work).await? else { return Ok(false) };
     let changed = ours.iter().fold(model.clone(), |model, id| model.without_tool(id));
@@ -112,7 +110,7 @@ async fn attach_what_is_left(deps: &Deps, organization: OrganizationId, agent: &
         let rows = rows.into_iter().filter(|row: &AgentTool| row.is_vapi_attached);
         let tools = deps.tools.get_many(organization, &rows.map(|row| row.tool_id).collect::<Vec<_>>()).await?;
         let ours = external_ids(tools);
-        let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
+        let account = deps.accounts.vapi(organization).await?;
         let assistant = &agent.external_assistant_id;
         let Some(model) = deps.vapi.assistant_model(&account, assistant, deadline).await? else { return Ok(()) };
         let changed = ours.iter().fold(model.clone(), |model, id| model.with_tool(id));

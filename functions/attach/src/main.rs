@@ -2,6 +2,7 @@
 
 use attach::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
@@ -16,7 +17,9 @@ async fn main() -> Result<(), lambda_http::Error> {
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
     let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
-    let assistants = Assistants::new(vapi, Secrets::new(&aws), config::vapi_secret()?);
+    let prefix = config::organization_secret_prefix()?;
+    let accounts = Accounts::new(&database, Secrets::new(&aws), config::vapi_secret()?, prefix);
+    let assistants = Assistants::new(vapi, accounts);
     let deps = Deps { access: Access::new(&database), attachments: Attachments::new(&database, assistants) };
     http::serve("attach", deps, handle).await
 }

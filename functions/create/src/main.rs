@@ -2,6 +2,7 @@
 
 use create::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, Pipedream, Secrets, Vapi},
     config,
     http::{self, Access},
@@ -19,7 +20,8 @@ async fn main() -> Result<(), lambda_http::Error> {
     let secrets = Secrets::new(&aws);
     let http_client = clients::http_client()?;
     let vapi = Vapi::new(http_client.clone(), config::vapi_url());
-    let vapi_secret = config::vapi_secret()?;
+    let prefix = config::organization_secret_prefix()?;
+    let accounts = Accounts::new(&database, secrets.clone(), config::vapi_secret()?, prefix);
     let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
     let deps = Deps {
         access: Access::new(&database),
@@ -28,12 +30,12 @@ async fn main() -> Result<(), lambda_http::Error> {
             knowledge_bases: KnowledgeBases::new(&database),
             pipedream: Pipedream::new(http_client, config::pipedream_url()),
             pipedream_secret: config::pipedream_secret()?,
-            secrets: secrets.clone(),
+            secrets,
         },
         lifecycle: Lifecycle::new(
             &database,
-            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
-            Assistants::new(vapi, secrets, vapi_secret),
+            ExternalTools::new(vapi.clone(), accounts.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, accounts),
         ),
     };
     http::serve("create", deps, handle).await

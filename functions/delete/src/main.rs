@@ -2,6 +2,7 @@
 
 use delete::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, Queue, Secrets, Vapi},
     config,
     http::{self, Access},
@@ -18,14 +19,15 @@ async fn main() -> Result<(), lambda_http::Error> {
     let database = Database::connect(&aws, config::table_prefix()?);
     let secrets = Secrets::new(&aws);
     let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
-    let vapi_secret = config::vapi_secret()?;
     let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
+    let prefix = config::organization_secret_prefix()?;
+    let accounts = Accounts::new(&database, secrets, config::vapi_secret()?, prefix);
     let deps = Deps {
         access: Access::new(&database),
         lifecycle: Lifecycle::new(
             &database,
-            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
-            Assistants::new(vapi, secrets, vapi_secret),
+            ExternalTools::new(vapi.clone(), accounts.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, accounts),
         ),
         settling: Settling::new(Queue::new(&aws, config::settle_queue_url()?)),
     };

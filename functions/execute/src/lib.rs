@@ -5,13 +5,15 @@
 //! `{"success": false, "error": "one sentence"}`; for VAPI's `tool-calls` message `{"results": [...]}`. Only a caller who
 //! has no business here gets 400, 401 or 404. An `async` tool is put on the queue of `run-tool`, and the model told so.
 
+mod bearer;
 mod invocation;
 mod numbers;
 
 use futures_util::{future::join_all, join};
 use shared::{
     Deadline, Error, Result,
-    clients::{Queue, Secrets, vapi},
+    accounts::Accounts,
+    clients::Queue,
     execution::{self, ClaimedAhead, Executor, Finished, Order, Subject},
     http::{self, Reply, Request},
     models::{
@@ -19,7 +21,7 @@ use shared::{
         VerifiedTool,
     },
     store::{Calls, Tools},
-    tools::{ANSWER_WITHIN, Conversation, Ran, ToolTokens, token},
+    tools::{ANSWER_WITHIN, Conversation, Ran, ToolTokens},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};
@@ -28,9 +30,8 @@ pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub tokens: ToolTokens,
-    pub secrets: Secrets,
-    /// Name or ARN of VAPI's secret, for the bearer of its credential.
-    pub vapi_secret: String,
+    /// For the bearer of VAPI's credential.
+    pub accounts: Accounts,
     pub executor: Executor,
     /// Where asynchronous runs wait for `run-tool`.
     pub runs: Queue<QueuedRun>,
@@ -142,18 +143,12 @@ fn tool_id(request: &Request) -> Result<ToolId> {
     }
 }
 
-/// The tool's own token, or the bearer of the credential VAPI was set up with. Nothing is read before this is settled.
+/// The tool's own token, for which nothing is read, or the bearer of VAPI's credential.
 async fn verify(deps: &Deps, id: ToolId, request: &Request, invocation: &Invocation) -> Result<VerifiedTool> {
     if let Some(token) = &invocation.metadata.token {
         return deps.tokens.verify(id, token).await;
     }
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let bearer = header("authorization")
-        .and_then(|value| value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")))
-        .map(|(_, bearer)| bearer.trim());
-    let Some(bearer) = bearer.or_else(|| header("x-vapi-secret")) else { return Err(Error::Unauthenticated) };
-    let account: vapi::Account = deps.secrets.get(&deps.vapi_secret).await?;
-    token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
+    bearer::verify(deps, id, bearer::presented(request).ok_or(Error::Unauthenticated)?).await
 }
 
 async fn find_call(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<Call>>> {

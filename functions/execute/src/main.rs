@@ -2,6 +2,7 @@
 
 use execute::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, CallControl, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config,
     execution::Executor,
@@ -24,16 +25,17 @@ async fn main() -> Result<(), lambda_http::Error> {
     if let Err(error) = tokens.warm().await {
         tracing::warn!("the tool token secret could not be read ahead: {}", shared::error::chain(&error));
     }
-    let vapi_secret = config::vapi_secret()?;
+    let accounts =
+        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
     let services = Services {
         agents: Agents::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
-        secrets: secrets.clone(),
+        secrets,
         twilio: Twilio::new(http_client.clone(), config::twilio_url()),
         pipedream: Pipedream::new(http_client.clone(), config::pipedream_url()),
         pipedream_secret: config::pipedream_secret()?,
         vapi: Vapi::new(http_client.clone(), config::vapi_url()),
-        vapi_secret: vapi_secret.clone(),
+        accounts: accounts.clone(),
         call_control: CallControl::new(http_client, config::control_hosts()),
         outbound: Outbound::new(config::outbound_open_hosts())?,
         knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
@@ -42,8 +44,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         tools: Tools::new(&database),
         calls: Calls::new(&database),
         tokens,
-        secrets,
-        vapi_secret,
+        accounts,
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),

@@ -2,6 +2,7 @@
 
 use knowledge::{Deps, handle};
 use shared::{
+    accounts::Accounts,
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
@@ -18,8 +19,9 @@ async fn main() -> Result<(), lambda_http::Error> {
     let database = Database::connect(&aws, config::table_prefix()?);
     let secrets = Secrets::new(&aws);
     let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
-    let vapi_secret = config::vapi_secret()?;
-    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
+    let accounts =
+        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
+    let tokens = ToolTokens::new(secrets, config::tool_token_secret()?);
     let deps = Deps {
         access: Access::new(&database),
         bases: KnowledgeBases::new(&database),
@@ -29,8 +31,8 @@ async fn main() -> Result<(), lambda_http::Error> {
         agent_tools: AgentTools::new(&database),
         lifecycle: Lifecycle::new(
             &database,
-            ExternalTools::new(vapi.clone(), secrets.clone(), vapi_secret.clone(), tokens, config::public_url()?),
-            Assistants::new(vapi, secrets, vapi_secret),
+            ExternalTools::new(vapi.clone(), accounts.clone(), tokens, config::public_url()?),
+            Assistants::new(vapi, accounts),
         ),
     };
     http::serve("knowledge", deps, handle).await

@@ -7,8 +7,9 @@
 //! - DELETE /api/{slug}/phone-numbers/{id}: `{"status": "deleted"}`. The number stays at Twilio.
 //!
 //! Bodies are in `body.rs`. Credentials are tried at Twilio, which must say that the number is the account's, and then go to
-//! Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted
-//! before it, so a row without a secret can be deleted again, and what fails in between is put back.
+//! Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted after
+//! it, and new credentials get a secret of their own, so that a row always names a whole one; what dies in between is on
+//! record as an intent, and settled.
 
 mod body;
 
@@ -18,12 +19,13 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Result,
     clients::{
-        Secrets, Twilio,
+        Twilio,
         twilio::{Account, Standing},
     },
     error::{self, Problems},
     http::{self, Access, Reply, Request},
-    models::{AgentId, E164, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp},
+    lifecycle::StoredSecrets,
+    models::{AgentId, E164, Intent, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOf, Timestamp},
     store::{Agents, Page, PhoneNumbers},
 };
 
@@ -34,8 +36,8 @@ pub struct Deps {
     pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
     pub twilio: Twilio,
-    pub secrets: Secrets,
-    /// What the secrets' names begin with; the phone number's id follows.
+    pub secrets: StoredSecrets,
+    /// What the secrets' names begin with; the phone number's id follows, and for later credentials an id of their own.
     pub secret_prefix: String,
 }
 
@@ -88,7 +90,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ("DELETE", ["api", slug, "phone-numbers", id]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
-            remove(deps, organization, number_id(id)?).await?;
+            remove(deps, organization, number_id(id)?, deadline).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),
@@ -128,23 +130,18 @@ async fn register(
         created_at: now,
         updated_at: now,
     };
-    if let Err(error) = deps.secrets.create(&row.credentials_secret, &account.to_secret()).await {
-        if error.effect_possible() {
-            drop_secret(deps, id).await;
-        }
-        return Err(error.into());
-    }
-    let Err(error) = deps.phone_numbers.create(&row).await else { return Ok(row) };
+    let secret = secret_intent(organization, id, &row.credentials_secret, deadline);
+    deps.secrets.make(&secret, &account.to_secret()).await?;
+    let Err(error) = deps.phone_numbers.create(&row, secret.id).await else { return Ok(row) };
     match deps.phone_numbers.get_now(organization, id).await {
         // The answer was lost, the row was not.
-        Ok(row) => return Ok(row),
-        Err(Error::NotFound(_)) => drop_secret(deps, id).await,
-        Err(unknown) => {
-            let cause = error::chain(&unknown);
-            tracing::error!(phone_number.id = %id, "a secret may be left without a row: {cause}");
+        Ok(row) => Ok(row),
+        Err(Error::NotFound(_)) => {
+            deps.secrets.discard(&secret).await;
+            Err(no_agent(error))
         }
+        Err(unknown) => Err(left_to_settle(error, &unknown, id)),
     }
-    Err(no_agent(error))
 }
 
 async fn update(
@@ -160,53 +157,50 @@ async fn update(
     }
     let agent = change.agent_id.given().copied();
     check(deps, organization, agent, change.account.as_ref(), &before.number, deadline).await?;
-    let credentials_secret =
-        if change.account.is_some() { secret_name(deps, id) } else { before.credentials_secret.clone() };
-    let after = PhoneNumber {
+    let mut after = PhoneNumber {
         label: change.label.unwrap_or_else(|| before.label.clone()),
         agent_id: change.agent_id.after(before.agent_id),
         fallback_number: change.fallback_number.after(before.fallback_number.clone()),
-        credentials_secret,
         ..before.clone()
     };
     let Some(account) = change.account else {
-        return deps.phone_numbers.update(organization, &before, after).await.map_err(no_agent);
+        return deps.phone_numbers.update(organization, &before, after, None, None).await.map_err(no_agent);
     };
-    let name = secret_name(deps, id);
-    let earlier = deps.secrets.text(&name).await?;
-    match &earlier {
-        Some(_) => deps.secrets.put(&name, &account.to_secret()).await?,
-        None => deps.secrets.create(&name, &account.to_secret()).await?,
+    let name = format!("{}/{}", secret_name(deps, id), SecretId::generate());
+    let made = secret_intent(organization, id, &name, deadline);
+    let left = own_secret(deps, &before).map(|old| secret_intent(organization, id, old, deadline));
+    deps.secrets.make(&made, &account.to_secret()).await?;
+    after.credentials_secret.clone_from(&name);
+    let updated = deps.phone_numbers.update(organization, &before, after, Some(made.id), left.as_ref()).await;
+    let row = match updated {
+        Ok(row) => row,
+        Err(error) => match deps.phone_numbers.get_now(organization, id).await {
+            // The answer was lost, the row was not.
+            Ok(row) if row.credentials_secret == name => row,
+            Ok(_) | Err(Error::NotFound(_)) => {
+                deps.secrets.discard(&made).await;
+                return Err(no_agent(error));
+            }
+            Err(unknown) => return Err(left_to_settle(error, &unknown, id)),
+        },
+    };
+    if let Some(left) = left {
+        deps.secrets.discard(&left).await;
     }
-    let error = match deps.phone_numbers.update(organization, &before, after).await {
-        Ok(row) => return Ok(row),
-        Err(error) => error,
-    };
-    let back = match &earlier {
-        Some(earlier) => deps.secrets.put(&name, earlier).await,
-        None => deps.secrets.delete(&name).await,
-    };
-    if let Err(left) = back {
-        tracing::error!(phone_number.id = %id, "new credentials are left beside an old row: {}", error::chain(&left));
-    }
-    Err(no_agent(error))
+    Ok(row)
 }
 
-async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId) -> Result<()> {
+async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, deadline: Deadline) -> Result<()> {
     let row = deps.phone_numbers.get_now(organization, id).await?;
-    let name = secret_name(deps, id);
-    deps.secrets.delete(&name).await?;
-    let Err(error) = deps.phone_numbers.delete(organization, &row).await else { return Ok(()) };
-    match deps.phone_numbers.get_now(organization, id).await {
-        Err(Error::NotFound(_)) => return Ok(()),
-        _ => {
-            if let Err(left) = deps.secrets.restore(&name).await {
-                let cause = error::chain(&left);
-                tracing::error!(phone_number.id = %id, "a phone number is left without credentials: {cause}");
-            }
-        }
+    let left = own_secret(deps, &row).map(|secret| secret_intent(organization, id, secret, deadline));
+    if let Err(error) = deps.phone_numbers.delete(organization, &row, left.as_ref()).await {
+        // The answer was lost, and the row went with its intent.
+        let Err(Error::NotFound(_)) = deps.phone_numbers.get_now(organization, id).await else { return Err(error) };
     }
-    Err(error)
+    if let Some(left) = left {
+        deps.secrets.discard(&left).await;
+    }
+    Ok(())
 }
 
 /// What a body names must exist: the agent here, the number in the Twilio account. Everything wrong is named at once.
@@ -262,9 +256,24 @@ fn secret_name(deps: &Deps, id: PhoneNumberId) -> String {
     format!("{}{id}", deps.secret_prefix)
 }
 
-/// Takes back a secret that no row came to.
-async fn drop_secret(deps: &Deps, id: PhoneNumberId) {
-    if let Err(left) = deps.secrets.delete(&secret_name(deps, id)).await {
-        tracing::error!(phone_number.id = %id, "a secret is left without a row: {}", error::chain(&left));
-    }
+/// The name of the secret that a row names, unless it is one that was made by hand elsewhere. A row put by hand may name it
+/// by its ARN, which ends in the name, a dash and six characters of AWS's.
+fn own_secret<'a>(deps: &Deps, row: &'a PhoneNumber) -> Option<&'a str> {
+    let named = row.credentials_secret.as_str();
+    let name = match named.split_once(":secret:") {
+        Some((_, name)) => name.rsplit_once('-').map_or(name, |(name, _)| name),
+        None => named,
+    };
+    name.starts_with(&secret_name(deps, row.id)).then_some(name)
+}
+
+fn secret_intent(organization: OrganizationId, id: PhoneNumberId, secret: &str, deadline: Deadline) -> Intent {
+    StoredSecrets::intent(organization, secret, SecretOf::PhoneNumber(id), deadline)
+}
+
+/// It is not known whether the row names the new secret: settling will look.
+fn left_to_settle(error: Error, unknown: &Error, id: PhoneNumberId) -> Error {
+    let cause = error::chain(unknown);
+    tracing::error!(phone_number.id = %id, "whether a secret has a row is left to settle: {cause}");
+    no_agent(error)
 }

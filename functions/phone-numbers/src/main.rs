@@ -5,6 +5,7 @@ use shared::{
     clients::{self, Secrets, Twilio},
     config,
     http::{self, Access},
+    lifecycle::StoredSecrets,
     store::{Agents, Database, PhoneNumbers},
     telemetry,
 };
@@ -19,7 +20,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         agents: Agents::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
         twilio: Twilio::new(clients::http_client()?, config::twilio_url()),
-        secrets: Secrets::new(&aws),
+        secrets: StoredSecrets::new(&database, Secrets::new(&aws)),
         secret_prefix: config::twilio_secret_prefix()?,
     };
     http::serve("phone-numbers", deps, handle).await

@@ -6,6 +6,8 @@
 //! | tool token | `{"current": "…", "previous": "…"}`: see `tools::token` |
 //! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
 //! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
+//! | VAPI, of an organization | the same, for its own account |
+//! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model` |
 //! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |
 
 use std::{
@@ -64,13 +66,6 @@ impl Secrets {
         request.send().await.map_err(failed).map(drop)
     }
 
-    /// Gives a secret a new version. Whoever has read it before goes on with the old one for at most five minutes.
-    pub async fn put(&self, name: &str, content: &SecretString) -> Result<(), Error> {
-        self.cache().remove(name);
-        let request = self.client.put_secret_value().secret_id(name).secret_string(content.expose_secret());
-        request.send().await.map_err(failed).map(drop)
-    }
-
     /// Deletes a secret; for 30 days it can be restored. One that does not exist, or is being deleted, is fine.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         self.cache().remove(name);
@@ -81,20 +76,6 @@ impl Secrets {
             Err(error) if matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException")) => {
                 Ok(())
             }
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    /// Takes the deletion of a secret back.
-    pub async fn restore(&self, name: &str) -> Result<(), Error> {
-        self.client.restore_secret().secret_id(name).send().await.map_err(failed).map(drop)
-    }
-
-    /// The text of a secret as of now, past the cache. `None`: there is no such secret.
-    pub async fn text(&self, name: &str) -> Result<Option<SecretString>, Error> {
-        match self.client.get_secret_value().secret_id(name).send().await {
-            Ok(answer) => Ok(answer.secret_string.map(SecretString::from)),
-            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
             Err(error) => Err(failed(error)),
         }
     }

@@ -17,13 +17,28 @@ use crate::{
     models::{CallId, CallStatus, ControlUrl},
 };
 
-/// Our account there, as it stands in its secret.
+/// An account there, the platform's or an organization's own, as it stands in its secret.
 #[derive(Clone, Deserialize)]
 pub struct Account {
     api_key: SecretString,
     /// The bearer token of the custom credential VAPI sends us, when one is set up.
     #[serde(default)]
     pub webhook_bearer: Option<SecretString>,
+}
+
+impl Account {
+    pub fn new(api_key: SecretString, webhook_bearer: Option<SecretString>) -> Self {
+        Self { api_key, webhook_bearer }
+    }
+
+    /// The content of the account's secret.
+    pub fn to_secret(&self) -> SecretString {
+        let mut secret = json!({"api_key": self.api_key.expose_secret()});
+        if let (Some(bearer), Some(secret)) = (&self.webhook_bearer, secret.as_object_mut()) {
+            secret.insert("webhook_bearer".into(), bearer.expose_secret().into());
+        }
+        SecretString::from(secret.to_string())
+    }
 }
 
 #[derive(Clone)]
@@ -189,6 +204,26 @@ impl Vapi {
         match send(Service::Vapi, request, Retry::Harmless, deadline).await {
             Ok(_) => Ok(()),
             Err(error) if error.status() == Some(404) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether VAPI lets the account in.
+    pub async fn lets_in(&self, account: &Account, deadline: Deadline) -> Result<bool, Error> {
+        let request = self.request(account, reqwest::Method::GET, "/assistant?limit=1");
+        match send_json::<Vec<Value>>(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.status(), Some(401 | 403)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the account has a tool.
+    pub async fn has_tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<bool, Error> {
+        let request = self.request(account, reqwest::Method::GET, &format!("/tool/{}", segment(id)));
+        match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.status() == Some(404) => Ok(false),
             Err(error) => Err(error),
         }
     }

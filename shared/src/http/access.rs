@@ -9,7 +9,7 @@ use lambda_http::{Request, RequestExt, request::RequestContext};
 
 use crate::{
     Error, Result,
-    models::{Member, Slug, UserId},
+    models::{Member, Role, Slug, UserId},
     store::{Database, OrganizationMembers, Organizations},
 };
 
@@ -32,12 +32,22 @@ impl Access {
         let user_id = user(request)?;
         let slug: Slug = slug.parse().map_err(|_not_a_slug| Error::NotFound("organization"))?;
         // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
-        let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.organizations_of(&user_id));
+        let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
         let (organization, theirs) = (organization?, theirs?);
-        if theirs.contains(&organization.id) {
-            Ok(Member { organization_id: organization.id, user_id })
-        } else {
-            Err(Error::NotFound("organization"))
+        let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
+        let role = membership.ok_or(Error::NotFound("organization"))?.role;
+        Ok(Member { organization_id: organization.id, user_id, role })
+    }
+
+    /// As [`Access::member`], for what not every member may do.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for a member who is neither owner nor admin.
+    pub async fn administrator(&self, request: &Request, slug: &str) -> Result<Member> {
+        let member = self.member(request, slug).await?;
+        match member.role {
+            Role::Owner | Role::Admin => Ok(member),
+            Role::Member => Err(Error::Forbidden("only an owner or an admin of the organization may do this")),
         }
     }
 }

@@ -2,29 +2,25 @@
 
 use crate::{
     Deadline, Error, Result,
-    clients::{
-        Secrets, Vapi,
-        vapi::{Account, AssistantModel},
-    },
+    accounts::Accounts,
+    clients::{Vapi, vapi::AssistantModel},
     models::Agent,
 };
 
 #[derive(Clone)]
 pub struct Assistants {
     vapi: Vapi,
-    secrets: Secrets,
-    secret: String,
+    accounts: Accounts,
 }
 
 impl Assistants {
-    /// `secret` is the name or ARN of VAPI's secret.
-    pub fn new(vapi: Vapi, secrets: Secrets, secret: impl Into<String>) -> Self {
-        Self { vapi, secrets, secret: secret.into() }
+    pub fn new(vapi: Vapi, accounts: Accounts) -> Self {
+        Self { vapi, accounts }
     }
 
     /// The assistant's model; `None` if VAPI has no such assistant.
     pub async fn model(&self, agent: &Agent, deadline: Deadline) -> Result<Option<AssistantModel>> {
-        let account: Account = self.secrets.get(&self.secret).await?;
+        let account = self.accounts.vapi(agent.organization_id).await?;
         Ok(self.vapi.assistant_model(&account, &agent.external_assistant_id, deadline).await?)
     }
 
@@ -39,7 +35,7 @@ impl Assistants {
 
     /// Writes a changed model. The agent's lease is held.
     pub(super) async fn write(&self, agent: &Agent, model: &AssistantModel, deadline: Deadline) -> Result<()> {
-        let account: Account = self.secrets.get(&self.secret).await?;
+        let account = self.accounts.vapi(agent.organization_id).await?;
         Ok(self.vapi.set_assistant_model(&account, &agent.external_assistant_id, model, deadline).await?)
     }
 

@@ -5,40 +5,35 @@ use serde_json::{Value, json};
 
 use crate::{
     Deadline, Error, Result,
-    clients::{
-        self, Failure, Secrets, Vapi,
-        vapi::{Account, NewTool},
-    },
-    models::{Tool, ToolId},
+    accounts::Accounts,
+    clients::{self, Failure, Secrets, Vapi, vapi::NewTool},
+    models::{OrganizationId, Tool, ToolId},
     tools::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS},
 };
 
 #[derive(Clone)]
 pub struct ExternalTools {
     vapi: Vapi,
-    secrets: Secrets,
-    secret: String,
+    accounts: Accounts,
     tokens: ToolTokens,
     public_url: String,
 }
 
 impl ExternalTools {
-    /// `secret` is the name or ARN of VAPI's secret, `public_url` the base address under which VAPI reaches this API.
-    pub fn new(
-        vapi: Vapi,
-        secrets: Secrets,
-        secret: impl Into<String>,
-        tokens: ToolTokens,
-        public_url: impl Into<String>,
-    ) -> Self {
-        Self { vapi, secrets, secret: secret.into(), tokens, public_url: public_url.into() }
+    /// `public_url` is the base address under which VAPI reaches this API.
+    pub fn new(vapi: Vapi, accounts: Accounts, tokens: ToolTokens, public_url: impl Into<String>) -> Self {
+        Self { vapi, accounts, tokens, public_url: public_url.into() }
+    }
+
+    pub(super) fn secrets(&self) -> Secrets {
+        self.accounts.secrets()
     }
 
     /// Makes VAPI's tool say what the row says: changes the one the row names, or makes one if it names none or VAPI lost
     /// it. Gives VAPI's id and object, without the token. A creation whose answer is lost may have left a tool, which is for
     /// [`ExternalTools::delete_strays`] to find.
     pub(super) async fn ensure(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
-        let account: Account = self.secrets.get(&self.secret).await?;
+        let account = self.accounts.vapi(tool.organization_id).await?;
         let token = self.tokens.issue(tool.id).await?;
         let url = self.callback(tool.id);
         let read_only = !ToolConfig::stored(tool)?.action.has_effect();
@@ -66,28 +61,40 @@ impl ExternalTools {
     ///
     /// # Errors
     /// [`Error::Conflict`] that says what to do when VAPI keeps it pinned.
-    pub(super) async fn delete(&self, external_id: &str, deadline: Deadline) -> Result<()> {
-        let account: Account = self.secrets.get(&self.secret).await?;
+    pub(super) async fn delete(
+        &self,
+        organization: OrganizationId,
+        external_id: &str,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let account = self.accounts.vapi(organization).await?;
         self.vapi.delete_tool(&account, external_id, deadline).await.map_err(explain)
     }
 
     /// Deletes every tool at VAPI that calls back to this one, except the one to be kept: what lost answers and crashes left.
     pub(super) async fn delete_strays(
         &self,
+        organization: OrganizationId,
         tool: ToolId,
         kept: Option<&str>,
         deadline: Deadline,
     ) -> Result<Vec<String>> {
-        let strays = self.strays(tool, kept, deadline).await?;
+        let strays = self.strays(organization, tool, kept, deadline).await?;
         for id in &strays {
-            self.delete(id, deadline).await?;
+            self.delete(organization, id, deadline).await?;
         }
         Ok(strays)
     }
 
     /// The tools at VAPI that call back to this one, except the one to be kept.
-    pub(super) async fn strays(&self, tool: ToolId, kept: Option<&str>, deadline: Deadline) -> Result<Vec<String>> {
-        let account: Account = self.secrets.get(&self.secret).await?;
+    pub(super) async fn strays(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        kept: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Vec<String>> {
+        let account = self.accounts.vapi(organization).await?;
         let calling = self.vapi.tools_calling(&account, &self.callback(tool), deadline).await?;
         Ok(calling.into_iter().map(|external| external.id).filter(|id| Some(id.as_str()) != kept).collect())
     }

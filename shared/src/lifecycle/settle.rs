@@ -98,6 +98,7 @@ impl Lifecycle {
             Change::QueryTool { knowledge_base_id } => {
                 self.settle_query_tool(organization, *knowledge_base_id, deadline).await.map(Done)
             }
+            Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Done),
         }
     }
 
@@ -114,7 +115,7 @@ impl Lifecycle {
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        let strays = self.external.delete_strays(tool, None, deadline).await?;
+        let strays = self.external.delete_strays(organization, tool, None, deadline).await?;
         self.tools.release_name(organization, name, tool).await?;
         Ok(Done(if strays.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
@@ -142,7 +143,7 @@ impl Lifecycle {
                 }
             }
             let kept = tool.external_tool_id.clone();
-            let strays = self.external.strays(tool.id, kept.as_deref(), deadline).await?;
+            let strays = self.external.strays(organization, tool.id, kept.as_deref(), deadline).await?;
             let former: Vec<&str> = strays.iter().map(String::as_str).collect();
             let aligned = self.attachments.align(&tool, &former, deadline).await?;
             if let Some(error) = aligned.error {
@@ -151,7 +152,7 @@ impl Lifecycle {
             if !aligned.left.is_empty() {
                 return Ok(GoesOn("the tool has more agents than there is time; it goes on"));
             }
-            self.external.delete_strays(tool.id, kept.as_deref(), deadline).await?;
+            self.external.delete_strays(organization, tool.id, kept.as_deref(), deadline).await?;
             if let Some(name) = new_name.filter(|name| **name != tool.name) {
                 self.tools.release_name(organization, name, tool.id).await?;
             }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Assistants, Attachments, ExternalTools, References, UNDO, left_open, ownership};
+use super::{Assistants, Attachments, ExternalTools, References, StoredSecrets, UNDO, left_open, ownership};
 use crate::{
     Deadline, Error, Result,
     models::{AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName},
@@ -25,6 +25,7 @@ pub struct Lifecycle {
     pub external: ExternalTools,
     pub attachments: Attachments,
     pub knowledge_bases: KnowledgeBases,
+    pub secrets: StoredSecrets,
 }
 
 /// An edited tool.
@@ -52,6 +53,7 @@ impl Lifecycle {
         Self {
             tools: Tools::new(database),
             intents: Intents::new(database),
+            secrets: StoredSecrets::new(database, external.secrets()),
             external,
             attachments: Attachments::new(database, assistants),
             knowledge_bases: KnowledgeBases::new(database),
@@ -106,10 +108,10 @@ impl Lifecycle {
 
     async fn undo_creation(&self, tool: &Tool, intent: &Intent, error: Error, deadline: Deadline) -> Result<()> {
         let undone = match &tool.external_tool_id {
-            Some(external) => self.external.delete(external, deadline).await,
+            Some(external) => self.external.delete(tool.organization_id, external, deadline).await,
             // A refusal left nothing; a lost answer may have.
             None if matches!(&error, Error::Upstream(failure) if failure.effect_possible()) => {
-                self.external.delete_strays(tool.id, None, deadline).await.map(drop)
+                self.external.delete_strays(tool.organization_id, tool.id, None, deadline).await.map(drop)
             }
             None => Ok(()),
         };
@@ -243,7 +245,7 @@ impl Lifecycle {
         if let Some(former) = &before.external_tool_id
             && before.external_tool_id != after.external_tool_id
         {
-            self.external.delete(former, deadline).await?;
+            self.external.delete(before.organization_id, former, deadline).await?;
         }
         Ok(true)
     }
@@ -259,7 +261,8 @@ impl Lifecycle {
                 }
             }
             if after.attach_to_agent {
-                self.external.delete_strays(before.id, before.external_tool_id.as_deref(), deadline).await?;
+                let kept = before.external_tool_id.as_deref();
+                self.external.delete_strays(before.organization_id, before.id, kept, deadline).await?;
             }
             if after.name != before.name {
                 self.tools.release_name(before.organization_id, &after.name, before.id).await?;
@@ -318,7 +321,7 @@ impl Lifecycle {
                     return Ok(Deleted::Deleting { agents_done: done, agents_left: removed.left });
                 }
             }
-            self.external.delete(external, deadline).await?;
+            self.external.delete(tool.organization_id, external, deadline).await?;
         }
         let rows = store.of_tool(tool.organization_id, tool.id).await?;
         let (pages, last) = rows.split_at(rows.len().saturating_sub(WITH_THE_TOOL));

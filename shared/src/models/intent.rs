@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, IntentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName};
+use super::{
+    AgentId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, Timestamp, ToolId,
+    ToolName,
+};
 
-/// A row of `intents`: recorded before VAPI is touched, deleted in the transaction that ends the change. What is left is what
+/// A row of `intents`: recorded before VAPI or Secrets Manager is touched, deleted in the transaction that ends the change. What is left is what
 /// a crash or an outage left open; `settle` finishes or undoes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Intent {
@@ -51,6 +54,22 @@ pub enum Change {
     QueryTool {
         knowledge_base_id: KnowledgeBaseId,
     },
+    /// A secret that is being made for a row, or that its row has left: it stays only if the row names it.
+    StoreSecret {
+        /// Its name at Secrets Manager.
+        secret: String,
+        of: SecretOf,
+    },
+}
+
+/// What names a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretOf {
+    /// A row of `phone_numbers`, by its `credentials_secret`.
+    PhoneNumber(PhoneNumberId),
+    /// The organization's row, by its `own_keys`.
+    OwnKey { service: KeyService, id: SecretId },
 }
 
 impl Change {
@@ -63,6 +82,7 @@ impl Change {
             Self::AttachTool { .. } => "attach_tool",
             Self::DetachTool { .. } => "detach_tool",
             Self::QueryTool { .. } => "query_tool",
+            Self::StoreSecret { .. } => "store_secret",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{OrganizationId, Slug, Timestamp, UserId};
+use super::{OrganizationId, OwnKeys, Slug, Timestamp, UserId};
 
 /// A row of `organizations`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -10,8 +10,40 @@ pub struct Organization {
     pub id: OrganizationId,
     pub slug: Slug,
     pub name: String,
+    /// At which services it has an account of its own.
+    #[serde(default)]
+    pub own_keys: OwnKeys,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// What somebody may do in an organization: `organization_members.role`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(from = "String")]
+pub enum Role {
+    Owner,
+    Admin,
+    /// Also whoever has a role that is not known here, or none.
+    #[default]
+    Member,
+}
+
+impl From<String> for Role {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "owner" => Self::Owner,
+            "admin" => Self::Admin,
+            _ => Self::Member,
+        }
+    }
+}
+
+/// A row of `organization_members`, read by its user.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Membership {
+    pub organization_id: OrganizationId,
+    #[serde(default)]
+    pub role: Role,
 }
 
 /// Somebody who was let in: a user who is a member of the organization in the URL.
@@ -21,4 +53,5 @@ pub struct Organization {
 pub struct Member {
     pub organization_id: OrganizationId,
     pub user_id: UserId,
+    pub role: Role,
 }

@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::{
 };
 use serde::de::DeserializeOwned;
 
+use super::organizations::OwnKeysSeen;
 use crate::{Error, Result, clients, config::Aws};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -23,6 +24,7 @@ pub(crate) type Item = HashMap<String, AttributeValue>;
 pub struct Database {
     pub(crate) client: Client,
     prefix: String,
+    pub(super) own_keys_seen: OwnKeysSeen,
 }
 
 impl Database {
@@ -42,7 +44,7 @@ impl Database {
                     .build(),
             );
         config.set_endpoint_resolver(Some(clients::aws_endpoint(aws, "dynamodb")));
-        Self { client: Client::from_conf(config.build()), prefix: prefix.into() }
+        Self { client: Client::from_conf(config.build()), prefix: prefix.into(), own_keys_seen: OwnKeysSeen::default() }
     }
 
     /// The full name of a table.

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
 use super::database::{Database, failed, from_item, number, text, to_item};
 use crate::{
     Error, Result,
-    models::{Intent, IntentId, Timestamp},
+    models::{Intent, IntentId, OrganizationId, Timestamp},
 };
 
 #[derive(Clone)]
@@ -89,6 +89,26 @@ impl Intents {
             intents.push(from_item::<Intent>(item.map_err(failed)?)?);
         }
         intents.sort_by_key(|intent| intent.created_at);
+        Ok(intents)
+    }
+
+    /// The changes of an organization that have not ended. As of now: a change that is not among them has not begun.
+    pub async fn open_of(&self, organization: OrganizationId) -> Result<Vec<Intent>> {
+        let mut intents = Vec::new();
+        let mut pages = self
+            .client
+            .scan()
+            .table_name(&self.table)
+            .filter_expression("#organization = :organization")
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_values(":organization", text(organization))
+            .consistent_read(true)
+            .into_paginator()
+            .items()
+            .send();
+        while let Some(item) = pages.next().await {
+            intents.push(from_item::<Intent>(item.map_err(failed)?)?);
+        }
         Ok(intents)
     }
 

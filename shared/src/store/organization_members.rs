@@ -1,12 +1,11 @@
 //! `organization_members`. Key: `user_id` (partition), `organization_id` (sort).
 
 use aws_sdk_dynamodb::Client;
-use serde::Deserialize;
 
 use super::database::{Database, failed, from_item, text};
 use crate::{
     Result,
-    models::{OrganizationId, UserId},
+    models::{Membership, UserId},
 };
 
 #[derive(Clone)]
@@ -15,19 +14,14 @@ pub struct OrganizationMembers {
     table: String,
 }
 
-#[derive(Deserialize)]
-struct Row {
-    organization_id: OrganizationId,
-}
-
 impl OrganizationMembers {
     pub fn new(database: &Database) -> Self {
         Self { client: database.client.clone(), table: database.table("organization_members") }
     }
 
     /// The organizations a user belongs to, so that membership can be read beside the slug, not after it.
-    pub async fn organizations_of(&self, user: &UserId) -> Result<Vec<OrganizationId>> {
-        let mut organizations = Vec::new();
+    pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
+        let mut memberships = Vec::new();
         let mut pages = self
             .client
             .query()
@@ -39,9 +33,8 @@ impl OrganizationMembers {
             .items()
             .send();
         while let Some(item) = pages.next().await {
-            let row: Row = from_item(item.map_err(failed)?)?;
-            organizations.push(row.organization_id);
+            memberships.push(from_item(item.map_err(failed)?)?);
         }
-        Ok(organizations)
+        Ok(memberships)
     }
 }

@@ -11,12 +11,12 @@ use aws_sdk_dynamodb::{
 };
 
 use super::{
-    Agents, Cursor, Page,
+    Agents, Cursor, Intents, Page,
     database::{Database, failed, failed_transaction, from_item, refused_action, text, to_item},
 };
 use crate::{
     Error, Result,
-    models::{AgentId, E164, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp, Unowned},
+    models::{AgentId, E164, Intent, IntentId, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp, Unowned},
 };
 
 #[derive(Clone)]
@@ -24,11 +24,17 @@ pub struct PhoneNumbers {
     client: Client,
     table: String,
     agents: Agents,
+    intents: Intents,
 }
 
 impl PhoneNumbers {
     pub fn new(database: &Database) -> Self {
-        Self { client: database.client.clone(), table: database.table("phone_numbers"), agents: Agents::new(database) }
+        Self {
+            client: database.client.clone(),
+            table: database.table("phone_numbers"),
+            agents: Agents::new(database),
+            intents: Intents::new(database),
+        }
     }
 
     pub async fn get(&self, organization: OrganizationId, id: PhoneNumberId) -> Result<PhoneNumber> {
@@ -105,12 +111,13 @@ impl PhoneNumbers {
         found.items.unwrap_or_default().into_iter().next().map(|item| from_item(item).map(Unowned::new)).transpose()
     }
 
-    /// Writes a new phone number with the guard of the number, and notes it at its agent: all or nothing.
+    /// Writes a new phone number with the guard of the number, notes it at its agent, and closes the intent of its secret: all
+    /// or nothing.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the number is registered, by whatever organization; [`Error::NotFound`] if the organization
     /// has no such agent.
-    pub async fn create(&self, row: &PhoneNumber) -> Result<()> {
+    pub async fn create(&self, row: &PhoneNumber, secret: IntentId) -> Result<()> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(to_item(row)?))
@@ -128,6 +135,8 @@ impl PhoneNumbers {
             .map_err(Error::internal)?;
         let mut actions =
             vec![TransactWriteItem::builder().put(put).build(), TransactWriteItem::builder().put(number).build()];
+        // Before the agent's: a condition is told by its place.
+        actions.push(self.intents.close_in_transaction(secret)?);
         actions.extend(row.agent_id.map(|agent| self.rings(row, agent, true)).transpose()?);
         let outcome = self
             .client
@@ -139,14 +148,15 @@ impl PhoneNumbers {
         let Err(error) = outcome else { return Ok(()) };
         Err(match refused_action(&error) {
             Some(1) => Error::Conflict("this number is already registered".into()),
-            Some(2) => Error::NotFound("agent"),
+            Some(3) => Error::NotFound("agent"),
             Some(_) => Error::internal(error),
             None => failed_transaction(error),
         })
     }
 
     /// Writes label, agent, fallback number and the secret's name of a row that was read as `before`; gives the row as it is
-    /// now. If the number comes to ring another agent, both agents' rows are written in the same transaction.
+    /// now. If the number comes to ring another agent, both agents' rows are written in the same transaction; the intent
+    /// `made` of a new secret is closed there, and the intent `left` of the old one opened.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read; [`Error::NotFound`] if the organization has no such
@@ -156,6 +166,8 @@ impl PhoneNumbers {
         organization: OrganizationId,
         before: &PhoneNumber,
         change: PhoneNumber,
+        made: Option<IntentId>,
+        left: Option<&Intent>,
     ) -> Result<PhoneNumber> {
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
@@ -197,10 +209,12 @@ impl PhoneNumbers {
         }
         let update = update.update_expression(expression).build().map_err(Error::internal)?;
         let mut actions = vec![TransactWriteItem::builder().update(update).build()];
+        actions.extend(made.map(|made| self.intents.close_in_transaction(made)).transpose()?);
+        actions.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let moved = before.agent_id != after.agent_id;
         actions.extend(after.agent_id.filter(|_| moved).map(|agent| self.rings(&after, agent, true)).transpose()?);
-        let left = before.agent_id.filter(|_| moved).map(|agent| self.rings(before, agent, false)).transpose()?;
-        match self.write(actions, left).await {
+        let quiet = before.agent_id.filter(|_| moved).map(|agent| self.rings(before, agent, false)).transpose()?;
+        match self.write(actions, quiet).await {
             Ok(()) => Ok(after),
             Err(Refused::Action(0)) => {
                 Err(Error::Conflict("another change of this phone number came in between; try again".into()))
@@ -210,11 +224,12 @@ impl PhoneNumbers {
         }
     }
 
-    /// Deletes a row with the guard of its number, and at its agent: all or nothing. A row that is gone already is fine.
+    /// Deletes a row with the guard of its number, and at its agent, and records that its secret is to go: all or nothing. A
+    /// row that is gone already is fine.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read.
-    pub async fn delete(&self, organization: OrganizationId, row: &PhoneNumber) -> Result<()> {
+    pub async fn delete(&self, organization: OrganizationId, row: &PhoneNumber, secret: Option<&Intent>) -> Result<()> {
         let delete = Delete::builder()
             .table_name(&self.table)
             .key("id", text(row.id))
@@ -236,10 +251,11 @@ impl PhoneNumbers {
             .expression_attribute_values(":row", text(row.id))
             .build()
             .map_err(Error::internal)?;
-        let actions = vec![
+        let mut actions = vec![
             TransactWriteItem::builder().delete(delete).build(),
             TransactWriteItem::builder().delete(number).build(),
         ];
+        actions.extend(secret.map(|secret| self.intents.open_in_transaction(secret)).transpose()?);
         let left = row.agent_id.map(|agent| self.rings(row, agent, false)).transpose()?;
         match self.write(actions, left).await {
             Ok(()) => Ok(()),

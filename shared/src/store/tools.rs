@@ -62,6 +62,11 @@ impl Tools {
         self.read(tool.id(), false).await
     }
 
+    /// Whose tool it is, before it is known who asks: what the caller has to show depends on it.
+    pub async fn owner(&self, id: ToolId) -> Result<OrganizationId> {
+        Ok(self.read(id, false).await?.organization_id)
+    }
+
     async fn read(&self, id: ToolId, as_of_now: bool) -> Result<Tool> {
         let read = self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(as_of_now);
         let found = read.send().await.map_err(failed)?;

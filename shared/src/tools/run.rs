@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Action, Conversation, ToolConfig, query::Knowledge};
 use crate::{
     Deadline, Result,
+    accounts::Accounts,
     clients::{self, CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::{ExecutionStatus, OrganizationId},
     store::{Agents, PhoneNumbers},
@@ -24,8 +25,7 @@ pub struct Services {
     /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
     pub vapi: Vapi,
-    /// Name or ARN of VAPI's secret.
-    pub vapi_secret: String,
+    pub accounts: Accounts,
     pub call_control: CallControl,
     pub outbound: Outbound,
     pub knowledge: Knowledge,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-pub(super) const ACTIONS: [&str; 5] =
-    ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"];
+pub(super) const ACTIONS: [&str; 3] = ["CreateSecret", "DeleteSecret", "GetSecretValue"];
 
 #[derive(Debug, Default)]
 struct Secret {
@@ -21,6 +20,10 @@ pub(super) struct Shelf(BTreeMap<String, Secret>);
 impl Shelf {
     pub(super) fn put(&mut self, id: &str, value: &Value) {
         self.0.insert(id.to_owned(), Secret { content: value.to_string(), ..Secret::default() });
+    }
+
+    pub(super) fn forget(&mut self, id: &str) {
+        self.0.remove(id);
     }
 
     pub(super) fn content(&self, id: &str) -> Option<Value> {
@@ -43,22 +46,18 @@ impl Shelf {
         let Some(secret) = self.0.get_mut(&id) else {
             return refusal("ResourceNotFoundException", "Secrets Manager can't find the specified secret.");
         };
-        if secret.deleted && action != "RestoreSecret" {
+        if secret.deleted {
             let message = "You can't perform this operation on the secret because it was marked for deletion.";
             return refusal("InvalidRequestException", message);
         }
-        match action {
-            "GetSecretValue" => return (200, json!({"ARN": id, "Name": id, "SecretString": secret.content})),
-            "PutSecretValue" => secret.content = text("SecretString"),
-            "DeleteSecret" => {
-                let days = request["RecoveryWindowInDays"].as_i64().unwrap_or(30);
-                if !(7..=30).contains(&days) || request["ForceDeleteWithoutRecovery"] == true {
-                    return refusal("InvalidParameterException", "a secret of ours can be restored for 7 to 30 days");
-                }
-                secret.deleted = true;
-            }
-            _ => secret.deleted = false,
+        if action == "GetSecretValue" {
+            return (200, json!({"ARN": id, "Name": id, "SecretString": secret.content}));
         }
+        let days = request["RecoveryWindowInDays"].as_i64().unwrap_or(30);
+        if !(7..=30).contains(&days) || request["ForceDeleteWithoutRecovery"] == true {
+            return refusal("InvalidParameterException", "a secret of ours can be restored for 7 to 30 days");
+        }
+        secret.deleted = true;
         (200, json!({"ARN": id, "Name": id}))
     }
 

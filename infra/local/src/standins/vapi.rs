@@ -53,9 +53,11 @@ use super::{
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The private key every request must carry as its bearer token.
+    /// The private key a request carries as its bearer token, and the account whose key it is.
     pub api_key: String,
     pub org_id: String,
+    /// More keys, each with the account it is of; one account does not see what another has.
+    pub more_keys: Vec<(String, String)>,
     /// Assistants there are from the start: bodies of `POST /assistant`, with an `id` if it matters.
     pub assistants: Vec<Value>,
     /// The same for tools.
@@ -77,6 +79,7 @@ impl Default for Options {
         Self {
             api_key: "vapi-private-key".to_owned(),
             org_id: "11111111-1111-4111-8111-111111111111".to_owned(),
+            more_keys: Vec::new(),
             assistants: Vec::new(),
             tools: Vec::new(),
             credentials: Vec::new(),
@@ -108,6 +111,13 @@ impl Options {
         self
     }
 
+    /// Adds a key of the account `org_id`.
+    #[must_use]
+    pub fn with_key(mut self, api_key: &str, org_id: &str) -> Self {
+        self.more_keys.push((api_key.to_owned(), org_id.to_owned()));
+        self
+    }
+
     #[must_use]
     pub fn with_credential(mut self, id: &str, header: &str, value: &str) -> Self {
         self.credentials.push(Credential { id: id.to_owned(), header: header.to_owned(), value: value.to_owned() });
@@ -117,8 +127,8 @@ impl Options {
 
 #[derive(Debug)]
 pub struct Vapi {
-    api_key: String,
-    org_id: String,
+    /// Keys, each with the account it is of.
+    keys: Vec<(String, String)>,
     credentials: Vec<Credential>,
     client: reqwest::Client,
     /// Its own address, known when it serves.
@@ -168,9 +178,10 @@ impl Collection {
 
 /// Starts the stand-in; fails if the address is taken or an assistant or tool of the options is not valid.
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>> {
+    let org_id = options.org_id;
+    let keys = [(options.api_key, org_id.clone())].into_iter().chain(options.more_keys).collect();
     let vapi = Vapi {
-        api_key: options.api_key,
-        org_id: options.org_id,
+        keys,
         credentials: options.credentials,
         client: tool_call::client()?,
         url: OnceLock::new(),
@@ -182,7 +193,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>>
             return Err(io::Error::other(format!("{}: not an object", collection.name())));
         };
         let id = body.remove("id").and_then(|id| id.as_str().map(str::to_owned));
-        let created = vapi.create(collection, body, id);
+        let created = vapi.create(collection, &org_id, body, id);
         created.map_err(|problems| io::Error::other(format!("{}: {}", collection.name(), problems.join("; "))))?;
     }
     let standin = server::serve(address, vapi)?;
@@ -229,7 +240,10 @@ impl Service for Vapi {
             ["assistant"] => (Collection::Assistant, None),
             ["assistant", id] => (Collection::Assistant, Some((*id).to_owned())),
             ["call", id] if request.method == "GET" => {
-                return if self.knows(request) { self.call(id) } else { self.failure(401) };
+                return match self.account(request) {
+                    Some(org) => self.call(org, id),
+                    None => self.failure(401),
+                };
             }
             [id, "control"] if request.method == "POST" => return self.controlled(id, request),
             _ => return unknown_route(request),
@@ -237,16 +251,17 @@ impl Service for Vapi {
         if !matches!((request.method.as_str(), &id), ("GET" | "POST", None) | ("GET" | "PATCH" | "DELETE", Some(_))) {
             return unknown_route(request);
         }
-        if !self.knows(request) {
-            return self.failure(401);
+        let Some(org) = self.account(request) else { return self.failure(401) };
+        if let Some(id) = id.as_ref().filter(|id| !locked(&self.state).shelf(collection).is_of(org, id)) {
+            return unknown_id(collection, id);
         }
         match (request.method.as_str(), id) {
-            ("POST", None) => match body(request).and_then(|body| self.create(collection, body, None)) {
+            ("POST", None) => match body(request).and_then(|body| self.create(collection, org, body, None)) {
                 Ok(created) => Answer::json(201, &created),
                 Err(problems) => bad_request(&problems),
             },
             ("GET", None) => match Listing::of(&request.query) {
-                Ok(listing) => Answer::json(200, &listing.page(locked(&self.state).shelf(collection))),
+                Ok(listing) => Answer::json(200, &listing.page(locked(&self.state).shelf(collection), org)),
                 Err(problems) => bad_request(&problems),
             },
             ("GET", Some(id)) => match locked(&self.state).shelf(collection).get(&id) {
@@ -315,14 +330,16 @@ fn yes() -> bool {
 }
 
 impl Vapi {
-    /// Whether a request carries the private key.
-    fn knows(&self, request: &Request) -> bool {
-        request.bearer() == Some(self.api_key.as_str())
+    /// The account whose private key a request carries.
+    fn account(&self, request: &Request) -> Option<&str> {
+        let key = self.keys.iter().find(|(key, _)| request.bearer() == Some(key.as_str()));
+        key.map(|(_, org)| org.as_str())
     }
 
     fn create(
         &self,
         collection: Collection,
+        org_id: &str,
         mut body: Map<String, Value>,
         id: Option<String>,
     ) -> Result<Value, Vec<String>> {
@@ -340,7 +357,7 @@ impl Vapi {
         let mut state = locked(&self.state);
         let now = state.time();
         body.insert("id".to_owned(), json!(id.unwrap_or_else(|| Uuid::new_v4().to_string())));
-        body.insert("orgId".to_owned(), json!(self.org_id));
+        body.insert("orgId".to_owned(), json!(org_id));
         body.insert("createdAt".to_owned(), json!(now));
         body.insert("updatedAt".to_owned(), json!(now));
         mirror_body(&mut body);

@@ -7,11 +7,8 @@ use std::time::Duration;
 
 use crate::{
     Deadline, Error, Result,
-    clients::{
-        Failure, Service,
-        vapi::{Account, ExternalCall},
-    },
-    models::{CallId, CallStatus, ControlUrl, OrganizationId},
+    clients::{Failure, Service, vapi::ExternalCall},
+    models::{CallStatus, ControlUrl, OrganizationId},
     tools::{Conversation, Ran, Services},
 };
 
@@ -58,7 +55,8 @@ pub(super) async fn find(
     if let Some(url) = ours.and_then(|call| call.control_url.clone()) {
         return Ok(Ok(url));
     }
-    let call = match ask(services, id, deadline).await {
+    let account = services.accounts.vapi(organization).await?;
+    let call = match services.vapi.call(&account, id, deadline.at_most(ASKED_FOR)).await {
         Ok(Some(call)) => call,
         Ok(None) => return Ok(Err(refused(UNKNOWN_CALL, "VAPI has no such call"))),
         Err(cause) => {
@@ -79,15 +77,6 @@ pub(super) async fn find(
             "VAPI gives no control URL for the call; monitorPlan.controlEnabled of its assistant may be off",
         )
     }))
-}
-
-async fn ask(
-    services: &Services,
-    id: &CallId,
-    deadline: Deadline,
-) -> Result<Option<ExternalCall>, crate::clients::Error> {
-    let account: Account = services.secrets.get(&services.vapi_secret).await?;
-    services.vapi.call(&account, id, deadline.at_most(ASKED_FOR)).await
 }
 
 async fn belongs(services: &Services, organization: OrganizationId, call: &ExternalCall) -> Result<bool, Error> {

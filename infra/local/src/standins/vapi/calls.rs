@@ -138,11 +138,14 @@ impl Vapi {
             .and_then(|assistant| assistant.get("monitorPlan")?.get("controlEnabled")?.as_bool())
             .unwrap_or(true);
         let id = call.call_id.clone().unwrap_or_else(|| Uuid::now_v7().to_string());
-        let live = state.calls.0.entry(id.clone()).or_insert_with(|| self.begin(call, &id, controlled));
+        // A call is its assistant's account's; one with an assistant of its own is the first account's.
+        let of_assistant = assistant.and_then(|assistant| assistant.get("orgId")?.as_str()).map(str::to_owned);
+        let org = of_assistant.or_else(|| self.keys.first().map(|(_, org)| org.clone())).unwrap_or_default();
+        let live = state.calls.0.entry(id.clone()).or_insert_with(|| self.begin(call, &id, &org, controlled));
         Ok(read(live.up_to_date(clock::now())))
     }
 
-    fn begin(&self, call: &PhoneCall, id: &str, controlled: bool) -> Live {
+    fn begin(&self, call: &PhoneCall, id: &str, org: &str, controlled: bool) -> Live {
         let now = clock::now();
         let begun = clock::iso(now);
         let address = self.url.get().map_or("", String::as_str);
@@ -154,7 +157,7 @@ impl Vapi {
         let number = call.phone_number_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         let object = json!({
             "id": id,
-            "orgId": self.org_id,
+            "orgId": org,
             "createdAt": begun,
             "updatedAt": begun,
             "type": "inboundPhoneCall",
@@ -179,11 +182,13 @@ impl Vapi {
     }
 
     /// `GET /call/{id}`.
-    pub(super) fn call(&self, id: &str) -> Answer {
+    pub(super) fn call(&self, org_id: &str, id: &str) -> Answer {
         if Uuid::try_parse(id).is_err() {
             return bad_request(&["id must be a UUID".to_owned()]);
         }
-        if let Some(live) = locked(&self.state).calls.live(id) {
+        let mut state = locked(&self.state);
+        if let Some(live) = state.calls.live(id).filter(|live| live.object.get("orgId").is_some_and(|of| of == org_id))
+        {
             return Answer::json(200, &json!(live.object));
         }
         let message = format!("Couldn't Get Call. `id` {id} Does Not Exist.");

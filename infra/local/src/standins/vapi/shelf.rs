@@ -19,6 +19,11 @@ impl Shelf {
         self.0.iter().find(|item| has_id(item, id))
     }
 
+    /// Whether the account has a thing with this id.
+    pub(super) fn is_of(&self, org_id: &str, id: &str) -> bool {
+        self.get(id).is_some_and(|item| has_org(item, org_id))
+    }
+
     pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Map<String, Value>> {
         self.0.iter_mut().find(|item| has_id(item, id))
     }
@@ -35,6 +40,10 @@ impl Shelf {
 
 fn has_id(item: &Map<String, Value>, id: &str) -> bool {
     item.get("id").and_then(Value::as_str) == Some(id)
+}
+
+fn has_org(item: &Map<String, Value>, org_id: &str) -> bool {
+    item.get("orgId").and_then(Value::as_str) == Some(org_id)
 }
 
 type Holds = fn(&Timestamp, &Timestamp) -> bool;
@@ -80,15 +89,15 @@ impl Listing {
         if problems.is_empty() { Ok(listing) } else { Err(problems) }
     }
 
-    /// A plain array, newest first.
-    pub(super) fn page(&self, of: &Shelf) -> Value {
+    /// A plain array of what the account has, newest first.
+    pub(super) fn page(&self, of: &Shelf, org_id: &str) -> Value {
         let within = |item: &Map<String, Value>| {
             self.bounds.iter().all(|(field, holds, bound)| {
                 let at = item.get(*field).and_then(Value::as_str).and_then(|at| at.parse::<Timestamp>().ok());
                 at.is_some_and(|at| holds(&at, bound))
             })
         };
-        let items = of.0.iter().rev().filter(|item| within(item)).take(self.limit);
+        let items = of.0.iter().rev().filter(|item| has_org(item, org_id) && within(item)).take(self.limit);
         Value::Array(items.cloned().map(Value::Object).collect())
     }
 }

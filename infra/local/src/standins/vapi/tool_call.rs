@@ -257,7 +257,7 @@ impl Vapi {
         headers.insert("x-call-id".to_owned(), call.id.clone());
         let tool_call_id = format!("call_{}", Uuid::new_v4().simple());
         let message = webhook::tool_calls(&webhook::Occasion {
-            org_id: &self.org_id,
+            org_id: text(tool, "orgId").unwrap_or_default(),
             assistant,
             tool,
             call,

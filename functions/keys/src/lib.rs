@@ -1,0 +1,192 @@
+//! The accounts that an organization has of its own at VAPI and at an LLM; without one the platform's is used.
+//!
+//! - GET /api/{slug}/keys: `{items: [{service, own, updated_at}], next_cursor: null}`, every service, never a key
+//! - PUT /api/{slug}/keys/{service}: stores a key; 200 with `{service, own, updated_at}`. Bodies are in `body.rs`
+//! - DELETE /api/{slug}/keys/{service}: goes back to the platform's account; `{"status": "deleted"}`
+//!
+//! Any member may see; only owners and admins may change. A VAPI key is tried at VAPI first, and must see the agents and tools
+//! that the organization has (`switch.rs`). The key is in a secret of its own; the organization's row says which, so that
+//! writing the row is what changes the account, at once and entirely. A secret that no row names is on record as an intent.
+
+mod body;
+mod switch;
+
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Value, json};
+use shared::{
+    Deadline, Error, Result,
+    accounts::Accounts,
+    clients::{Outbound, Vapi},
+    error,
+    http::{self, Access, Reply, Request},
+    lifecycle::StoredSecrets,
+    models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOf, Timestamp},
+    store::{Agents, Intents, Organizations, Page, Tools},
+};
+
+/// How often, and how far apart, the index is looked at after a change.
+const LOOKS: u32 = 20;
+const APART: Duration = Duration::from_millis(50);
+
+pub struct Deps {
+    pub access: Access,
+    pub organizations: Organizations,
+    pub agents: Agents,
+    pub tools: Tools,
+    pub intents: Intents,
+    pub vapi: Vapi,
+    pub accounts: Accounts,
+    pub secrets: StoredSecrets,
+    /// Says which addresses of an LLM may be called.
+    pub outbound: Outbound,
+}
+
+/// What is shown of a key.
+#[derive(Serialize)]
+struct Shown {
+    service: KeyService,
+    /// False: the platform's account is used.
+    own: bool,
+    updated_at: Option<Timestamp>,
+}
+
+impl Shown {
+    fn new(service: KeyService, key: Option<OwnKey>) -> Self {
+        Self { service, own: key.is_some(), updated_at: key.map(|key| key.updated_at) }
+    }
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request);
+    let path = http::path(&request);
+    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
+        ("GET", ["api", slug, "keys"]) => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let keys = deps.organizations.get_now(organization).await?.own_keys;
+            let items = KeyService::ALL.map(|service| Shown::new(service, keys.get(service)));
+            Reply::ok(&Page { items: items.into(), next_cursor: None })
+        }
+        ("PUT", ["api", slug, "keys", service]) => {
+            let organization = deps.access.administrator(&request, slug).await?.organization_id;
+            let (service, body) = (key_service(service)?, http::json_body(&request)?);
+            let key = Box::pin(put(deps, organization, service, &body, deadline)).await?;
+            Reply::ok(&Shown::new(service, Some(key)))
+        }
+        ("DELETE", ["api", slug, "keys", service]) => {
+            let organization = deps.access.administrator(&request, slug).await?.organization_id;
+            Box::pin(remove(deps, organization, key_service(service)?, deadline)).await?;
+            Reply::ok(&json!({"status": "deleted"}))
+        }
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+fn key_service(text: &str) -> Result<KeyService> {
+    text.parse().map_err(|_no_such_service| Error::NotFound("service"))
+}
+
+async fn put(
+    deps: &Deps,
+    organization: OrganizationId,
+    service: KeyService,
+    body: &Value,
+    deadline: Deadline,
+) -> Result<OwnKey> {
+    let (before, content) = match service {
+        KeyService::Vapi => {
+            let account = body::vapi(body)?;
+            // The row is read before anything is compared: a change of it in between is noticed when it is written.
+            let before = deps.organizations.get_now(organization).await?;
+            if !deps.vapi.lets_in(&account, deadline).await? {
+                return Err(Error::invalid("api_key", "was refused by VAPI: it is no private key of an account there"));
+            }
+            switch::check(deps, organization, &account, deadline).await?;
+            (before, account.to_secret())
+        }
+        KeyService::Llm => {
+            let content = body::llm(body, &deps.outbound)?;
+            (deps.organizations.get_now(organization).await?, content)
+        }
+    };
+    store(deps, &before, service, &content, deadline).await
+}
+
+/// Makes the secret, has the row name it, and deletes the one that the row named before.
+async fn store(
+    deps: &Deps,
+    before: &Organization,
+    service: KeyService,
+    content: &SecretString,
+    deadline: Deadline,
+) -> Result<OwnKey> {
+    let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now() };
+    let made = secret_intent(deps, before.id, service, key.id, deadline);
+    let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
+    deps.secrets.make(&made, content).await?;
+    let written = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref()).await;
+    if let Err(error) = written {
+        match deps.organizations.get_now(before.id).await {
+            // The answer was lost, the row was not.
+            Ok(row) if row.own_keys.get(service) == Some(key) => {}
+            Ok(_) => {
+                deps.secrets.discard(&made).await;
+                return Err(error);
+            }
+            Err(unknown) => {
+                let cause = error::chain(&unknown);
+                tracing::error!("whether an organization's key is in use is left to settle: {cause}");
+                return Err(error);
+            }
+        }
+    }
+    index_follows(deps, before, service, Some(key)).await;
+    if let Some(left) = left {
+        deps.secrets.discard(&left).await;
+    }
+    Ok(key)
+}
+
+async fn remove(deps: &Deps, organization: OrganizationId, service: KeyService, deadline: Deadline) -> Result<()> {
+    let before = deps.organizations.get_now(organization).await?;
+    let key = before.own_keys.get(service).ok_or(Error::NotFound("key"))?;
+    if service == KeyService::Vapi {
+        let account = deps.accounts.platforms_vapi().await?;
+        switch::check(deps, organization, &account, deadline).await?;
+    }
+    let left = secret_intent(deps, organization, service, key.id, deadline);
+    if let Err(error) = deps.organizations.set_own_key(&before, service, None, None, Some(&left)).await {
+        let now = deps.organizations.get_now(organization).await;
+        if !now.is_ok_and(|row| row.own_keys.get(service).is_none()) {
+            return Err(error);
+        }
+    }
+    index_follows(deps, &before, service, None).await;
+    deps.secrets.discard(&left).await;
+    Ok(())
+}
+
+fn secret_intent(
+    deps: &Deps,
+    organization: OrganizationId,
+    service: KeyService,
+    key: SecretId,
+    deadline: Deadline,
+) -> Intent {
+    let name = deps.accounts.secret_name(organization, service, key);
+    StoredSecrets::intent(organization, name, SecretOf::OwnKey { service, id: key }, deadline)
+}
+
+/// Waits, a second at most, until the index shows the change. The other routes read the row through the index, which follows
+/// a moment after the table: until then they ask for the old secret, and who has our answer expects the new account.
+async fn index_follows(deps: &Deps, organization: &Organization, service: KeyService, key: Option<OwnKey>) {
+    for _look in 0..LOOKS {
+        match deps.organizations.by_slug(&organization.slug).await {
+            Ok(row) if row.own_keys.get(service) == key => return,
+            Ok(_) => tokio::time::sleep(APART).await,
+            Err(_) => return,
+        }
+    }
+}

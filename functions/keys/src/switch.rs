@@ -1,0 +1,99 @@
+//! Whether an organization may change to another VAPI account.
+//!
+//! Its agents and tools exist at one account; under a key of another they would all be lost. So the account may change while
+//! there are none, or when the new key turns out to be one of the same account: it sees what there is.
+
+use futures_util::{StreamExt, TryStreamExt, stream, try_join};
+use shared::{
+    Deadline, Error, Result,
+    clients::vapi::Account,
+    models::{Agent, Change, OrganizationId},
+    store::{Cursor, Page},
+};
+
+use crate::Deps;
+
+/// Assistants that are looked for at the same time; VAPI limits the rate.
+const AT_ONCE: usize = 8;
+
+/// Rows read at once.
+const PAGE: i32 = 200;
+
+/// Agents that a refusal names; there may be more.
+const NAMED: usize = 5;
+
+/// Tools of which one must be found: VAPI may have lost some.
+const TRIED: usize = 8;
+
+/// # Errors
+/// [`Error::Conflict`] that says what to do, if the account does not have what the organization has.
+pub(crate) async fn check(
+    deps: &Deps,
+    organization: OrganizationId,
+    account: &Account,
+    deadline: Deadline,
+) -> Result<()> {
+    let (open, agents) = try_join!(deps.intents.open_of(organization), agents(deps, organization))?;
+    if open.iter().any(|intent| !matches!(intent.change, Change::StoreSecret { .. })) {
+        return Err(Error::Conflict(
+            "a change of this organization's tools is not finished at VAPI; try again in a few minutes".into(),
+        ));
+    }
+    if agents.is_empty() {
+        return check_tools(deps, organization, account, deadline).await;
+    }
+    let looks = stream::iter(agents).map(|agent| async move {
+        let found = deps.vapi.assistant(account, &agent.external_assistant_id, deadline).await?;
+        Ok::<_, Error>(found.is_none().then_some(agent.name))
+    });
+    let looks: Vec<Option<String>> = looks.buffered(AT_ONCE).try_collect().await?;
+    let unseen: Vec<String> = looks.into_iter().flatten().collect();
+    if unseen.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = unseen.iter().take(NAMED).map(|name| format!("\"{name}\"")).collect();
+    let more = if unseen.len() > NAMED { " and others" } else { "" };
+    Err(Error::Conflict(format!(
+        "the VAPI account does not have the assistants of the agents {}{more}; to change to another account remove the \
+         agents and delete the tools first",
+        named.join(", ")
+    )))
+}
+
+async fn agents(deps: &Deps, organization: OrganizationId) -> Result<Vec<Agent>> {
+    let mut agents = Vec::new();
+    let mut cursor = None;
+    loop {
+        let Page { items, next_cursor } = deps.agents.page(organization, cursor.as_ref(), PAGE).await?;
+        agents.extend(items);
+        cursor = next_cursor.as_deref().map(Cursor::parse).transpose()?;
+        if cursor.is_none() {
+            return Ok(agents);
+        }
+    }
+}
+
+async fn check_tools(deps: &Deps, organization: OrganizationId, account: &Account, deadline: Deadline) -> Result<()> {
+    let mut external = Vec::new();
+    let mut cursor = None;
+    loop {
+        let Page { items, next_cursor } = deps.tools.page(organization, cursor.as_ref(), PAGE).await?;
+        external.extend(items.into_iter().filter_map(|tool| tool.external_tool_id));
+        cursor = next_cursor.as_deref().map(Cursor::parse).transpose()?;
+        if cursor.is_none() || external.len() >= TRIED {
+            break;
+        }
+    }
+    for id in external.iter().take(TRIED) {
+        if deps.vapi.has_tool(account, id, deadline).await? {
+            return Ok(());
+        }
+    }
+    if external.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Conflict(
+        "the VAPI account does not have the organization's tools; to change to another account delete the tools first"
+            .into(),
+    ))
+}

@@ -1,0 +1,96 @@
+//! Whose account at a service is used for an organization: its own if it has one, else the platform's.
+//!
+//! That there is an own account stands on the organization's row, which the dashboard's routes have read by the time anybody
+//! asks here (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`; a secret's content
+//! never changes, since each key that is stored gets a name of its own.
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Error, Result,
+    clients::{Secrets, vapi},
+    models::{KeyService, OrganizationId, OwnKeys, SecretId},
+    store::{Database, Organizations},
+};
+
+#[derive(Clone)]
+pub struct Accounts {
+    organizations: Organizations,
+    secrets: Secrets,
+    vapi_secret: String,
+    prefix: String,
+}
+
+impl Accounts {
+    /// `vapi_secret` is the name or ARN of the platform's secret, `prefix` what the names of organizations' secrets begin with.
+    pub fn new(
+        database: &Database,
+        secrets: Secrets,
+        vapi_secret: impl Into<String>,
+        prefix: impl Into<String>,
+    ) -> Self {
+        Self {
+            organizations: Organizations::new(database),
+            secrets,
+            vapi_secret: vapi_secret.into(),
+            prefix: prefix.into(),
+        }
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        self.secrets.clone()
+    }
+
+    /// The VAPI account that the organization's agents and tools are at.
+    pub async fn vapi(&self, organization: OrganizationId) -> Result<vapi::Account> {
+        let keys = self.organizations.own_keys(organization).await?;
+        self.vapi_of(organization, keys).await
+    }
+
+    /// As [`Accounts::vapi`], by the organization's row as of now; the platform's for an organization that does not exist.
+    pub async fn vapi_now(&self, organization: OrganizationId) -> Result<vapi::Account> {
+        let keys = match self.organizations.get_now(organization).await {
+            Ok(organization) => organization.own_keys,
+            Err(Error::NotFound(_)) => OwnKeys::default(),
+            Err(error) => return Err(error),
+        };
+        self.vapi_of(organization, keys).await
+    }
+
+    async fn vapi_of(&self, organization: OrganizationId, keys: OwnKeys) -> Result<vapi::Account> {
+        match self.own_of(organization, KeyService::Vapi, keys).await? {
+            Some(own) => Ok(own),
+            None => self.platforms_vapi().await,
+        }
+    }
+
+    /// The VAPI account of organizations that have none of their own.
+    pub async fn platforms_vapi(&self) -> Result<vapi::Account> {
+        Ok(self.secrets.get(&self.vapi_secret).await?)
+    }
+
+    /// The account that the organization has of its own at a service, as it stands in its secret; `None` if it has none.
+    pub async fn own<T: DeserializeOwned>(
+        &self,
+        organization: OrganizationId,
+        service: KeyService,
+    ) -> Result<Option<T>> {
+        let keys = self.organizations.own_keys(organization).await?;
+        self.own_of(organization, service, keys).await
+    }
+
+    async fn own_of<T: DeserializeOwned>(
+        &self,
+        organization: OrganizationId,
+        service: KeyService,
+        keys: OwnKeys,
+    ) -> Result<Option<T>> {
+        let Some(key) = keys.get(service) else { return Ok(None) };
+        Ok(Some(self.secrets.get(&self.secret_name(organization, service, key.id)).await?))
+    }
+
+    /// The name of the secret with an own key.
+    pub fn secret_name(&self, organization: OrganizationId, service: KeyService, key: SecretId) -> String {
+        format!("{}{service}/{organization}/{key}", self.prefix)
+    }
+}

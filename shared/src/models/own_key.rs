@@ -1,0 +1,81 @@
+//! Accounts that an organization has of its own at services where the platform's is used otherwise.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{SecretId, Timestamp};
+
+/// A service at which an organization may have an account of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyService {
+    Vapi,
+    Llm,
+}
+
+/// Text that names none of them.
+#[derive(Debug, thiserror::Error)]
+#[error("must be vapi or llm")]
+pub struct NotAKeyService;
+
+impl KeyService {
+    pub const ALL: [Self; 2] = [Self::Vapi, Self::Llm];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Vapi => "vapi",
+            Self::Llm => "llm",
+        }
+    }
+}
+
+impl fmt::Display for KeyService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for KeyService {
+    type Err = NotAKeyService;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|service| service.as_str() == text).ok_or(NotAKeyService)
+    }
+}
+
+/// That there is a key, and which secret it is in; the key itself is at Secrets Manager alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnKey {
+    /// End of the secret's name. Each key that is stored gets another, so a secret's content never changes.
+    pub id: SecretId,
+    pub updated_at: Timestamp,
+}
+
+/// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. A service that is absent uses the platform's account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnKeys {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vapi: Option<OwnKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    llm: Option<OwnKey>,
+}
+
+impl OwnKeys {
+    pub const fn get(&self, service: KeyService) -> Option<OwnKey> {
+        match service {
+            KeyService::Vapi => self.vapi,
+            KeyService::Llm => self.llm,
+        }
+    }
+
+    /// The same with another key for this service, or none.
+    #[must_use]
+    pub const fn with(mut self, service: KeyService, key: Option<OwnKey>) -> Self {
+        match service {
+            KeyService::Vapi => self.vapi = key,
+            KeyService::Llm => self.llm = key,
+        }
+        self
+    }
+}

@@ -1,0 +1,258 @@
+//! What a crash leaves between Secrets Manager and the tables: each function that stores a secret is killed after each of its
+//! steps, before and after the step took effect. At any moment every secret is named by a row or by an intent; after
+//! settling, by a row.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::{Value, json};
+use tests::{Event, Fault, OWN_KEYS, Trouble, World};
+
+const PREFIXES: [&str; 2] = ["switchboard/twilio/", "switchboard/organizations/"];
+
+/// The request that is killed.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    RegisterNumber,
+    RenewCredentials,
+    /// The same for a row that was put by hand and names a secret of another kind.
+    RenewCredentialsByHand,
+    RemoveNumber,
+    StoreKey,
+    ReplaceKey,
+    RemoveKey,
+    StoreLlmKey,
+}
+
+/// Prepares the world; gives the function and the event to be killed.
+fn prepare(world: &World, change: Change) -> (&'static str, Event) {
+    let home = &world.home;
+    let numbers = format!("/api/{}/phone-numbers", home.slug);
+    let (one, key) = (format!("{numbers}/{}", home.phone_number_id), format!("/api/{}/keys/vapi", home.slug));
+    let twilio = json!({"account_sid": home.twilio_sid, "auth_token": home.twilio_token});
+    let own = |key: &str| json!({"api_key": key}).to_string();
+    let (function, event) = match change {
+        Change::RegisterNumber => {
+            world.aws.delete("phone_numbers", &home.phone_number_id);
+            world.aws.delete("phone_numbers", &format!("number#{}", home.phone_number));
+            let number =
+                json!({"number": home.phone_number, "label": "Main line", "agent_id": home.agent_id, "twilio": twilio});
+            ("phone-numbers", Event::post(&numbers, &number))
+        }
+        Change::RenewCredentials | Change::RenewCredentialsByHand => {
+            ("phone-numbers", Event::new("PATCH", &one).text(json!({"twilio": twilio}).to_string()))
+        }
+        Change::RemoveNumber => ("phone-numbers", Event::new("DELETE", &one)),
+        Change::StoreKey => ("keys", Event::new("PUT", &key).text(own(OWN_KEYS[0]))),
+        Change::ReplaceKey => ("keys", Event::new("PUT", &key).text(own(OWN_KEYS[1]))),
+        Change::RemoveKey => ("keys", Event::new("DELETE", &key)),
+        Change::StoreLlmKey => ("keys", Event::new("PUT", &key.replace("/vapi", "/llm")).text(own("sk-1"))),
+    };
+    if let Change::StoreKey | Change::ReplaceKey | Change::RemoveKey = change {
+        world.aws.delete("agents", &home.agent_id);
+    }
+    if let Change::ReplaceKey | Change::RemoveKey = change {
+        world.own_key(home, &json!({"api_key": OWN_KEYS[0]}));
+    }
+    if let Change::RenewCredentialsByHand = change {
+        world.aws.put_secret("by-hand", &twilio);
+        world.aws.change("phone_numbers", &home.phone_number_id, json!({"credentials_secret": "by-hand"}));
+    }
+    if let Change::RegisterNumber | Change::RenewCredentialsByHand = change {
+        world.aws.forget_secret(&format!("{}{}", PREFIXES[0], home.phone_number_id));
+    }
+    (function, event.user(&home.user_id))
+}
+
+/// Secrets of ours that are there.
+fn there(world: &World) -> BTreeSet<String> {
+    PREFIXES.iter().flat_map(|prefix| world.aws.secret_names(prefix)).collect()
+}
+
+/// Secrets of ours that rows name.
+fn named(world: &World) -> BTreeSet<String> {
+    let numbers = world.aws.rows("phone_numbers");
+    let numbers = numbers.iter().filter_map(|row| row["credentials_secret"].as_str()).map(str::to_owned);
+    let organizations = world.aws.rows("organizations");
+    let keys = organizations.iter().flat_map(|row| {
+        row["own_keys"].as_object().into_iter().flatten().map(|(service, key)| {
+            format!("{}{service}/{}/{}", PREFIXES[1], row["id"].as_str().unwrap(), key["id"].as_str().unwrap())
+        })
+    });
+    numbers.chain(keys).filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect()
+}
+
+/// Secrets that intents name.
+fn recorded(world: &World) -> BTreeSet<String> {
+    world.aws.rows("intents").iter().filter_map(|row| row["secret"].as_str()).map(str::to_owned).collect()
+}
+
+/// Runs the function until it is at the step, and kills it there. False: it ended before.
+async fn killed(world: &World, function: &str, event: &Event, step: u32, took_effect: bool) -> bool {
+    let trouble = if took_effect { Trouble::StallAfter } else { Trouble::StallBefore };
+    world.aws.inject(Fault::new("*", "*", trouble).after(step));
+    let died = tokio::select! {
+        biased;
+        () = world.aws.stalled() => true,
+        _ = world.send(function, event) => false,
+    };
+    world.aws.clear_faults();
+    if died {
+        // What was sent beside the step it died at still arrives.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    died
+}
+
+/// Kills the change at each of its steps; gives how often, and how often something was left to settle.
+async fn walk(change: Change) -> (u32, u32) {
+    let (mut kills, mut left) = (0, 0);
+    for took_effect in [false, true] {
+        for step in 0.. {
+            let world = World::start().await;
+            let (function, event) = prepare(&world, change);
+            if !killed(&world, function, &event, step, took_effect).await {
+                assert_eq!(
+                    (there(&world), recorded(&world).len()),
+                    (named(&world), 0),
+                    "{change:?} when nothing kills it"
+                );
+                break;
+            }
+            kills += 1;
+            let at = format!("{change:?} {step} {took_effect}");
+            let known: BTreeSet<String> = named(&world).union(&recorded(&world)).cloned().collect();
+            assert!(
+                there(&world).is_subset(&known),
+                "{at}: a secret that nothing knows of: {:?} {known:?}",
+                there(&world)
+            );
+            assert!(named(&world).is_subset(&there(&world)), "{at}: a row without its secret");
+            world.later();
+            let report = world.settle().await;
+            left += u32::from(report["settled"] != json!([]));
+            assert_eq!(report["left"], json!([]), "{at}: {report}");
+            assert_eq!((there(&world), recorded(&world).len()), (named(&world), 0), "{at}: {report}");
+            // Nothing is left to do, and nothing is in the way of doing it again.
+            assert_eq!(world.settle().await["settled"], json!([]));
+            let again = world.send(function, &event).await;
+            assert!(again.status < 500, "{at}: {}", again.body);
+            assert_eq!((there(&world), recorded(&world).len()), (named(&world), 0), "{at} and again");
+        }
+    }
+    (kills, left)
+}
+
+#[tokio::test]
+async fn a_registration_killed_at_any_step_leaves_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::RegisterNumber)).await;
+    assert!(kills >= 14 && left >= 4, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn new_credentials_killed_at_any_step_leave_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::RenewCredentials)).await;
+    assert!(kills >= 16 && left >= 7, "{kills} {left}");
+    let (kills, left) = Box::pin(walk(Change::RenewCredentialsByHand)).await;
+    assert!(kills >= 10 && left >= 4, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_removal_killed_at_any_step_leaves_no_orphan_and_no_number_without_credentials() {
+    let (kills, left) = Box::pin(walk(Change::RemoveNumber)).await;
+    assert!(kills >= 12 && left >= 3, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_key_killed_at_any_step_leaves_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::StoreKey)).await;
+    assert!(kills >= 14 && left >= 4, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_replaced_key_killed_at_any_step_leaves_no_orphan_and_no_organization_without_its_key() {
+    let (kills, left) = Box::pin(walk(Change::ReplaceKey)).await;
+    assert!(kills >= 18 && left >= 7, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_removed_key_killed_at_any_step_leaves_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::RemoveKey)).await;
+    assert!(kills >= 14 && left >= 3, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn an_llms_key_killed_at_any_step_leaves_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::StoreLlmKey)).await;
+    assert!(kills >= 12 && left >= 4, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_secret_that_is_just_being_stored_is_left_alone() {
+    let world = World::start().await;
+    let (function, event) = prepare(&world, Change::StoreKey);
+    for step in 0.. {
+        assert!(killed(&world, function, &event, step, true).await, "it gets as far as the secret");
+        if there(&world).iter().any(|name| name.starts_with(PREFIXES[1])) {
+            break;
+        }
+    }
+    let before = there(&world);
+    assert_eq!(world.settle().await, json!({"settled": [], "left": []}));
+    assert_eq!((there(&world), named(&world).len()), (before, 2));
+    world.later();
+    world.settle().await;
+    assert_eq!(there(&world), named(&world));
+}
+
+#[tokio::test]
+async fn a_secret_that_cannot_be_deleted_stays_on_record() {
+    let world = World::start().await;
+    let secret = format!("{}lost", PREFIXES[0]);
+    world.aws.put_secret(&secret, &json!({}));
+    world.aws.put(
+        "intents",
+        &json!({
+            "id": uuid::Uuid::now_v7(), "organization_id": world.home.organization_id, "change": "store_secret",
+            "secret": secret, "of": {"phone_number": uuid::Uuid::now_v7()},
+            "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+        }),
+    );
+    world.aws.inject(Fault::new("DeleteSecret", "*", Trouble::Error("AccessDeniedException")));
+    assert_eq!(world.settle().await["left"][0]["change"], "store_secret");
+    assert!(world.aws.secret(&secret).is_some());
+    world.later();
+    assert_eq!(world.settle().await["settled"][0]["outcome"], "the secret was deleted");
+    assert!(world.aws.secret(&secret).is_none());
+}
+
+/// A row may name its secret by an ARN, which ends in six characters that are not the name's; another organization's row
+/// names nothing.
+#[tokio::test]
+async fn a_row_names_its_secret_by_name_or_arn_and_for_its_own_organization_only() {
+    let world = World::start().await;
+    let (home, other) = (&world.home, &world.other);
+    let name = format!("{}{}", PREFIXES[0], home.phone_number_id);
+    let arn = format!("arn:aws:secretsmanager:eu-central-1:123456789012:secret:{name}-AbCdEf");
+    let intent =
+        |organization: &str, number: &str| {
+            world.aws.put("intents", &json!({
+            "id": uuid::Uuid::now_v7(), "organization_id": organization, "change": "store_secret", "secret": name,
+            "of": {"phone_number": number}, "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+        }));
+        };
+    for named in [&name, &arn] {
+        world.aws.change("phone_numbers", &home.phone_number_id, json!({"credentials_secret": named}));
+        intent(&home.organization_id, &home.phone_number_id);
+        assert_eq!(world.settle().await["settled"][0]["outcome"], "the secret is in use");
+        assert!(world.aws.secret(&name).is_some());
+    }
+    intent(&other.organization_id, &home.phone_number_id);
+    let report: Value = world.settle().await;
+    assert_eq!(report["settled"][0]["outcome"], "the secret was deleted", "{report}");
+}
