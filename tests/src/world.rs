@@ -20,7 +20,9 @@ use shared::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling},
     models::Timestamp,
     queue,
-    store::{AgentTools, Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{
+        AgentTools, Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools,
+    },
     tools::{Services, ToolTokens, query::Knowledge},
 };
 use uuid::Uuid;
@@ -132,7 +134,8 @@ pub struct World {
     pub home: Tenant,
     pub other: Tenant,
     pub template: Template,
-    pub process: Process,
+    /// On the heap: a world is held by the futures of tests, which must not grow with every function.
+    pub process: Box<Process>,
     pub aws: Aws,
     pub vapi: Standin<Vapi>,
     pub twilio: Standin<Twilio>,
@@ -178,7 +181,7 @@ impl World {
         seed(&aws, &other);
 
         let http = clients::http_client().expect("an HTTP client");
-        let process = connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
+        let process = Box::new(connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]));
         process.tokens.warm().await.expect("the token secret can be read");
         let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, http };
         world.aws.clear_operations();
@@ -187,7 +190,7 @@ impl World {
 
     /// A new process with empty caches and new connections, as after a cold start.
     pub fn restart(&mut self) {
-        self.process = connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url]);
+        *self.process = connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url]);
     }
 
     /// Sends an event to a function by its name, and does what follows the answer.
@@ -202,7 +205,7 @@ impl World {
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
         let Process { create, update, delete, list, attach, detach, knowledge, execute, agents, phone_numbers, .. } =
-            &self.process;
+            &*self.process;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -612,6 +615,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let executor = Executor {
         executions: Executions::new(&database),
         idempotency: Idempotency::new(&database, options.window),
+        quotas: Quotas::new(&database),
         services: Services {
             phone_numbers: PhoneNumbers::new(&database),
             secrets: secrets.clone(),

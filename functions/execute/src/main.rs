@@ -7,7 +7,7 @@ use shared::{
     execution::Executor,
     http,
     idempotency::Idempotency,
-    store::{Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
     telemetry,
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -42,6 +42,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),
+            quotas: Quotas::new(&database),
             services,
             history: config::history()?,
         },

@@ -7,7 +7,7 @@ use shared::{
     execution::Executor,
     idempotency::Idempotency,
     queue,
-    store::{Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
     telemetry,
     tools::{Services, query::Knowledge},
 };
@@ -23,6 +23,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),
+            quotas: Quotas::new(&database),
             services: Services {
                 phone_numbers: PhoneNumbers::new(&database),
                 secrets: Secrets::new(&aws),

@@ -118,6 +118,14 @@ impl TransferCall {
         ])
     }
 
+    /// What [`TransferCall::run`] is about: `{"target", "message"?, "messageStrategy", "summary"?}`.
+    pub(super) fn preview(&self, arguments: &Map<String, Value>) -> Value {
+        let mut shown = self.to_json();
+        let summary = self.summary.as_ref().and_then(|_| arguments.get("summary"));
+        shown.extend(summary.map(|summary| ("summary".to_owned(), summary.clone())));
+        Value::Object(shown)
+    }
+
     /// Transfers are not carried out yet, and the model is told so.
     #[expect(clippy::unused_self, reason = "every action runs on itself")]
     pub(super) fn run(&self) -> Ran {
