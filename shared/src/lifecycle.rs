@@ -23,7 +23,7 @@ pub use references::References;
 pub use settle::{Report, Settled};
 pub use settling::{Settling, Unfinished};
 pub use sync::Synced;
-pub use tools::{Deleted, Lifecycle, Updated};
+pub use tools::{Deleted, Lifecycle, Updated, unsaved};
 
 use std::time::Duration;
 

@@ -124,6 +124,7 @@ pub struct Process {
     pub execute: execute::Deps,
     pub run_tool: run_tool::Deps,
     pub settle: settle::Deps,
+    pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
     pub tokens: ToolTokens,
@@ -218,6 +219,10 @@ impl World {
             }
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
+            "tools-test" => {
+                let tools_test = &self.process.tools_test;
+                Box::pin(answer("tools-test", request, |request| tools_test::handle(tools_test, request))).await
+            }
             "phone-numbers" => {
                 Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
                     .await
@@ -364,6 +369,16 @@ impl World {
             event = event.query(name, value);
         }
         self.send("list", &event).await
+    }
+
+    /// `POST /api/{slug}/tools/test` as the home organization's user.
+    pub async fn try_tool(&self, body: &Value) -> Answer {
+        self.try_tool_as(&self.home, body).await
+    }
+
+    pub async fn try_tool_as(&self, tenant: &Tenant, body: &Value) -> Answer {
+        let event = Event::post(&format!("/api/{}/tools/test", tenant.slug), body).user(&tenant.user_id);
+        self.send("tools-test", &event).await
     }
 
     /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; null is no body.
@@ -631,12 +646,18 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         create: create::Deps { access: access.clone(), references: references.clone(), lifecycle: lifecycle.clone() },
         update: update::Deps {
             access: access.clone(),
-            references,
+            references: references.clone(),
             lifecycle: lifecycle.clone(),
             settling: settling.clone(),
         },
         delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
         settle: settle::Deps { lifecycle, settling },
+        tools_test: tools_test::Deps {
+            access: access.clone(),
+            references: references.clone(),
+            tools: Tools::new(&database),
+            executor: executor.clone(),
+        },
         run_tool: run_tool::Deps { tools: Tools::new(&database), executor: executor.clone() },
         list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },

@@ -189,6 +189,8 @@ async fn asked() -> Permissions {
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     note(&mut asked, "execute", &mut world);
 
+    tools_test(&world, [&specific, &slack, &query]).await;
+    note(&mut asked, "tools-test", &mut world);
     agents(&world).await;
     note(&mut asked, "agents", &mut world);
     phone_numbers(&world).await;
@@ -262,6 +264,26 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
 async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
     let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
     world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+async fn tools_test(world: &World, saved: [&Value; 3]) {
+    let arguments = json!({"text": "Hi", "query": "river"});
+    let body = |dry_run: bool| json!({"arguments": arguments, "dry_run": dry_run, "called_phone_number": world.home.phone_number, "caller_phone_number": phone(1)});
+    for tool in saved {
+        for dry_run in [true, false] {
+            let mut body = body(dry_run);
+            body["tool_id"] = tool["id"].clone();
+            world.try_tool(&body).await.expect(200);
+        }
+    }
+    for limits in [json!({"per_hour": 1}), json!({"per_call": 1, "per_hour": 1})] {
+        let mut config = ai_sms();
+        config["limits"] = limits;
+        let newest =
+            json!({"config": config, "arguments": arguments, "dry_run": false, "caller_phone_number": phone(1)});
+        world.try_tool(&newest).await.expect(200);
+        world.try_tool(&newest).await.expect(200);
+    }
 }
 
 async fn agents(world: &World) {
