@@ -128,6 +128,15 @@ impl Problems {
         self.0.iter()
     }
 
+    /// The same problems, of a value that stands at `path` of the request.
+    #[must_use]
+    pub fn below(mut self, path: &str) -> Self {
+        for problem in &mut self.0 {
+            problem.field = format!("{path}.{}", problem.field);
+        }
+        self
+    }
+
     /// `Ok(value)` when nothing is wrong.
     pub fn into_result<T>(self, value: Option<T>) -> Result<T> {
         match value {

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use crate::{
     Deadline, Error, Result, error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
-    models::{CallId, Execution, ExecutionId, ExecutionStatus, Timestamp, Tool, ToolId, Trigger},
-    store::Executions,
+    models::{CallId, Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, Tool, ToolId, Trigger},
+    store::{Executions, Quotas, Room, Taken},
     telemetry,
     tools::{self, Conversation, Effect, Ran, Services, ToolConfig, arguments},
 };
@@ -25,6 +25,7 @@ const LEASE_RESERVE: Duration = Duration::from_secs(5);
 pub struct Executor {
     pub executions: Executions,
     pub idempotency: Idempotency,
+    pub quotas: Quotas,
     pub services: Services,
     /// How long the history of a run is kept.
     pub history: Duration,
@@ -48,6 +49,8 @@ pub struct Order<'a> {
 pub enum Subject<'a> {
     Call(&'a CallId),
     Caller(&'a str),
+    /// Somebody's request outside of any call, by its name.
+    Request(&'a str),
     Nobody,
 }
 
@@ -64,6 +67,7 @@ impl<'a> Subject<'a> {
         let (kind, whose) = match self {
             Self::Call(call) => ("call", call.as_str()),
             Self::Caller(caller) => ("caller", caller),
+            Self::Request(request) => ("request", request),
             Self::Nobody => ("nobody", ""),
         };
         // VAPI's ids of tool calls change when a model repeats itself, so they are no part of the key.
@@ -205,9 +209,50 @@ impl Executor {
             Err(sentence) => return Ok((Ran::failed(sentence), Vec::new())),
         };
         let organization = order.tool.organization_id;
+        let taken = match self.take_room(config, order, conversation, deadline).await? {
+            Room::Taken(taken) => taken,
+            Room::None(limit) => return Ok((limited(order.tool, limit), checked.ignored)),
+        };
         let ran =
-            tools::run(config, &self.services, organization, conversation, &checked.arguments, done, deadline).await?;
-        Ok((ran, checked.ignored))
+            tools::run(config, &self.services, organization, conversation, &checked.arguments, done, deadline).await;
+        if ran.is_err() {
+            // It will be asked for again; that it did not begin must not count.
+            self.give_room_back(taken).await;
+        }
+        Ok((ran?, checked.ignored))
+    }
+
+    /// Counts the run under the tool's limits: each run that begins, whatever becomes of it. Without a limit nothing is asked.
+    ///
+    /// # Errors
+    /// When it cannot be known whether an effect would still be within its limits: then it does not happen.
+    async fn take_room(
+        &self,
+        config: &ToolConfig,
+        order: &Order<'_>,
+        conversation: &Conversation,
+        deadline: Deadline,
+    ) -> Result<Room> {
+        if config.limits.none() {
+            return Ok(Room::free());
+        }
+        let tool = order.tool;
+        let whose = whose_conversation(order, conversation);
+        let room = self.quotas.take(tool.organization_id, tool.id, whose.as_deref(), config.limits, deadline).await;
+        match room {
+            // Looking something up once too often does less harm than not knowing it in the middle of a call.
+            Err(error) if !config.action.has_effect() => {
+                report(&error, tool.id);
+                Ok(Room::free())
+            }
+            room => room,
+        }
+    }
+
+    async fn give_room_back(&self, taken: Taken) {
+        if let Err(error) = self.quotas.give_back(taken).await {
+            tracing::error!("a tool run that did not begin stays counted: {}", error::chain(&error));
+        }
     }
 
     /// An outcome that cannot be recorded is no reason to withhold the answer: the claim runs out into "unknown" by itself.
@@ -257,6 +302,35 @@ impl Executor {
 /// One sentence that names the argument.
 pub fn check(tool: &Tool, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
     arguments::check(tool.function_schema.get("parameters").unwrap_or(&Value::Null), arguments)
+}
+
+/// The conversation whose runs count together: the call. Where no call is known it is the caller's runs in this hour, so that
+/// nobody gets round a limit by not naming the call. Each try of a person's is one of its own.
+fn whose_conversation(order: &Order<'_>, conversation: &Conversation) -> Option<String> {
+    match order.call_id {
+        _ if order.trigger == Trigger::Test => None,
+        Some(call) => Some(call.to_string()),
+        None => {
+            let caller = conversation.caller.as_deref().unwrap_or_default();
+            // Hashed: the number is nobody's business where only a count is kept. No call's id has a colon in it.
+            let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);
+            Some(format!("caller:{}", key.as_str()))
+        }
+    }
+}
+
+/// What a model hears of a limit.
+fn limited(tool: &Tool, limit: Limit) -> Ran {
+    telemetry::tool_limited(tool.kind.as_str(), limit.as_str());
+    let sentence = match limit {
+        Limit::PerCall => {
+            "This tool has been used as often as is allowed in this call; do not call it again, and offer something else."
+        }
+        Limit::PerHour => {
+            "This tool has been used as often as is allowed within one hour; do not call it again in this call, and offer something else."
+        }
+    };
+    Ran::failed(sentence).status(ExecutionStatus::Limited)
 }
 
 /// What is said when the fault is ours.

@@ -2,7 +2,7 @@
 //!
 //! serde stops at the first error; a person who fills in a form wants all of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use serde_json::{Map, Value};
 
@@ -96,6 +96,17 @@ impl<'a> Fields<'a> {
                 default
             }
         }
+    }
+
+    /// An optional whole number within these bounds.
+    pub fn whole(&mut self, name: &'static str, bounds: RangeInclusive<u32>) -> Option<u32> {
+        let value = self.get(name)?;
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let number = number.filter(|number| bounds.contains(number));
+        if number.is_none() {
+            self.problem(name, format!("must be a whole number from {} to {}", bounds.start(), bounds.end()));
+        }
+        number
     }
 
     /// An optional value that parses from text.

@@ -50,6 +50,10 @@ impl Key {
         let hash = digest(&SHA256, parts.to_string().as_bytes());
         Self(BASE64_URL_SAFE_NO_PAD.encode(hash))
     }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// The same value with the names of every object in order, whatever map `serde_json` was built with.

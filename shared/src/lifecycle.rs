@@ -30,7 +30,7 @@ pub use settle::{Report, Settled};
 pub use settling::{Settling, Unfinished};
 pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
-pub use tools::{Deleted, Lifecycle, Updated};
+pub use tools::{Deleted, Lifecycle, Updated, unsaved};
 
 use std::time::Duration;
 

@@ -8,6 +8,7 @@ mod execution;
 mod ids;
 mod intent;
 mod knowledge;
+mod limits;
 mod organization;
 mod own_key;
 mod phone_number;
@@ -29,6 +30,7 @@ pub use ids::{
 };
 pub use intent::{Change, Intent, SecretOf};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
+pub use limits::{Limit, Limits};
 pub use organization::{Member, Membership, Organization, Role};
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};

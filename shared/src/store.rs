@@ -17,6 +17,7 @@ mod lease;
 mod organization_members;
 mod organizations;
 mod phone_numbers;
+mod quotas;
 mod tools;
 
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
@@ -33,4 +34,5 @@ pub use lease::Lease;
 pub use organization_members::OrganizationMembers;
 pub use organizations::Organizations;
 pub use phone_numbers::PhoneNumbers;
+pub use quotas::{Quotas, Room, Taken};
 pub use tools::Tools;

@@ -78,6 +78,27 @@ pub fn tool_run(kind: &str, status: &str, duration: Duration) {
     }));
 }
 
+/// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
+pub fn tool_limited(kind: &str, limit: &str) {
+    emit(&limited(kind, limit));
+}
+
+fn limited(kind: &str, limit: &str) -> serde_json::Value {
+    json!({
+        "_aws": {
+            "Timestamp": Timestamp::now().as_millis(),
+            "CloudWatchMetrics": [{
+                "Namespace": NAMESPACE,
+                "Dimensions": [["ToolType", "Limit"]],
+                "Metrics": [{"Name": "ToolLimited", "Unit": "Count"}],
+            }],
+        },
+        "ToolType": kind,
+        "Limit": limit,
+        "ToolLimited": 1,
+    })
+}
+
 /// Whole milliseconds with three decimals.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
@@ -86,4 +107,24 @@ fn milliseconds(duration: Duration) -> f64 {
 #[expect(clippy::print_stdout, reason = "CloudWatch reads metrics from stdout")]
 fn emit(line: &serde_json::Value) {
     println!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CloudWatch drops a metric whose names do not stand beside its declaration.
+    #[test]
+    fn a_limited_run_is_a_metric_by_type_and_limit() {
+        let line = limited("sms", "per_call");
+        let declared = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(declared["Metrics"][0]["Name"], "ToolLimited");
+        for name in ["ToolType", "Limit"] {
+            assert!(declared["Dimensions"][0].as_array().unwrap().contains(&json!(name)));
+        }
+        assert_eq!(
+            (&line["ToolType"], &line["Limit"], &line["ToolLimited"]),
+            (&json!("sms"), &json!("per_call"), &json!(1))
+        );
+    }
 }

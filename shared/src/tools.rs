@@ -7,8 +7,11 @@
 pub mod api_request;
 pub mod arguments;
 mod config;
+mod limits;
+mod masking;
 mod parameter;
 pub mod pipedream_action;
+mod preview;
 pub mod query;
 mod run;
 mod schema;
@@ -19,6 +22,7 @@ pub mod variables;
 
 pub use config::{Action, ToolConfig};
 pub use parameter::Parameter;
+pub use preview::preview;
 pub use run::{Effect, Ran, Services, run};
 pub use schema::NO_ARGUMENTS;
 pub use token::ToolTokens;

@@ -23,7 +23,7 @@ use shared::{
     queue,
     store::{
         AgentTools, Agents, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries, Organizations,
-        PhoneNumbers, Tools,
+        PhoneNumbers, Quotas, Tools,
     },
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -135,6 +135,7 @@ pub struct Process {
     pub execute: execute::Deps,
     pub run_tool: run_tool::Deps,
     pub settle: settle::Deps,
+    pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
     pub tokens: ToolTokens,
@@ -252,6 +253,10 @@ impl World {
             "keys" => Box::pin(answer("keys", request, |request| keys::handle(keys, request))).await,
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
+            "tools-test" => {
+                let tools_test = &self.process.tools_test;
+                Box::pin(answer("tools-test", request, |request| tools_test::handle(tools_test, request))).await
+            }
             "phone-numbers" => {
                 Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
                     .await
@@ -399,6 +404,16 @@ impl World {
             event = event.query(name, value);
         }
         self.send("list", &event).await
+    }
+
+    /// `POST /api/{slug}/tools/test` as the home organization's user.
+    pub async fn try_tool(&self, body: &Value) -> Answer {
+        self.try_tool_as(&self.home, body).await
+    }
+
+    pub async fn try_tool_as(&self, tenant: &Tenant, body: &Value) -> Answer {
+        let event = Event::post(&format!("/api/{}/tools/test", tenant.slug), body).user(&tenant.user_id);
+        self.send("tools-test", &event).await
     }
 
     /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; null is no body.
@@ -680,6 +695,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
     let executor = Executor {
         executions: Executions::new(&database),
         idempotency: Idempotency::new(&database, options.window),
+        quotas: Quotas::new(&database),
         services: Services {
             agents: Agents::new(&database),
             phone_numbers: PhoneNumbers::new(&database),
@@ -699,7 +715,7 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         create: create::Deps { access: access.clone(), references: references.clone(), lifecycle: lifecycle.clone() },
         update: update::Deps {
             access: access.clone(),
-            references,
+            references: references.clone(),
             lifecycle: lifecycle.clone(),
             settling: settling.clone(),
         },
@@ -708,6 +724,12 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         run_tool: run_tool::Deps {
             tools: Tools::new(&database),
             calls: Calls::new(&database),
+            executor: executor.clone(),
+        },
+        tools_test: tools_test::Deps {
+            access: access.clone(),
+            references: references.clone(),
+            tools: Tools::new(&database),
             executor: executor.clone(),
         },
         list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },

@@ -37,6 +37,9 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "PATCH /api/{slug}/tools/{id}" => json!({"label": "Another label"}),
         "DELETE /api/{slug}/tools/{id}" => Value::Null,
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
+        "POST /api/{slug}/tools/test" => {
+            json!({"tool_id": tool, "arguments": {"text": "Hello"}, "caller_phone_number": "+14155550101", "dry_run": false})
+        }
         "POST /api/{slug}/knowledge-bases" => json!({"name": "Homes"}),
         "POST /api/{slug}/knowledge-bases/{id}/entries" => json!({"entries": [{"text": "House"}]}),
         "POST /api/{slug}/agents" => json!({"external_assistant_id": owner.assistant_id}),
@@ -169,11 +172,13 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
     let before = footprint(&world);
     let (home, other) = (&world.home, &world.other);
     let nobody = Uuid::new_v4().to_string();
-    for route in world.template.routes().into_iter().filter(|route| route.jwt && route.path.contains("{id}")) {
+    let names_one = |route: &Route| route.jwt && (route.path.contains("{id}") || route.function == "tools-test");
+    for route in world.template.routes().into_iter().filter(names_one) {
         let send = async |tool: &str, agent: &str| {
             world.send(&route.function, &request(&route, home, tool, agent).user(&home.user_id)).await
         };
-        let names_tool = route.path.contains("/tools/{id}") || route.function == "attach";
+        let in_body = ["attach", "tools-test"].contains(&route.function.as_str());
+        let names_tool = route.path.contains("/tools/{id}") || in_body;
         if names_tool {
             let refused = send(&theirs, &home.agent_id).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);

@@ -217,6 +217,8 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "execute", &mut world);
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
 
+    tools_test(&world, [&specific, &slack, &query]).await;
+    note(&mut asked, "tools-test", &mut world);
     agents(&world).await;
     note(&mut asked, "agents", &mut world);
     phone_numbers(&world).await;
@@ -389,6 +391,28 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
 async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
     let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
     world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+async fn tools_test(world: &World, saved: [&Value; 3]) {
+    let arguments = json!({"text": "Hi", "query": "river"});
+    let body = |dry_run: bool| json!({"arguments": arguments, "dry_run": dry_run, "called_phone_number": world.home.phone_number, "caller_phone_number": phone(1)});
+    for tool in saved {
+        for dry_run in [true, false] {
+            let mut body = body(dry_run);
+            body["tool_id"] = tool["id"].clone();
+            world.try_tool(&body).await.expect(200);
+        }
+    }
+    for limits in [json!({"per_hour": 1}), json!({"per_call": 1, "per_hour": 1})] {
+        let mut config = ai_sms();
+        config["limits"] = limits;
+        let newest =
+            json!({"config": config, "arguments": arguments, "dry_run": false, "caller_phone_number": phone(1)});
+        world.try_tool(&newest).await.expect(200);
+        world.try_tool(&newest).await.expect(200);
+    }
+    let transfer = json!({"type": "transfer_call", "label": "Hand over", "target": {"type": "assistant", "assistantId": world.home.assistant_id}});
+    world.try_tool(&json!({"config": transfer, "dry_run": false})).await.expect(200);
 }
 
 async fn agents(world: &World) {

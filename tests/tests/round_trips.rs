@@ -102,6 +102,28 @@ async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() 
 }
 
 #[tokio::test]
+async fn execute_of_a_limited_tool_waits_for_one_more_however_many_limits_it_has() {
+    let world = World::start().await;
+    for (limits, counted) in [
+        (json!({"per_call": 9}), "UpdateItem idempotency"),
+        (json!({"per_call": 9, "per_hour": 99}), "TransactWriteItems idempotency"),
+    ] {
+        let mut config = ai_sms();
+        config["limits"] = limits;
+        let tool = world.attached(&config).await;
+        world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+        let call = world.call(&tool, json!({"text": "Hello"}));
+        let Asked { answer, waited, .. } = measured(&world, "execute", &world.wire(&call)).await;
+        answer.result();
+        let before = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
+        assert_eq!(summary(&waited), [before, vec![counted], vec!["UpdateItem idempotency"]]);
+        let Asked { answer, waited, .. } = measured(&world, "execute", &world.wire(&call)).await;
+        answer.result();
+        assert_eq!(waves(&waited).len(), 1, "a replay is not counted: {:?}", summary(&waited));
+    }
+}
+
+#[tokio::test]
 async fn execute_of_a_repeated_effect_waits_for_one_round_trip() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;

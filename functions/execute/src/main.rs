@@ -8,7 +8,7 @@ use shared::{
     execution::Executor,
     http,
     idempotency::Idempotency,
-    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
     telemetry,
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -48,6 +48,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),
+            quotas: Quotas::new(&database),
             services,
             history: config::history()?,
         },

@@ -8,7 +8,7 @@ use shared::{
     execution::Executor,
     idempotency::Idempotency,
     queue,
-    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Tools},
+    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
     telemetry,
     tools::{Services, query::Knowledge},
 };
@@ -28,6 +28,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         executor: Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, config::idempotency_window()?),
+            quotas: Quotas::new(&database),
             services: Services {
                 agents: Agents::new(&database),
                 phone_numbers: PhoneNumbers::new(&database),

@@ -61,6 +61,8 @@ pub enum ExecutionStatus {
     Unknown,
     /// Answered from the record of the same effect; nothing happened again.
     Replayed,
+    /// One of the tool's limits was reached, so it did not happen.
+    Limited,
 }
 
 impl ExecutionStatus {
@@ -72,6 +74,7 @@ impl ExecutionStatus {
             Self::Failed => "failed",
             Self::Unknown => "unknown",
             Self::Replayed => "replayed",
+            Self::Limited => "limited",
         }
     }
 }

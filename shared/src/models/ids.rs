@@ -73,6 +73,13 @@ uuid_id!(
     ToolId
 );
 
+impl ToolId {
+    /// The id of a tool that is not in the table, made of what it is: the same is the same tool.
+    pub fn of_digest(digest: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(digest).into_uuid())
+    }
+}
+
 /// `sub` of a token: whatever text the OIDC issuer gives its users.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -31,6 +31,11 @@ impl Timestamp {
         self.0.as_second()
     }
 
+    /// The hour of the clock it lies in, UTC: `2026-11-20T16`.
+    pub fn hour(self) -> String {
+        self.to_string().chars().take(13).collect()
+    }
+
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let milliseconds = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use super::{
     Conversation, Effect, Parameter, Ran, Services,
     config::{Place, all_hidden, all_to_json, argument_name, object, parameter, parameters},
+    masking::{MASK, masked, masked_url},
     variables::{self, Encoding},
 };
 use crate::{
@@ -155,9 +156,38 @@ impl ApiRequest {
         self.report(&answer, conversation)
     }
 
+    /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked, and
+    /// what they hold wherever else it stands; one that is nothing but a variable is no secret.
+    pub(super) fn preview(
+        &self,
+        services: &Services,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, String> {
+        let Request { method, url, headers, body, .. } = self.request(services, conversation, arguments)?;
+        let hidden: BTreeMap<String, &Parameter> = self
+            .headers
+            .iter()
+            .filter(|(_, parameter)| matches!(parameter, Parameter::Fixed { value } if !is_variable(value)))
+            .map(|(name, parameter)| (name.to_ascii_lowercase(), parameter))
+            .collect();
+        let headers = headers.iter().map(|(name, value)| {
+            let is_hidden = hidden.contains_key(name.as_str());
+            let shown = if is_hidden { MASK.into() } else { String::from_utf8_lossy(value.as_bytes()) };
+            (name.as_str().to_owned(), Value::from(shown))
+        });
+        let request = object([
+            ("method", Some(method.as_str().into())),
+            ("url", Some(masked_url(&url).as_str().into())),
+            ("headers", Some(masked(&headers.collect()))),
+            ("body", body.as_ref().map(masked)),
+        ]);
+        Ok(all_without(&secrets(hidden.into_values(), conversation), Value::Object(request)))
+    }
+
     fn report(&self, answer: &Answer, conversation: &Conversation) -> Ran {
         let Answer { status, content_type, body } = answer;
-        let secrets = self.secrets(conversation);
+        let secrets = secrets(self.headers.values(), conversation);
         let text = without(&secrets, &String::from_utf8_lossy(body));
         // Read from the answer itself: JSON may write a secret in escapes that its text does not show.
         let json = serde_json::from_slice(body).ok().map(|json| all_without(&secrets, json));
@@ -232,18 +262,24 @@ impl ApiRequest {
         tracing::warn!("an api_request tool was refused its address: {why}");
         "The request was not sent: the tool's address, or one it redirects to, is not allowed.".into()
     }
+}
 
-    /// What must not reach the model if the address echoes it: the hidden headers, with and without their scheme.
-    fn secrets(&self, conversation: &Conversation) -> Vec<String> {
-        let mut secrets = Vec::new();
-        for parameter in self.headers.values() {
-            let Parameter::Fixed { value } = parameter else { continue };
-            let Ok(Value::String(secret)) = variables::fill(value, conversation, Encoding::Plain) else { continue };
-            let bare = secret.split_once(' ').map(|(_scheme, token)| token.to_owned());
-            secrets.extend([Some(secret), bare].into_iter().flatten().filter(|secret| secret.len() >= SHORTEST_SECRET));
-        }
-        secrets
+/// Text that is one variable and nothing beside.
+fn is_variable(value: &Value) -> bool {
+    let text = value.as_str().map(str::trim).unwrap_or_default();
+    text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).is_some_and(|name| !name.contains(['{', '}']))
+}
+
+/// What must not reach the model if the address echoes it: the hidden headers, with and without their scheme.
+fn secrets<'a>(headers: impl Iterator<Item = &'a Parameter>, conversation: &Conversation) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for parameter in headers {
+        let Parameter::Fixed { value } = parameter else { continue };
+        let Ok(Value::String(secret)) = variables::fill(value, conversation, Encoding::Plain) else { continue };
+        let bare = secret.split_once(' ').map(|(_scheme, token)| token.to_owned());
+        secrets.extend([Some(secret), bare].into_iter().flatten().filter(|secret| secret.len() >= SHORTEST_SECRET));
     }
+    secrets
 }
 
 fn without(secrets: &[String], text: &str) -> String {

@@ -12,7 +12,7 @@ use crate::{
     Error, Result,
     error::Problems,
     fields::Fields,
-    models::{Tool, ToolName, ToolType},
+    models::{Limits, Tool, ToolName, ToolType},
 };
 
 const LONGEST_LABEL: usize = 100;
@@ -33,6 +33,7 @@ pub struct ToolConfig {
     pub execute_on_call_start: bool,
     /// False: runs on call start only, and VAPI never hears of it.
     pub attach_to_agent: bool,
+    pub limits: Limits,
 }
 
 /// What it does, one variant per type.
@@ -47,13 +48,13 @@ pub enum Action {
 
 impl ToolConfig {
     /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent` side by side.
+    /// `execute_on_call_start`, `attach_to_agent`, `limits` side by side.
     ///
     /// # Errors
     /// [`Error::Invalid`] with everything that is wrong.
     pub fn parse(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
-        let config = Self::read(body, &mut problems);
+        let config = Self::parse_at(body, "", &mut problems);
         problems.into_result(config)
     }
 
@@ -63,7 +64,7 @@ impl ToolConfig {
     /// [`Error::Internal`] if the stored configuration cannot be read: a fault of ours, not of the reader.
     pub fn stored(tool: &Tool) -> Result<Self> {
         let mut problems = Problems::default();
-        let config = Self::read(&tool.config_metadata, &mut problems);
+        let config = Self::parse_at(&tool.config_metadata, "", &mut problems);
         problems
             .into_result(config)
             .map(|config| Self {
@@ -75,13 +76,15 @@ impl ToolConfig {
             .map_err(|error| Error::internal(format!("config_metadata of tool {}: {error}", tool.id)))
     }
 
-    fn read(body: &Value, problems: &mut Problems) -> Option<Self> {
-        let mut fields = Fields::of(body, "", problems)?;
+    /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body (empty: it is the body).
+    pub fn parse_at(body: &Value, path: &str, problems: &mut Problems) -> Option<Self> {
+        let mut fields = Fields::of(body, path, problems)?;
         let label = fields.required_text("label", LONGEST_LABEL);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let is_async = fields.boolean("async", false);
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
         let attach_to_agent = fields.boolean("attach_to_agent", true);
+        let limits = Limits::read(&mut fields);
         // Without a type nothing tells which other fields are right.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
@@ -113,7 +116,15 @@ impl ToolConfig {
             }
         }
         fields.finish();
-        Some(Self { label: label?, description, action: action?, is_async, execute_on_call_start, attach_to_agent })
+        Some(Self {
+            label: label?,
+            description,
+            action: action?,
+            is_async,
+            execute_on_call_start,
+            attach_to_agent,
+            limits,
+        })
     }
 
     pub const fn kind(&self) -> ToolType {
@@ -160,6 +171,7 @@ impl ToolConfig {
         };
         object.insert("type".into(), self.kind().as_str().into());
         object.insert("label".into(), self.label.clone().into());
+        object.extend(self.limits.to_json().map(|limits| ("limits".to_owned(), limits)));
         object.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
         Value::Object(object)
     }

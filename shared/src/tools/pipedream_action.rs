@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Conversation, Effect, Parameter, Ran, Services,
     config::{Place, all_hidden, all_to_json, argument_name, object, parameters},
+    masking::masked,
     parameter::check_storable,
     variables::{self, Encoding},
 };
@@ -141,6 +142,36 @@ impl PipedreamAction {
         Ok(props)
     }
 
+    /// The run to be asked for, or a sentence that says why there is none.
+    fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
+        Ok(Run {
+            action: &self.action_key,
+            version: self.version.as_deref(),
+            dynamic_props_id: self.dynamic_props_id.as_deref(),
+            configured_props: self.props(conversation, arguments).map_err(|unknown| format!("{unknown}."))?,
+        })
+    }
+
+    /// What [`PipedreamAction::run`] would send: `{"app", "account_id", "external_user_id", "action", "version"?,
+    /// "dynamic_props_id"?, "configured_props"}`. Props whose names say that they are secret are masked.
+    pub(super) fn preview(
+        &self,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, String> {
+        let Run { action, version, dynamic_props_id, configured_props } = self.request(conversation, arguments)?;
+        Ok(Value::Object(object([
+            ("app", Some(self.app.clone().into())),
+            ("account_id", Some(self.account_id.clone().into())),
+            ("external_user_id", Some(organization.to_string().into())),
+            ("action", Some(action.into())),
+            ("version", version.map(Value::from)),
+            ("dynamic_props_id", dynamic_props_id.map(Value::from)),
+            ("configured_props", Some(masked(&Value::Object(configured_props)))),
+        ])))
+    }
+
     pub(super) async fn run(
         &self,
         services: &Services,
@@ -149,20 +180,14 @@ impl PipedreamAction {
         arguments: &Map<String, Value>,
         deadline: Deadline,
     ) -> Ran {
-        let configured_props = match self.props(conversation, arguments) {
-            Ok(props) => props,
-            Err(unknown) => return Ran::failed(format!("{unknown}.")),
+        let run = match self.request(conversation, arguments) {
+            Ok(run) => run,
+            Err(sentence) => return Ran::failed(sentence),
         };
         let name = self.app_name.as_deref().unwrap_or(&self.app);
         let project: Project = match services.secrets.get(&services.pipedream_secret).await {
             Ok(project) => project,
             Err(error) => return Ran::failed(format!("{name} is not available just now.")).because(error),
-        };
-        let run = Run {
-            action: &self.action_key,
-            version: self.version.as_deref(),
-            dynamic_props_id: self.dynamic_props_id.as_deref(),
-            configured_props,
         };
         match services.pipedream.run(&project, organization, run, deadline).await {
             Ok(Finished::Done { result, exports }) => Ran::succeeded(result).and_exports(exports).with(Effect::Done),

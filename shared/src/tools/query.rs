@@ -15,7 +15,7 @@ mod words;
 
 use serde_json::{Map, Value, json};
 
-use self::filters::Filters;
+use self::filters::{Filter, Filters};
 use super::{
     Conversation, Parameter, Ran, Services,
     config::{Place, object, parameter},
@@ -38,6 +38,12 @@ pub struct Query {
     knowledge_base_id: KnowledgeBaseId,
     query: Parameter,
     filters: Filters,
+}
+
+/// One search.
+struct Asked<'a> {
+    words: String,
+    filters: Vec<(&'a Filter, Value)>,
 }
 
 impl Query {
@@ -102,6 +108,35 @@ impl Query {
         ])
     }
 
+    /// What is looked for, the author's and the model's, or a sentence that says why it cannot be.
+    fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Asked<'_>, String> {
+        let value = |parameter: &Parameter, argument: &str| {
+            let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
+            value.map_err(|unknown| format!("{unknown}."))
+        };
+        let words = value(&self.query, "query")?.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut filters = Vec::new();
+        for filter in self.filters.all() {
+            let Some(parameter) = &filter.parameter else { continue };
+            // An empty list restricts nothing, as an empty text does.
+            let given = value(parameter, &filter.argument())?;
+            let given = given.filter(|given| given.as_array().is_none_or(|list| !list.is_empty()));
+            filters.extend(given.map(|given| (filter, given)));
+        }
+        if words.trim().is_empty() && filters.is_empty() {
+            return Err("Say what to look for, in the argument \"query\".".into());
+        }
+        Ok(Asked { words, filters })
+    }
+
+    /// What [`Query::run`] would look for: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
+    pub(super) fn preview(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let Asked { words, filters } = self.asked(conversation, arguments)?;
+        let filters: Map<String, Value> =
+            filters.into_iter().map(|(filter, given)| (filter.argument(), given)).collect();
+        Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
+    }
+
     /// Answers `{"matched": 12, "entries": ["…"], "note"?: "…"}`; also when nothing matches, which the note says.
     pub(super) async fn run(
         &self,
@@ -110,15 +145,11 @@ impl Query {
         conversation: &Conversation,
         arguments: &Map<String, Value>,
     ) -> Result<Ran> {
-        let value = |parameter: &Parameter, argument: &str| {
-            let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
-            value.map_err(|unknown| Ran::failed(format!("{unknown}.")))
+        let asked = match self.asked(conversation, arguments) {
+            Ok(asked) => asked,
+            Err(sentence) => return Ok(Ran::failed(sentence)),
         };
-        let query = match value(&self.query, "query") {
-            Ok(query) => query,
-            Err(ran) => return Ok(ran),
-        };
-        let query = query.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let query = asked.words.as_str();
         let (base, index) = match services.knowledge.open(organization, self.knowledge_base_id).await {
             Ok((base, index)) if !base.deleting => (base, index),
             Ok(_) | Err(Error::NotFound(_)) => {
@@ -129,22 +160,11 @@ impl Query {
             Err(error) => return Err(error),
         };
         let mut conditions = Vec::new();
-        for filter in self.filters.all() {
-            let Some(parameter) = &filter.parameter else { continue };
-            let given = match value(parameter, &filter.argument()) {
-                Ok(given) => given,
-                Err(ran) => return Ok(ran),
-            };
-            // An empty list restricts nothing, as an empty text does.
-            let given = given.filter(|given| given.as_array().is_none_or(|list| !list.is_empty()));
-            let Some(given) = given else { continue };
-            match index.condition(&filter.field, filter.operator, &given) {
+        for (filter, given) in &asked.filters {
+            match index.condition(&filter.field, filter.operator, given) {
                 Ok(condition) => conditions.push(condition),
                 Err(sentence) => return Ok(Ran::failed(sentence)),
             }
-        }
-        if query.trim().is_empty() && conditions.is_empty() {
-            return Ok(Ran::failed("Say what to look for, in the argument \"query\"."));
         }
         let found = index.search(query, &conditions);
         let note = if index.is_empty() {

@@ -2,12 +2,17 @@
 //!
 //! ```json
 //! {"type": "sms", "from": {"type": "called_number" | "specific_number", "phone_number_id": "…"},
-//!  "text": Parameter, "recipients": Parameter}
+//!  "text": Parameter, "recipients": Parameter, "allowed_recipients"?: "caller_only" | ["+1…" | "{{caller_phone_number}}", …]}
 //! ```
+//!
+//! `allowed_recipients` binds whoever fills the recipients in; without it a message may go to any number.
+
+mod allowed;
 
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 
+use self::allowed::AllowedRecipients;
 use super::{
     Conversation, Effect, Parameter, Ran, Services,
     config::{Place, object, parameter},
@@ -28,6 +33,7 @@ pub struct Sms {
     pub from: Sender,
     text: Parameter,
     recipients: Parameter,
+    allowed: AllowedRecipients,
 }
 
 /// The number a message comes from; always one of the organization's own.
@@ -42,11 +48,13 @@ impl Sms {
         let from = Self::read_from(fields);
         let text = parameter(fields, "text");
         let recipients = parameter(fields, "recipients");
+        let allowed = AllowedRecipients::read(fields);
         if let Some(text) = &text {
             check_text(text, fields);
         }
         if let Some(recipients) = &recipients {
             check_recipients(recipients, fields);
+            allowed.check(recipients, fields);
         }
         // A list of numbers, whatever was declared: one recipient is a list of one.
         let recipients = recipients.map(|recipients| match recipients {
@@ -54,7 +62,7 @@ impl Sms {
             Parameter::Fixed { value: Value::String(one) } => Parameter::Fixed { value: json!([one]) },
             other => other,
         });
-        Some(Self { from: from?, text: text?, recipients: recipients? })
+        Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
     }
 
     fn read_from(fields: &mut Fields<'_>) -> Option<Sender> {
@@ -83,6 +91,7 @@ impl Sms {
             ("from", Some(self.from.to_json())),
             ("text", self.text.hidden()),
             ("recipients", self.recipients.hidden()),
+            ("allowed_recipients", self.allowed.to_json()),
         ]))
     }
 
@@ -91,6 +100,7 @@ impl Sms {
             ("from", Some(self.from.to_json())),
             ("text", Some(self.text.to_json())),
             ("recipients", Some(self.recipients.to_json())),
+            ("allowed_recipients", self.allowed.to_json()),
         ])
     }
 
@@ -104,41 +114,24 @@ impl Sms {
         done: &Map<String, Value>,
         deadline: Deadline,
     ) -> Result<Ran> {
-        let text = match self.text.value(arguments.get("text"), conversation, Encoding::Plain) {
-            Ok(Some(Value::String(text))) if !text.trim().is_empty() => text,
-            Ok(_) => return Ok(Ran::failed("The message has no text.")),
-            Err(unknown) => return Ok(Ran::failed(sentence(&unknown))),
-        };
-        if text.chars().count() > LONGEST_TEXT {
-            return Ok(Ran::failed(format!("The message is longer than {LONGEST_TEXT} characters; shorten it.")));
-        }
-        let recipients = match self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain) {
-            Ok(recipients) => numbers(recipients.as_ref()),
-            Err(unknown) => return Ok(Ran::failed(sentence(&unknown))),
-        };
-        if recipients.is_empty() {
-            return Ok(Ran::failed("The message has no recipient; ask for a phone number."));
-        }
-        if recipients.len() > MOST_RECIPIENTS {
-            return Ok(Ran::failed(format!("The message has more than {MOST_RECIPIENTS} recipients.")));
-        }
-        let sender = match self.sender(services, organization, conversation).await? {
-            Ok(sender) => sender,
+        let Draft { from, text, recipients } = match self.draft(services, organization, conversation, arguments).await?
+        {
+            Ok(draft) => draft,
             Err(sentence) => return Ok(Ran::failed(sentence)),
         };
-        let account: Account = match services.secrets.get(&sender.credentials_secret).await {
+        let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
             Err(error) => return Ok(Ran::failed("The SMS service is not available just now.").because(error)),
         };
-        let (account, from, text) = (&account, &sender.number, text.as_str());
+        let (account, from, text) = (&account, &from.number, text.as_str());
         let deliveries = join_all(recipients.into_iter().map(|recipient| async move {
             let (shown, number) = recipient;
             if let Some(earlier) = done.get(&shown) {
                 return (Delivery { to: shown, outcome: Recipient::stored(earlier), twilio: None }, None);
             }
-            let Some(number) = number else {
-                let outcome = Recipient::NotSent("it is no phone number in international form, such as +15550100001");
-                return (Delivery { to: shown, outcome, twilio: None }, None);
+            let number = match number {
+                Ok(number) => number,
+                Err(why) => return (Delivery { to: shown, outcome: Recipient::NotSent(why), twilio: None }, None),
             };
             match services.twilio.send_message(account, from, &number, text, deadline).await {
                 Ok(message) => (Delivery { to: shown, outcome: Recipient::Sent, twilio: Some(message) }, None),
@@ -158,6 +151,74 @@ impl Sms {
             Some(error) => ran.because(error),
             None => ran,
         })
+    }
+
+    /// What [`Sms::run`] would send: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
+    pub(super) async fn preview(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Value, String>> {
+        let draft = self.draft(services, organization, conversation, arguments).await?;
+        Ok(draft.map(|Draft { from, text, recipients }| {
+            let recipients = recipients.into_iter().map(|(to, number)| {
+                let reason = number.as_ref().err().map(|why| Value::from(*why));
+                Value::Object(object([
+                    ("to", Some(to.into())),
+                    ("allowed", Some(number.is_ok().into())),
+                    ("reason", reason),
+                ]))
+            });
+            json!({"from": from.number, "text": text, "recipients": recipients.collect::<Vec<_>>()})
+        }))
+    }
+
+    /// The message, or a sentence that says why there is none.
+    async fn draft(
+        &self,
+        services: &Services,
+        organization: OrganizationId,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Draft, String>> {
+        let (text, recipients) = match self.merge(conversation, arguments) {
+            Ok(merged) => merged,
+            Err(sentence) => return Ok(Err(sentence)),
+        };
+        let from = self.sender(services, organization, conversation).await?;
+        Ok(from.map(|from| Draft { from, text, recipients }))
+    }
+
+    /// Text and recipients, the author's and the model's.
+    fn merge(
+        &self,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<(String, Vec<Addressed>), String> {
+        let text = self.text.value(arguments.get("text"), conversation, Encoding::Plain);
+        let text = match text.map_err(|unknown| sentence(&unknown))? {
+            Some(Value::String(text)) if !text.trim().is_empty() => text,
+            _ => return Err("The message has no text.".into()),
+        };
+        if text.chars().count() > LONGEST_TEXT {
+            return Err(format!("The message is longer than {LONGEST_TEXT} characters; shorten it."));
+        }
+        let recipients = self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain);
+        let recipients = numbers(recipients.map_err(|unknown| sentence(&unknown))?.as_ref());
+        if recipients.is_empty() {
+            return Err("The message has no recipient; ask for a phone number.".into());
+        }
+        if recipients.len() > MOST_RECIPIENTS {
+            return Err(format!("The message has more than {MOST_RECIPIENTS} recipients."));
+        }
+        let allowed = self.allowed.in_conversation(conversation);
+        let recipients = recipients.into_iter().map(|(shown, number)| {
+            let number = number.ok_or("it is no phone number in international form, such as +15550100001");
+            (shown, number.and_then(|number| allowed.admit(number)))
+        });
+        Ok((text, recipients.collect()))
     }
 
     /// The row of the number to send from, or a sentence that says why there is none.
@@ -189,6 +250,16 @@ impl Sender {
             Self::SpecificNumber(id) => json!({"type": "specific_number", "phone_number_id": id}),
         }
     }
+}
+
+/// A recipient as it was given, and the number to send to or why nothing is sent there.
+type Addressed = (String, Result<E164, &'static str>);
+
+/// A message before it is sent.
+struct Draft {
+    from: PhoneNumber,
+    text: String,
+    recipients: Vec<Addressed>,
 }
 
 /// What became of one recipient's message.
@@ -298,34 +369,38 @@ fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
     }
 }
 
-fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
-    let check = |path: String, value: &Value, fields: &mut Fields<'_>| match value {
+/// A number, or variables that stand for one.
+fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
+    match value {
         Value::String(text) if text.contains("{{") => {
             let known = super::variables::fill_text(text, &example(), Encoding::Plain);
             if !known.is_ok_and(|number| number.parse::<E164>().is_ok()) {
-                fields.problem(&path, "must be a phone number such as +15550100001, or {{caller_phone_number}} or {{called_phone_number}}");
+                fields.problem(path, "must be a phone number such as +15550100001, or {{caller_phone_number}} or {{called_phone_number}}");
             }
         }
         Value::String(text) => {
             if let Err(error) = text.parse::<E164>() {
-                fields.problem(&path, error.to_string());
+                fields.problem(path, error.to_string());
             }
         }
-        _ => fields.problem(&path, "must be a phone number as text"),
-    };
+        _ => fields.problem(path, "must be a phone number as text"),
+    }
+}
+
+fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
     match recipients {
         Parameter::Fixed { value: Value::Array(values) } => {
             if values.is_empty() {
                 fields.problem("recipients.value", "must hold at least one phone number");
             }
             for (index, value) in values.iter().enumerate() {
-                check(format!("recipients.value[{index}]"), value, fields);
+                check_number(&format!("recipients.value[{index}]"), value, fields);
             }
         }
-        Parameter::Fixed { value } => check("recipients.value".into(), value, fields),
+        Parameter::Fixed { value } => check_number("recipients.value", value, fields),
         Parameter::ArrayExtendable { fixed, .. } => {
             for (index, value) in fixed.iter().enumerate() {
-                check(format!("recipients.fixedValues[{index}]"), value, fields);
+                check_number(&format!("recipients.fixedValues[{index}]"), value, fields);
             }
         }
         Parameter::Ai { .. } => {}

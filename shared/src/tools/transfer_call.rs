@@ -142,6 +142,17 @@ impl TransferCall {
         ])
     }
 
+    /// What [`TransferCall::run`] would send to the call: `{"destination", "label"?, "briefing"?}`.
+    pub(super) fn preview(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let (target, label) = self.allowed.chosen(arguments)?;
+        let briefing = self.briefing(conversation, arguments)?;
+        Ok(Value::Object(object([
+            ("destination", Some(Value::Object(target.to_json()))),
+            ("label", label.map(Value::from)),
+            ("briefing", briefing.map(Value::from)),
+        ])))
+    }
+
     /// Sends the transfer once. Whoever is asked for something that is not on the list is not called.
     pub(super) async fn run(
         &self,

@@ -1,0 +1,138 @@
+//! POST /api/{slug}/tools/test: tries a tool out, saved or not.
+//!
+//! Body: `{"tool_id"}` or `{"config": ToolConfig}`, `arguments` as a model would give them, the numbers of a made-up call
+//! (`caller_phone_number`, `called_phone_number`), and `dry_run`, which is true unless it is said otherwise: it shows the
+//! request that would be sent, secrets masked, and sends nothing. With `dry_run: false` the tool runs once, as it would in a
+//! call, under its limits, and stands in the history with the trigger `test`; a configuration that was never saved stands
+//! there under an id made of it, because what was sent was sent. Each request is an effect of its own, unless it has an
+//! `Idempotency-Key`: then the same tool, key and arguments are answered from the record.
+//!
+//! Answer: `{"dry_run", "status", "request" | "answer", "ignored_arguments", "duration_ms", "execution_id"?}`. `answer` is
+//! what the model would be told, also by a dry run whose request cannot be made.
+
+mod trial;
+
+use std::time::{Duration, Instant};
+
+use futures_util::join;
+use serde_json::{Map, Value, json};
+use shared::{
+    Deadline, Error, Result,
+    execution::{self, Executor, Order, Subject},
+    http::{self, Access, Reply, Request},
+    lifecycle::{self, References},
+    models::{E164, ExecutionId, OrganizationId, PhoneNumber, Tool, Trigger},
+    store::Tools,
+    tools::{self, ANSWER_WITHIN, Conversation, Ran, ToolConfig},
+};
+
+use crate::trial::{Trial, Which};
+
+pub struct Deps {
+    pub access: Access,
+    pub references: References,
+    pub tools: Tools,
+    pub executor: Executor,
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
+    let path = http::path(&request);
+    let ["api", slug, "tools", "test"] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+        return Err(Error::NotFound("route"));
+    };
+    let organization = deps.access.member(&request, slug).await?.organization_id;
+    let key = trial::idempotency_key(&request)?;
+    let trial = Trial::read(&http::json_body(&request)?)?;
+
+    let (tool, line) =
+        join!(find_tool(deps, organization, trial.which, deadline), find_line(deps, organization, trial.called));
+    let (tool, line) = (tool?, line?);
+    let called = line.as_ref().map(|line| line.number.clone());
+    let conversation = Conversation { caller: trial.caller.map(String::from), called, line, ..Conversation::default() };
+    if trial.dry_run {
+        show(deps, &tool, &conversation, &trial.arguments).await
+    } else {
+        run(deps, &tool, &conversation, &trial.arguments, key, deadline).await
+    }
+}
+
+/// The organization's tool, or one of the configuration, which is checked as if it were to be saved.
+async fn find_tool(deps: &Deps, organization: OrganizationId, which: Which, deadline: Deadline) -> Result<Tool> {
+    match which {
+        Which::Saved(id) => deps.tools.get(organization, id).await,
+        Which::Unsaved(mut config) => match deps.references.check(organization, &mut config, deadline).await {
+            Ok(()) => Ok(lifecycle::unsaved(organization, &config)),
+            Err(Error::Invalid(problems)) => Err(Error::Invalid(problems.below("config"))),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// The number that was called, one of the organization's; the newest of them unless one is named.
+async fn find_line(deps: &Deps, organization: OrganizationId, called: Option<E164>) -> Result<Option<PhoneNumber>> {
+    let phone_numbers = &deps.executor.services.phone_numbers;
+    let Some(number) = called else {
+        return Ok(phone_numbers.page(organization, None, 1).await?.items.into_iter().next());
+    };
+    let line = phone_numbers.by_number(&number).await?.and_then(|line| line.for_owner(organization));
+    let problem = || Error::invalid("called_phone_number", "is not a phone number of this organization");
+    line.map(Some).ok_or_else(problem)
+}
+
+/// The request that would be sent. Nothing is counted, claimed or written down, because nothing happens.
+async fn show(deps: &Deps, tool: &Tool, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Reply> {
+    let started = Instant::now();
+    let config = ToolConfig::stored(tool)?;
+    let (shown, ignored) = match execution::check(tool, arguments) {
+        Ok(checked) => {
+            let services = &deps.executor.services;
+            let shown =
+                tools::preview(&config, services, tool.organization_id, conversation, &checked.arguments).await?;
+            (shown, checked.ignored)
+        }
+        Err(sentence) => (Err(sentence), Vec::new()),
+    };
+    let (status, name, value) = match shown {
+        Ok(request) => ("ready", "request", request),
+        Err(sentence) => ("failed", "answer", Value::Object(Ran::failed(sentence).answer)),
+    };
+    Reply::ok(&json!({
+        "dry_run": true, "status": status, name: value, "ignored_arguments": ignored,
+        "duration_ms": milliseconds(started.elapsed()),
+    }))
+}
+
+async fn run(
+    deps: &Deps,
+    tool: &Tool,
+    conversation: &Conversation,
+    arguments: &Map<String, Value>,
+    key: Option<String>,
+    deadline: Deadline,
+) -> Result<Reply> {
+    let id = ExecutionId::generate();
+    let request = key.unwrap_or_else(|| id.to_string());
+    let claim = if ToolConfig::stored(tool)?.action.has_effect() {
+        Some(deps.executor.claim(tool.id, Subject::Request(&request), arguments, deadline).await)
+    } else {
+        None
+    };
+    let order = Order { id, tool, call_id: None, arguments, trigger: Trigger::Test, queued_at: None };
+    let finished = deps.executor.run(&order, conversation, claim, deadline).await;
+    if let Some(outage) = finished.outage {
+        return Err(outage);
+    }
+    let execution = finished.execution;
+    let reply = Reply::ok(&json!({
+        "dry_run": false, "status": execution.status, "answer": finished.answer,
+        "ignored_arguments": execution.ignored_arguments, "duration_ms": execution.duration_ms,
+        "execution_id": execution.id,
+    }))?;
+    let executor = deps.executor.clone();
+    Ok(reply.afterwards(async move { executor.record(&[execution]).await }))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

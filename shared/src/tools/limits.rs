@@ -1,0 +1,28 @@
+//! `limits`: how often a tool may run, as its author writes it.
+//!
+//! ```json
+//! {"per_call"?: 1, "per_hour"?: 100}
+//! ```
+
+use serde_json::Value;
+
+use super::config::object;
+use crate::{fields::Fields, models::Limits};
+
+impl Limits {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        let Some(value) = fields.get("limits") else { return Self::default() };
+        let path = fields.path("limits");
+        let Some(mut limits) = Fields::of(value, path, fields.problems()) else { return Self::default() };
+        let per_call = limits.whole("per_call", 1..=Self::HIGHEST);
+        let per_hour = limits.whole("per_hour", 1..=Self::HIGHEST);
+        limits.finish();
+        Self { per_call, per_hour }
+    }
+
+    pub(super) fn to_json(self) -> Option<Value> {
+        let limits =
+            object([("per_call", self.per_call.map(Value::from)), ("per_hour", self.per_hour.map(Value::from))]);
+        (!limits.is_empty()).then_some(Value::Object(limits))
+    }
+}

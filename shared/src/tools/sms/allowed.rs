@@ -1,0 +1,176 @@
+//! Whom a message may go to, whatever the model says: models change digits, and callers ask for messages to others.
+
+use serde_json::Value;
+
+use crate::{
+    fields::{Fields, kind},
+    models::E164,
+    tools::{
+        Conversation, Parameter,
+        variables::{self, Encoding},
+    },
+};
+
+const CALLER: &str = "{{caller_phone_number}}";
+const MOST_ALLOWED: usize = 100;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum AllowedRecipients {
+    Anybody,
+    CallerOnly,
+    /// Numbers in E.164 form, or variables that stand for one.
+    These(Vec<String>),
+}
+
+/// Whom a message may go to in this conversation.
+pub(super) struct Allowed {
+    /// `None`: anybody.
+    numbers: Option<Vec<E164>>,
+    /// The end of the sentence for whoever is not among them. It names no number the model was not given.
+    otherwise: &'static str,
+}
+
+impl AllowedRecipients {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        match fields.get("allowed_recipients") {
+            None => Self::Anybody,
+            Some(Value::String(text)) if text == "caller_only" => Self::CallerOnly,
+            Some(Value::Array(listed)) => {
+                if listed.is_empty() {
+                    fields.problem("allowed_recipients", "must hold at least one phone number");
+                }
+                if listed.len() > MOST_ALLOWED {
+                    fields.problem("allowed_recipients", format!("must hold at most {MOST_ALLOWED} phone numbers"));
+                }
+                let mut numbers = Vec::new();
+                for (index, value) in listed.iter().enumerate() {
+                    super::check_number(&format!("allowed_recipients[{index}]"), value, fields);
+                    numbers.extend(value.as_str().map(plain));
+                }
+                Self::These(numbers)
+            }
+            Some(Value::String(_)) => {
+                fields.problem("allowed_recipients", "must be caller_only or a list of phone numbers");
+                Self::Anybody
+            }
+            Some(other) => {
+                let problem = format!("must be caller_only or a list of phone numbers, not {}", kind(other));
+                fields.problem("allowed_recipients", problem);
+                Self::Anybody
+            }
+        }
+    }
+
+    /// The author's own recipients must be allowed, or nothing would ever be sent to them.
+    pub(super) fn check(&self, recipients: &Parameter, fields: &mut Fields<'_>) {
+        let listed = match self {
+            Self::Anybody => return,
+            Self::CallerOnly => &[CALLER.to_owned()][..],
+            Self::These(numbers) => numbers,
+        };
+        let mut hold = |path: &str, recipient: &Value| {
+            if recipient.as_str().is_some_and(|recipient| !listed.contains(&plain(recipient))) {
+                fields.problem(path, "is not among allowed_recipients; add it there or take it out here");
+            }
+        };
+        let (path, fixed) = match recipients {
+            Parameter::Fixed { value: Value::Array(values) } => ("recipients.value", values),
+            Parameter::Fixed { value } => return hold("recipients.value", value),
+            Parameter::ArrayExtendable { fixed, .. } => ("recipients.fixedValues", fixed),
+            Parameter::Ai { .. } => return,
+        };
+        for (index, recipient) in fixed.iter().enumerate() {
+            hold(&format!("{path}[{index}]"), recipient);
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Option<Value> {
+        match self {
+            Self::Anybody => None,
+            Self::CallerOnly => Some("caller_only".into()),
+            Self::These(numbers) => Some(numbers.clone().into()),
+        }
+    }
+
+    /// A variable without a value in this conversation allows nobody.
+    pub(super) fn in_conversation(&self, conversation: &Conversation) -> Allowed {
+        let number = |text: &str| variables::fill_text(text, conversation, Encoding::Plain).ok()?.parse().ok();
+        match self {
+            Self::Anybody => Allowed { numbers: None, otherwise: "" },
+            Self::CallerOnly => Allowed {
+                numbers: Some(number(CALLER).into_iter().collect()),
+                otherwise: "this tool may only send to the number of the caller",
+            },
+            Self::These(listed) => Allowed {
+                numbers: Some(listed.iter().filter_map(|text| number(text)).collect()),
+                otherwise: if listed.iter().any(|text| text == CALLER) {
+                    "this tool may only send to the number of the caller and to numbers that were set up for it"
+                } else {
+                    "this tool may only send to numbers that were set up for it"
+                },
+            },
+        }
+    }
+}
+
+impl Allowed {
+    /// The number, or why it is none to send to.
+    pub(super) fn admit(&self, number: E164) -> Result<E164, &'static str> {
+        match &self.numbers {
+            Some(numbers) if !numbers.contains(&number) => Err(self.otherwise),
+            _ => Ok(number),
+        }
+    }
+}
+
+/// The one spelling of a number or of a variable.
+fn plain(text: &str) -> String {
+    match text.parse::<E164>() {
+        Ok(number) => number.to_string(),
+        Err(_) => text.split_whitespace().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::Problems;
+
+    fn read(allowed: &Value) -> Result<AllowedRecipients, Vec<String>> {
+        let (body, mut problems) = (json!({"allowed_recipients": allowed}), Problems::default());
+        let mut fields = Fields::of(&body, "", &mut problems).unwrap();
+        let read = AllowedRecipients::read(&mut fields);
+        if problems.is_empty() { Ok(read) } else { Err(problems.iter().map(|problem| problem.field.clone()).collect()) }
+    }
+
+    fn conversation(caller: Option<&str>) -> Conversation {
+        Conversation { caller: caller.map(str::to_owned), ..Conversation::default() }
+    }
+
+    #[test]
+    fn a_list_is_numbers_and_variables_and_not_empty() {
+        assert_eq!(read(&Value::Null), Ok(AllowedRecipients::Anybody));
+        assert_eq!(read(&json!("caller_only")), Ok(AllowedRecipients::CallerOnly));
+        let listed = read(&json!(["+1 (555) 010-0001", "{{ caller_phone_number }}"])).unwrap();
+        assert_eq!(listed.to_json(), Some(json!(["+15550100001", "{{caller_phone_number}}"])));
+        assert_eq!(read(&json!("everybody")).unwrap_err(), ["allowed_recipients"]);
+        assert_eq!(read(&json!(7)).unwrap_err(), ["allowed_recipients"]);
+        assert_eq!(read(&json!([])).unwrap_err(), ["allowed_recipients"]);
+        let wrong = read(&json!(["+15550100001", "5550100", 7, "{{now}}"])).unwrap_err();
+        assert_eq!(wrong, ["allowed_recipients[1]", "allowed_recipients[2]", "allowed_recipients[3]"]);
+    }
+
+    #[test]
+    fn a_withheld_number_is_nobody() {
+        let number: E164 = "+15550100001".parse().unwrap();
+        for allowed in [AllowedRecipients::CallerOnly, AllowedRecipients::These(vec![CALLER.to_owned()])] {
+            for caller in [None, Some("anonymous"), Some("+15550100002")] {
+                assert!(allowed.in_conversation(&conversation(caller)).admit(number.clone()).is_err(), "{caller:?}");
+            }
+            assert!(allowed.in_conversation(&conversation(Some("+15550100001"))).admit(number.clone()).is_ok());
+        }
+        assert!(AllowedRecipients::Anybody.in_conversation(&conversation(None)).admit(number).is_ok());
+    }
+}
