@@ -4,9 +4,13 @@
 //!    and none goes out.
 //! 2. A tool is edited to run on call start only and back, and deleted while it is attached ([`lifecycle`]).
 //! 3. The agent looks something up ([`lookup`]).
+//! 4. The agent transfers the caller ([`transfer`]).
+//! 5. A tool is tried before it is saved ([`trying`]).
 
 mod lifecycle;
 mod lookup;
+mod transfer;
+mod trying;
 mod user;
 
 use serde_json::Value;
@@ -21,7 +25,7 @@ use crate::{
 };
 
 /// How many steps [`play`] shows.
-pub const ACTS: usize = 3;
+pub const ACTS: usize = 5;
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
@@ -39,6 +43,8 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     let played = send_an_sms(&user, progress).await?;
     lifecycle::play(&user, progress).await?;
     lookup::play(&user, progress).await?;
+    transfer::play(&user, progress).await?;
+    trying::play(&user, progress).await?;
     Ok(played)
 }
 
