@@ -20,7 +20,7 @@ mod verified_tool;
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use call::{Call, CallId};
-pub use execution::{Execution, ExecutionStatus, Trigger};
+pub use execution::{Execution, ExecutionStatus, NotAnExecutionStatus, ShownExecution, Trigger};
 pub use ids::{AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, ToolId, UserId};
 pub use intent::{Change, Intent};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

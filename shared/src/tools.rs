@@ -10,6 +10,7 @@ mod config;
 mod parameter;
 pub mod pipedream_action;
 pub mod query;
+mod redaction;
 mod run;
 mod schema;
 pub mod sms;
@@ -19,6 +20,7 @@ pub mod variables;
 
 pub use config::{Action, ToolConfig};
 pub use parameter::Parameter;
+pub use redaction::{Marks, Unredacted};
 pub use run::{Effect, Ran, Services, run};
 pub use schema::NO_ARGUMENTS;
 pub use token::ToolTokens;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
+    Marks, Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
     transfer_call::TransferCall,
 };
 use crate::{
@@ -33,6 +33,8 @@ pub struct ToolConfig {
     pub execute_on_call_start: bool,
     /// False: runs on call start only, and VAPI never hears of it.
     pub attach_to_agent: bool,
+    /// What the history hides.
+    pub redact: Marks,
 }
 
 /// What it does, one variant per type.
@@ -47,7 +49,7 @@ pub enum Action {
 
 impl ToolConfig {
     /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent` side by side.
+    /// `execute_on_call_start`, `attach_to_agent`, `redact` side by side.
     ///
     /// # Errors
     /// [`Error::Invalid`] with everything that is wrong.
@@ -112,8 +114,17 @@ impl ToolConfig {
                 }
             }
         }
+        let redact = Marks::read(&mut fields, action.as_ref());
         fields.finish();
-        Some(Self { label: label?, description, action: action?, is_async, execute_on_call_start, attach_to_agent })
+        Some(Self {
+            label: label?,
+            description,
+            action: action?,
+            is_async,
+            execute_on_call_start,
+            attach_to_agent,
+            redact,
+        })
     }
 
     pub const fn kind(&self) -> ToolType {
@@ -161,6 +172,7 @@ impl ToolConfig {
         object.insert("type".into(), self.kind().as_str().into());
         object.insert("label".into(), self.label.clone().into());
         object.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
+        object.extend(self.redact.to_json().map(|marks| ("redact".to_owned(), marks)));
         Value::Object(object)
     }
 }
@@ -178,7 +190,7 @@ impl Place {
 }
 
 impl Action {
-    fn parameters(&self) -> Vec<(Place, &Parameter)> {
+    pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
         match self {
             Self::ApiRequest(action) => action.parameters(),
             Self::PipedreamAction(action) => action.parameters(),
