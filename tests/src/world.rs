@@ -124,6 +124,7 @@ pub struct Process {
     pub settle: settle::Deps,
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
+    pub calls: calls::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -203,6 +204,7 @@ impl World {
     async fn deliver(&self, function: &str, request: Request) -> Answer {
         let Process { create, update, delete, list, attach, detach, knowledge, execute, agents, phone_numbers, .. } =
             &self.process;
+        let calls = &self.process.calls;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -219,6 +221,7 @@ impl World {
                 Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
                     .await
             }
+            "calls" => Box::pin(answer("calls", request, |request| calls::handle(calls, request))).await,
             other => panic!("no function {other} is known to the world"),
         };
         let answer = Answer::read(&response);
@@ -354,13 +357,27 @@ impl World {
     }
 
     pub async fn list_as(&self, tenant: &Tenant, path: &str) -> Answer {
+        self.get_as("list", tenant, path).await
+    }
+
+    /// What became of the tools in a call, as the home organization's user sees it: `executions_of_call("<id>?limit=5")`.
+    pub async fn executions_of_call(&self, call: &str) -> Answer {
+        self.executions_of_call_as(&self.home, call).await
+    }
+
+    pub async fn executions_of_call_as(&self, tenant: &Tenant, call: &str) -> Answer {
+        let (id, query) = call.split_once('?').unwrap_or((call, ""));
+        self.get_as("calls", tenant, &format!("/calls/{id}/executions?{query}")).await
+    }
+
+    async fn get_as(&self, function: &str, tenant: &Tenant, path: &str) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut event = Event::get(&format!("/api/{}{path}", tenant.slug)).user(&tenant.user_id);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             event = event.query(name, value);
         }
-        self.send("list", &event).await
+        self.send(function, &event).await
     }
 
     /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; null is no body.
@@ -634,7 +651,17 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
         delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
         settle: settle::Deps { lifecycle, settling },
         run_tool: run_tool::Deps { tools: Tools::new(&database), executor: executor.clone() },
-        list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
+        list: list::Deps {
+            access: access.clone(),
+            tools: Tools::new(&database),
+            attachments: attachments.clone(),
+            executions: Executions::new(&database),
+        },
+        calls: calls::Deps {
+            access: access.clone(),
+            calls: Calls::new(&database),
+            executions: Executions::new(&database),
+        },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
         detach: detach::Deps { access: access.clone(), attachments },
         agents: agents::Deps {
