@@ -14,7 +14,7 @@ use crate::{
     models::{CallId, Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, Tool, ToolId, Trigger},
     store::{Executions, Quotas, Room, Taken},
     telemetry,
-    tools::{self, Conversation, Effect, Ran, Services, ToolConfig, arguments},
+    tools::{self, Conversation, Effect, Ran, Services, ToolConfig, Unredacted, arguments},
 };
 
 /// A claim must outlast the function that holds it.
@@ -79,7 +79,12 @@ impl<'a> Subject<'a> {
 #[derive(Debug)]
 pub struct Finished {
     pub answer: Map<String, Value>,
-    pub execution: Execution,
+    pub status: ExecutionStatus,
+    /// Names of arguments that the tool does not have; they were left out.
+    pub ignored_arguments: Vec<String>,
+    /// Milliseconds.
+    pub duration_ms: u64,
+    pub execution: Unredacted,
     /// It did not happen for a fault of ours that may pass: whoever can ask again later should.
     pub outage: Option<Error>,
 }
@@ -135,9 +140,10 @@ impl Executor {
         self.finish(order, started, told, Vec::new())
     }
 
-    /// Writes the history. What cannot be written is reported, and withholds nothing.
-    pub async fn record(&self, history: &[Execution]) {
-        let written = join_all(history.iter().map(|execution| self.executions.put(execution))).await;
+    /// Writes the history, redacted. What cannot be written is reported, and withholds nothing.
+    pub async fn record(&self, history: &[Unredacted]) {
+        let put = async |run: &Unredacted| self.executions.put(&run.redacted()).await;
+        let written = join_all(history.iter().map(put)).await;
         for error in written.into_iter().filter_map(Result::err) {
             tracing::error!("the history of a tool run could not be written: {}", error::chain(&error));
         }
@@ -277,6 +283,7 @@ impl Executor {
             answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
         }
         telemetry::tool_run(tool.kind.as_str(), status.as_str(), duration);
+        let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let execution = Execution {
             id: order.id,
             organization_id: tool.organization_id,
@@ -284,15 +291,27 @@ impl Executor {
             call_id: order.call_id.cloned(),
             trigger: order.trigger,
             status,
-            error: answer.get("error").and_then(Value::as_str).map(redact),
-            arguments: order.arguments.keys().cloned().collect(),
-            ignored_arguments: ignored,
+            error: answer.get("error").and_then(Value::as_str).map(str::to_owned),
+            arguments: order.arguments.clone(),
+            // What is told of a run that waits is no result.
+            result: answer
+                .get("result")
+                .filter(|result| !result.is_null() && status != ExecutionStatus::Queued)
+                .cloned(),
+            ignored_arguments: ignored.clone(),
             queued_at: order.queued_at,
             started_at: started.at,
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms,
             expires_at: started.at.plus(self.history).as_seconds(),
         };
-        Finished { answer, execution, outage: None }
+        Finished {
+            answer,
+            status,
+            ignored_arguments: ignored,
+            duration_ms,
+            execution: Unredacted::new(execution, tool),
+            outage: None,
+        }
     }
 }
 
@@ -363,16 +382,4 @@ fn replay(answer: Value, status: ExecutionStatus) -> Ran {
             Ran::unknown("It is not known whether this was done; do not repeat it. Say that it may have gone through.")
         }
     }
-}
-
-/// A sentence without phone numbers, for the history.
-fn redact(sentence: &str) -> String {
-    sentence
-        .split(' ')
-        .map(|word| {
-            let digits = word.chars().filter(char::is_ascii_digit).count();
-            if digits >= 7 { "[number]" } else { word }
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
 }

@@ -9,6 +9,6 @@ mod serve;
 pub use access::Access;
 pub use body::{body, id_body, json_body, path};
 pub use lambda_http::Request;
-pub use page::page;
+pub use page::{history, page};
 pub use reply::Reply;
 pub use serve::{answer, deadline, serve};

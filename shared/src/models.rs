@@ -24,7 +24,7 @@ pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use call::{Call, CallId, CallStatus};
 pub use control_url::{ControlUrl, NotAControlUrl};
-pub use execution::{Execution, ExecutionStatus, Trigger};
+pub use execution::{Execution, ExecutionStatus, NotAnExecutionStatus, ShownExecution, Trigger};
 pub use ids::{
     AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ToolId, UserId,
 };

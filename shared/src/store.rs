@@ -26,7 +26,7 @@ pub use calls::Calls;
 pub use cursor::{Cursor, Page};
 pub use database::Database;
 pub(crate) use database::{condition_failure, failed, from_item, number, text, to_attribute};
-pub use executions::Executions;
+pub use executions::{Executions, ExecutionsWanted};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;
 pub use knowledge_entries::{KnowledgeEntries, LARGEST_LOAD};

@@ -138,6 +138,7 @@ pub struct Process {
     pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
+    pub calls: calls::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -240,6 +241,7 @@ impl World {
             phone_numbers,
             ..
         } = &*self.process;
+        let calls = &self.process.calls;
         let (response, afterwards) = match function {
             "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
             "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
@@ -261,6 +263,7 @@ impl World {
                 Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
                     .await
             }
+            "calls" => Box::pin(answer("calls", request, |request| calls::handle(calls, request))).await,
             other => panic!("no function {other} is known to the world"),
         };
         let answer = Answer::read(&response);
@@ -397,13 +400,27 @@ impl World {
     }
 
     pub async fn list_as(&self, tenant: &Tenant, path: &str) -> Answer {
+        self.get_as("list", tenant, path).await
+    }
+
+    /// What became of the tools in a call, as the home organization's user sees it: `executions_of_call("<id>?limit=5")`.
+    pub async fn executions_of_call(&self, call: &str) -> Answer {
+        self.executions_of_call_as(&self.home, call).await
+    }
+
+    pub async fn executions_of_call_as(&self, tenant: &Tenant, call: &str) -> Answer {
+        let (id, query) = call.split_once('?').unwrap_or((call, ""));
+        self.get_as("calls", tenant, &format!("/calls/{id}/executions?{query}")).await
+    }
+
+    async fn get_as(&self, function: &str, tenant: &Tenant, path: &str) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut event = Event::get(&format!("/api/{}{path}", tenant.slug)).user(&tenant.user_id);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             event = event.query(name, value);
         }
-        self.send("list", &event).await
+        self.send(function, &event).await
     }
 
     /// `POST /api/{slug}/tools/test` as the home organization's user.
@@ -732,7 +749,17 @@ fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]
             tools: Tools::new(&database),
             executor: executor.clone(),
         },
-        list: list::Deps { access: access.clone(), tools: Tools::new(&database), attachments: attachments.clone() },
+        list: list::Deps {
+            access: access.clone(),
+            tools: Tools::new(&database),
+            attachments: attachments.clone(),
+            executions: Executions::new(&database),
+        },
+        calls: calls::Deps {
+            access: access.clone(),
+            calls: Calls::new(&database),
+            executions: Executions::new(&database),
+        },
         attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
         detach: detach::Deps { access: access.clone(), attachments },
         agents: agents::Deps {

@@ -17,6 +17,10 @@ use uuid::Uuid;
 const BASE: &str = "01930f5e-0000-7000-8000-0000000000b1";
 const THEIR_BASE: &str = "01930f5e-0000-7000-8000-0000000000b2";
 
+/// Calls of the home organization and of the other one.
+const CALL: &str = "01930f5e-0000-7000-8000-0000000000c1";
+const THEIR_CALL: &str = "01930f5e-0000-7000-8000-0000000000c2";
+
 /// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
@@ -24,6 +28,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
     let path = path.replace("/phone-numbers/{id}", &format!("/phone-numbers/{}", owner.phone_number_id));
     let path = path.replace("{service}", "vapi");
+    let path = path.replace("/calls/{id}", &format!("/calls/{CALL}"));
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -102,6 +107,9 @@ async fn world_with_tools() -> (World, String, String) {
                 "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
             }),
         );
+    }
+    for (call, owner) in [(CALL, &world.home), (THEIR_CALL, &world.other)] {
+        world.incoming_call(owner, call, "+14155550101");
     }
     (world, ours, theirs)
 }
@@ -201,6 +209,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
                 world.send(&route.function, &event).await
             };
             let refused = send(THEIR_BASE).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
+        if route.path.contains("/calls/{id}") {
+            let send = async |call: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(CALL, call);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_CALL).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }

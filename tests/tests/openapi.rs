@@ -57,7 +57,7 @@ fn deleting(world: &World, tool: &str) -> Event {
 }
 
 /// A request that would succeed, for each operation of the dashboard's.
-fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 17] {
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 19] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [
@@ -72,6 +72,8 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
         ("listTools", "list", asked(world, "GET", "/tools")),
         ("getTool", "list", asked(world, "GET", &format!("/tools/{tool}"))),
         ("listAgentTools", "list", asked(world, "GET", &format!("/agents/{}/tools", world.home.agent_id))),
+        ("listToolExecutions", "list", asked(world, "GET", &format!("/tools/{tool}/executions"))),
+        ("listCallExecutions", "calls", asked(world, "GET", "/calls/call-1/executions")),
         ("attachTool", "attach", attaching(world, tool)),
         ("detachTool", "detach", detaching(world, tool)),
         ("updateTool", "update", updating(world, tool)),
@@ -324,6 +326,8 @@ async fn refusals() -> Given {
     }
     for id in [NOBODY, "no-id"] {
         given.note("getTool", 404, &world.list(&format!("/tools/{id}")).await);
+        given.note("listToolExecutions", 404, &world.list(&format!("/tools/{id}/executions")).await);
+        given.note("listCallExecutions", 404, &world.executions_of_call(id).await);
         given.note("listAgentTools", 404, &world.list(&format!("/agents/{id}/tools")).await);
         given.note("attachTool", 404, &world.attach_as(&world.home, id, tool).await);
         given.note("detachTool", 404, &world.detach_as(&world.home, id, tool).await);
@@ -336,6 +340,10 @@ async fn refusals() -> Given {
     given.note("updateTool", 422, &world.update_seen(&row, "soon", &json!({})).await);
     for query in ["limit=0", "limit=201", "limit=ten", "cursor=x"] {
         given.note("listTools", 422, &world.list(&format!("/tools?{query}")).await);
+    }
+    for query in ["limit=0", "cursor=x", "status=done"] {
+        given.note("listToolExecutions", 422, &world.list(&format!("/tools/{tool}/executions?{query}")).await);
+        given.note("listCallExecutions", 422, &world.executions_of_call(&format!("call-1?{query}")).await);
     }
 
     let mut foreign = ai_sms();
@@ -352,7 +360,7 @@ async fn refusals() -> Given {
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
     hold(&world, "knowledge_bases", &base);
-    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(11) {
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(13) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given
@@ -443,6 +451,13 @@ async fn runs() -> Given {
     let unknown = world.call_tool(&world.call(&sms, json!({"text": "Again"}))).await;
     given.note("executeTool", 200, &unknown);
     unknown.sentence();
+
+    for query in ["?limit=2", "?status=failed", ""] {
+        let shown = world.list(&format!("/tools/{id}/executions{query}")).await;
+        given.note("listToolExecutions", 200, &shown);
+        let call = shown.body["items"][0]["call_id"].clone();
+        given.note("listCallExecutions", 200, &world.executions_of_call(text(&call)).await);
+    }
 
     let wire = world.wire(&world.call(&sms, json!({"text": "Hi"})));
     given.note("executeTool", 400, &world.send("execute", &wire.clone().text("{")).await);

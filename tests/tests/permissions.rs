@@ -184,10 +184,13 @@ async fn asked(own: bool) -> Permissions {
     world.restart();
     world.aws.clear_operations();
     let agent = format!("/agents/{}/tools", world.home.agent_id);
-    for path in ["/tools", &format!("/tools/{}", sms["id"].as_str().unwrap()), &agent] {
+    let tool = format!("/tools/{}", sms["id"].as_str().unwrap());
+    for path in ["/tools", &tool, &format!("{tool}/executions"), &agent] {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list", &mut world);
+    world.executions_of_call("unknown").await.expect(404);
+    note(&mut asked, "calls", &mut world);
     for tool in [&specific, &slack, &lookup, &query, &transfer] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
     }

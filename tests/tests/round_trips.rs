@@ -195,6 +195,7 @@ async fn list_waits_for_access_and_one_query() {
     for (path, most) in [
         ("/tools".to_owned(), 2),
         (format!("/tools/{}", tool["id"].as_str().unwrap()), 2),
+        (format!("/tools/{}/executions", tool["id"].as_str().unwrap()), 2),
         (format!("/agents/{}/tools", world.home.agent_id), 3),
     ] {
         let Asked { answer, waited, .. } = measured(&world, "list", &get(path.clone())).await;
@@ -230,4 +231,17 @@ async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
     answer.result();
     assert_eq!(summary(&waited), [before, vec!["GetItem agents"], vec!["GetItem agents"], after]);
     assert_eq!(world.vapi.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn the_runs_of_a_call_wait_for_access_and_one_query() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    let path = format!("/api/{}/calls/{}/executions", world.home.slug, call.call_id.unwrap());
+    let Asked { answer, waited, .. } = measured(&world, "calls", &Event::get(&path).user(&world.home.user_id)).await;
+    assert_eq!(answer.expect(200)["items"].as_array().unwrap().len(), 1);
+    let access = vec!["Query organization_members", "Query organizations"];
+    assert_eq!(summary(&waited), [access, vec!["GetItem calls", "Query executions"]]);
 }

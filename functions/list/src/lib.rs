@@ -2,22 +2,25 @@
 //!
 //! - GET /api/{slug}/tools?limit=&cursor=: the organization's tools, newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/tools/{id}: one tool
+//! - GET /api/{slug}/tools/{id}/executions?limit=&cursor=&status=: what became of its runs, newest first
 //! - GET /api/{slug}/agents/{id}/tools: what is attached to an agent, each tool with `is_vapi_attached`, as
 //!   `{items, next_cursor, synced, unmanaged}`, after bringing the table in line with the assistant's `toolIds` at VAPI
 
+use futures_util::join;
 use serde::Serialize;
 use shared::{
     Deadline, Error, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Attachments, Synced},
-    models::{AgentId, OrganizationId, Tool, ToolId},
-    store::Tools,
+    models::{AgentId, OrganizationId, ShownExecution, Tool, ToolId},
+    store::{Executions, Tools},
 };
 
 pub struct Deps {
     pub access: Access,
     pub tools: Tools,
     pub attachments: Attachments,
+    pub executions: Executions,
 }
 
 /// A tool as an agent has it.
@@ -52,6 +55,15 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let member = deps.access.member(&request, slug).await?;
             let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
             Reply::ok(&deps.tools.get(member.organization_id, id).await?)
+        }
+        ["api", slug, "tools", id, "executions"] => {
+            let organization = deps.access.member(&request, slug).await?.organization_id;
+            let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
+            let wanted = http::history(&request)?;
+            let (tool, runs) =
+                join!(deps.tools.get(organization, id), deps.executions.of_tool(organization, id, &wanted));
+            tool?;
+            Reply::ok(&runs?.map(ShownExecution::from))
         }
         ["api", slug, "agents", id, "tools"] => {
             let member = deps.access.member(&request, slug).await?;

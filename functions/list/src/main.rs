@@ -1,4 +1,5 @@
-//! GET /api/{slug}/tools, /api/{slug}/tools/{id} and /api/{slug}/agents/{id}/tools: shows tools.
+//! GET /api/{slug}/tools, /api/{slug}/tools/{id}, /api/{slug}/tools/{id}/executions and /api/{slug}/agents/{id}/tools: shows
+//! tools.
 
 use list::{Deps, handle};
 use shared::{
@@ -7,7 +8,7 @@ use shared::{
     config,
     http::{self, Access},
     lifecycle::{Assistants, Attachments},
-    store::{Database, Tools},
+    store::{Database, Executions, Tools},
     telemetry,
 };
 
@@ -24,6 +25,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         access: Access::new(&database),
         tools: Tools::new(&database),
         attachments: Attachments::new(&database, assistants),
+        executions: Executions::new(&database),
     };
     http::serve("list", deps, handle).await
 }

@@ -123,14 +123,13 @@ async fn run(
     if let Some(outage) = finished.outage {
         return Err(outage);
     }
-    let execution = finished.execution;
     let reply = Reply::ok(&json!({
-        "dry_run": false, "status": execution.status, "answer": finished.answer,
-        "ignored_arguments": execution.ignored_arguments, "duration_ms": execution.duration_ms,
-        "execution_id": execution.id,
+        "dry_run": false, "status": finished.status, "answer": finished.answer,
+        "ignored_arguments": finished.ignored_arguments, "duration_ms": finished.duration_ms,
+        "execution_id": finished.execution.id(),
     }))?;
     let executor = deps.executor.clone();
-    Ok(reply.afterwards(async move { executor.record(&[execution]).await }))
+    Ok(reply.afterwards(async move { executor.record(&[finished.execution]).await }))
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -2,7 +2,11 @@
 
 use lambda_http::{Request, RequestExt};
 
-use crate::{Error, Result, store::Cursor};
+use crate::{
+    Error, Result,
+    models::NotAnExecutionStatus,
+    store::{Cursor, ExecutionsWanted},
+};
 
 const USUAL_PAGE: i32 = 50;
 const LARGEST_PAGE: i32 = 200;
@@ -12,6 +16,22 @@ const LARGEST_PAGE: i32 = 200;
 /// # Errors
 /// [`Error::Invalid`] for `limit` or `cursor`.
 pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
+    page_by(request, Cursor::parse)
+}
+
+/// Which runs of the history are asked for: a page, and `?status=`.
+///
+/// # Errors
+/// [`Error::Invalid`] for `limit`, `cursor` or `status`.
+pub fn history(request: &Request) -> Result<ExecutionsWanted> {
+    let (limit, after) = page_by(request, ExecutionsWanted::cursor)?;
+    let query = request.query_string_parameters();
+    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse).transpose();
+    let status = status.map_err(|error: NotAnExecutionStatus| Error::invalid("status", error.to_string()))?;
+    Ok(ExecutionsWanted { limit, after, status })
+}
+
+fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i32, Option<C>)> {
     let query = request.query_string_parameters();
     let limit = match query.first("limit") {
         None => USUAL_PAGE,
@@ -21,6 +41,6 @@ pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
             .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
             .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
     };
-    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
+    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(cursor).transpose()?;
     Ok((limit, cursor))
 }

@@ -1,10 +1,16 @@
 //! What became of one run of a tool.
 
-use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use super::{CallId, ExecutionId, OrganizationId, Timestamp, ToolId};
 
-/// A row of `executions`: the history of a tool. It holds no argument values and no results, only what became of them.
+/// What stands for the values of arguments in rows of a version that kept names only.
+const NOT_KEPT: &str = "[not kept]";
+
+/// A row of `executions`: the history of a tool. What it holds has been redacted (`tools::Redaction`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Execution {
     pub id: ExecutionId,
@@ -18,9 +24,12 @@ pub struct Execution {
     /// Why it did not succeed, in the sentence the model was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Names of the arguments the model gave.
-    #[serde(default)]
-    pub arguments: Vec<String>,
+    /// What the model gave, by name.
+    #[serde(default, deserialize_with = "values_or_names")]
+    pub arguments: Map<String, Value>,
+    /// What the model was given back; absent while it waits, and when there was nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
     /// Names of arguments the tool does not have; they were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
@@ -32,6 +41,54 @@ pub struct Execution {
     pub duration_ms: u64,
     /// When DynamoDB may drop the row; seconds since 1970.
     pub expires_at: i64,
+}
+
+/// An older version kept a list of the arguments' names.
+fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Object(values) => Ok(values),
+        Value::Array(names) => {
+            let names = names.iter().filter_map(Value::as_str);
+            Ok(names.map(|name| (name.to_owned(), NOT_KEPT.into())).collect())
+        }
+        _ => Err(serde::de::Error::custom("arguments are neither values by name nor a list of names")),
+    }
+}
+
+/// A run as the history shows it: every field is there, null where there is nothing.
+#[derive(Debug, Serialize)]
+pub struct ShownExecution {
+    id: ExecutionId,
+    tool_id: ToolId,
+    call_id: Option<CallId>,
+    trigger: Trigger,
+    status: ExecutionStatus,
+    error: Option<String>,
+    arguments: Map<String, Value>,
+    result: Option<Value>,
+    ignored_arguments: Vec<String>,
+    queued_at: Option<Timestamp>,
+    started_at: Timestamp,
+    duration_ms: u64,
+}
+
+impl From<Execution> for ShownExecution {
+    fn from(row: Execution) -> Self {
+        Self {
+            id: row.id,
+            tool_id: row.tool_id,
+            call_id: row.call_id,
+            trigger: row.trigger,
+            status: row.status,
+            error: row.error,
+            arguments: row.arguments,
+            result: row.result,
+            ignored_arguments: row.ignored_arguments,
+            queued_at: row.queued_at,
+            started_at: row.started_at,
+            duration_ms: row.duration_ms,
+        }
+    }
 }
 
 /// What made a tool run.
@@ -65,6 +122,21 @@ pub enum ExecutionStatus {
     Limited,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of queued, succeeded, partial, failed, unknown, replayed")]
+pub struct NotAnExecutionStatus;
+
+impl FromStr for ExecutionStatus {
+    type Err = NotAnExecutionStatus;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Queued, Self::Succeeded, Self::Partial, Self::Failed, Self::Unknown, Self::Replayed]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or(NotAnExecutionStatus)
+    }
+}
+
 impl ExecutionStatus {
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,5 +148,43 @@ impl ExecutionStatus {
             Self::Replayed => "replayed",
             Self::Limited => "limited",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(arguments: Value) -> Value {
+        let id = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
+        let mut row = json!({
+            "id": id, "organization_id": id, "tool_id": id, "status": "succeeded", "started_at": "2026-11-20T16:20:52.123Z",
+            "duration_ms": 12, "expires_at": 1_800_000_000,
+        });
+        if !arguments.is_null() {
+            row["arguments"] = arguments;
+        }
+        row
+    }
+
+    #[test]
+    fn a_row_of_an_older_version_still_decodes() {
+        let read =
+            |arguments| serde_json::from_value::<Execution>(row(arguments)).map(|row| Value::Object(row.arguments));
+        assert_eq!(read(json!(["text", "to"])).unwrap(), json!({"text": "[not kept]", "to": "[not kept]"}));
+        assert_eq!(read(json!([])).unwrap(), json!({}));
+        assert_eq!(read(Value::Null).unwrap(), json!({}));
+        assert_eq!(read(json!({"text": {"deep": [1, null]}})).unwrap(), json!({"text": {"deep": [1, null]}}));
+        assert!(read(json!("text")).is_err());
+    }
+
+    #[test]
+    fn a_status_reads_what_it_writes() {
+        for status in ["queued", "succeeded", "partial", "failed", "unknown", "replayed"] {
+            assert_eq!(status.parse::<ExecutionStatus>().unwrap().as_str(), status);
+        }
+        assert!("Failed".parse::<ExecutionStatus>().is_err());
     }
 }

@@ -14,6 +14,13 @@ pub struct Page<T> {
     pub next_cursor: Option<String>,
 }
 
+impl<T> Page<T> {
+    /// The same page, each item as `show` shows it.
+    pub fn map<S>(self, show: impl FnMut(T) -> S) -> Page<S> {
+        Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }
+    }
+}
+
 impl<T: DeserializeOwned> Page<T> {
     /// A page of what an organization has, newest first: `query` names a table and its index by organization and
     /// `created_at`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
+    Marks, Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
     transfer_call::TransferCall,
 };
 use crate::{
@@ -34,6 +34,8 @@ pub struct ToolConfig {
     /// False: runs on call start only, and VAPI never hears of it.
     pub attach_to_agent: bool,
     pub limits: Limits,
+    /// What the history hides.
+    pub redact: Marks,
 }
 
 /// What it does, one variant per type.
@@ -48,7 +50,7 @@ pub enum Action {
 
 impl ToolConfig {
     /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `limits` side by side.
+    /// `execute_on_call_start`, `attach_to_agent`, `limits`, `redact` side by side.
     ///
     /// # Errors
     /// [`Error::Invalid`] with everything that is wrong.
@@ -115,6 +117,7 @@ impl ToolConfig {
                 }
             }
         }
+        let redact = Marks::read(&mut fields, action.as_ref());
         fields.finish();
         Some(Self {
             label: label?,
@@ -124,6 +127,7 @@ impl ToolConfig {
             execute_on_call_start,
             attach_to_agent,
             limits,
+            redact,
         })
     }
 
@@ -173,6 +177,7 @@ impl ToolConfig {
         object.insert("label".into(), self.label.clone().into());
         object.extend(self.limits.to_json().map(|limits| ("limits".to_owned(), limits)));
         object.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
+        object.extend(self.redact.to_json().map(|marks| ("redact".to_owned(), marks)));
         Value::Object(object)
     }
 }
@@ -190,7 +195,7 @@ impl Place {
 }
 
 impl Action {
-    fn parameters(&self) -> Vec<(Place, &Parameter)> {
+    pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
         match self {
             Self::ApiRequest(action) => action.parameters(),
             Self::PipedreamAction(action) => action.parameters(),

@@ -138,3 +138,21 @@ fn variables_must_not_choose_the_host() {
     let api = json!({"type": "api_request", "label": "L", "method": "GET", "url": "https://{{caller_phone_number}}.example.com/"});
     assert_eq!(problems(&api), ["url.value"]);
 }
+
+#[test]
+fn marks_are_paths_into_arguments_and_results() {
+    let marked = |redact: &Value| with(sms(), &json!({"redact": redact}));
+    let config = ToolConfig::parse(&marked(&json!(["text", " result.recipients.to ", "result", "*", "text"]))).unwrap();
+    assert_eq!(config.to_json()["redact"], json!(["*", "result", "result.recipients.to", "text"]));
+    for none in [json!(null), json!([])] {
+        assert!(ToolConfig::parse(&marked(&none)).unwrap().to_json().get("redact").is_none());
+    }
+    assert_eq!(problems(&marked(&json!("text"))), ["redact"]);
+    assert_eq!(problems(&marked(&json!(vec!["text"; 51]))), ["redact"]);
+    let wrong = json!(["body", "texts", "text.", "", 7, "x".repeat(201), "text"]);
+    let named = ["redact[0]", "redact[1]", "redact[2]", "redact[3]", "redact[4]", "redact[5]"];
+    assert_eq!(problems(&marked(&wrong)), named, "a mark that fits no argument would hide nothing");
+    let query = |redact: &Value| json!({"type": "query", "label": "L", "knowledge_base_id": uuid::Uuid::nil(), "redact": redact});
+    assert!(ToolConfig::parse(&query(&json!(["query", "price_at_most"]))).is_ok(), "filters are derived later");
+    assert_eq!(problems(&query(&json!(["price"]))), ["redact[0]"]);
+}
