@@ -252,7 +252,9 @@ fn collect_marked(value: &Value, marks: &[&str], depth: usize, marked: &mut Vec<
         Value::String(text) if all => Some(text.trim().to_owned()),
         Value::Number(number) if all => Some(number.to_string()),
         Value::Array(items) => {
-            items.iter().for_each(|item| collect_marked(item, marks, depth + 1, marked));
+            for item in items {
+                collect_marked(item, marks, depth + 1, marked);
+            }
             None
         }
         Value::Object(members) => {

@@ -200,11 +200,11 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_has_its_bounds(value in prop::collection::vec("\\PC{0,400}", 0..40)) {
+    fn what_is_kept_has_its_bounds(value in prop::collection::vec("[ -~é]{0,300}", 0..20)) {
         let (_, result) = redacted(&json!(null), &json!({}), &json!(value));
         let kept: usize = result.as_array().unwrap().iter().map(|text| text.as_str().unwrap().len()).sum();
         // Each text may have its marker, and the last one its first bytes.
-        prop_assert!(kept <= BUDGET + 40 * 12, "{}", kept);
+        prop_assert!(kept <= BUDGET + 20 * 12, "{}", kept);
     }
 
     #[test]
