@@ -10,5 +10,5 @@ pub use access::Access;
 pub use body::{body, id_body, json_body, path};
 pub use lambda_http::Request;
 pub use page::{history, page};
-pub use reply::Reply;
+pub use reply::{Afterwards, Reply};
 pub use serve::{answer, deadline, serve};

@@ -15,6 +15,7 @@ pub mod agreement;
 pub mod aws;
 pub mod event;
 pub mod logs;
+mod process;
 pub mod published;
 pub mod template;
 pub mod waves;
@@ -23,8 +24,9 @@ mod world;
 pub use aws::{Aws, Fault, Trouble};
 pub use event::{Answer, Event};
 pub use local::standins;
+pub use process::Process;
 pub use template::Template;
 pub use world::{
-    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, Process, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request,
-    phone, preemptive_sms, slack_action,
+    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request, phone,
+    preemptive_sms, slack_action,
 };

@@ -11,37 +11,18 @@ use local::standins::{
     vapi::{self, ToolCall, Vapi},
 };
 use serde_json::{Map, Value, json};
-use shared::{
-    Deadline,
-    accounts::Accounts,
-    clients::{self, Outbound, Queue, Secrets},
-    execution::Executor,
-    http::{Access, answer},
-    idempotency::Idempotency,
-    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
-    models::Timestamp,
-    queue,
-    store::{
-        AgentTools, Agents, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries, Organizations,
-        PhoneNumbers, Quotas, Tools,
-    },
-    tools::{Services, ToolTokens, query::Knowledge},
-};
+use shared::{Deadline, clients, models::Timestamp, queue};
 use uuid::Uuid;
 
-use crate::{
-    Answer, Aws, Event, Template,
-    aws::{Received, TABLE_PREFIX},
-    event, logs,
-};
+use crate::{Answer, Aws, Event, Template, aws::Received, event, logs, process::Process};
 
 /// Where VAPI reaches us, as far as the tools made in a world say.
-const PUBLIC_URL: &str = "https://api.switchboard.example";
-const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
-const VAPI_SECRET: &str = "switchboard/vapi";
-const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
-const TWILIO_SECRETS: &str = "switchboard/twilio/";
-const ORGANIZATION_SECRETS: &str = "switchboard/organizations/";
+pub(crate) const PUBLIC_URL: &str = "https://api.switchboard.example";
+pub(crate) const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
+pub(crate) const VAPI_SECRET: &str = "switchboard/vapi";
+pub(crate) const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
+pub(crate) const TWILIO_SECRETS: &str = "switchboard/twilio/";
+pub(crate) const ORGANIZATION_SECRETS: &str = "switchboard/organizations/";
 /// VAPI's key of the platform, which every organization uses that has none of its own.
 pub const PLATFORM_KEY: &str = "vapi-private-key";
 /// Another key of the platform's account.
@@ -122,26 +103,6 @@ impl Tenant {
     }
 }
 
-/// The functions, each as its `main` wires it, in one process.
-pub struct Process {
-    pub create: create::Deps,
-    pub update: update::Deps,
-    pub delete: delete::Deps,
-    pub list: list::Deps,
-    pub attach: attach::Deps,
-    pub detach: detach::Deps,
-    pub keys: keys::Deps,
-    pub knowledge: knowledge::Deps,
-    pub execute: execute::Deps,
-    pub run_tool: run_tool::Deps,
-    pub settle: settle::Deps,
-    pub tools_test: tools_test::Deps,
-    pub agents: agents::Deps,
-    pub phone_numbers: phone_numbers::Deps,
-    pub calls: calls::Deps,
-    pub tokens: ToolTokens,
-}
-
 pub struct World {
     pub options: Options,
     pub home: Tenant,
@@ -204,7 +165,7 @@ impl World {
         seed(&aws, &other);
 
         let http = clients::http_client().expect("an HTTP client");
-        let process = connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
+        let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
         process.tokens.warm().await.expect("the token secret can be read");
         let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, http };
         world.aws.clear_operations();
@@ -213,7 +174,8 @@ impl World {
 
     /// A new process with empty caches and new connections, as after a cold start.
     pub fn restart(&mut self) {
-        self.process = connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url]);
+        self.process =
+            Process::connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url]);
     }
 
     /// Sends an event to a function by its name, and does what follows the answer.
@@ -227,45 +189,7 @@ impl World {
     }
 
     async fn deliver(&self, function: &str, request: Request) -> Answer {
-        let Process {
-            create,
-            update,
-            delete,
-            list,
-            attach,
-            detach,
-            keys,
-            knowledge,
-            execute,
-            agents,
-            phone_numbers,
-            ..
-        } = &*self.process;
-        let calls = &self.process.calls;
-        let (response, afterwards) = match function {
-            "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
-            "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
-            "attach" => Box::pin(answer("attach", request, |request| attach::handle(attach, request))).await,
-            "update" => Box::pin(answer("update", request, |request| update::handle(update, request))).await,
-            "delete" => Box::pin(answer("delete", request, |request| delete::handle(delete, request))).await,
-            "detach" => Box::pin(answer("detach", request, |request| detach::handle(detach, request))).await,
-            "knowledge" => {
-                Box::pin(answer("knowledge", request, |request| knowledge::handle(knowledge, request))).await
-            }
-            "keys" => Box::pin(answer("keys", request, |request| keys::handle(keys, request))).await,
-            "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
-            "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
-            "tools-test" => {
-                let tools_test = &self.process.tools_test;
-                Box::pin(answer("tools-test", request, |request| tools_test::handle(tools_test, request))).await
-            }
-            "phone-numbers" => {
-                Box::pin(answer("phone-numbers", request, |request| phone_numbers::handle(phone_numbers, request)))
-                    .await
-            }
-            "calls" => Box::pin(answer("calls", request, |request| calls::handle(calls, request))).await,
-            other => panic!("no function {other} is known to the world"),
-        };
+        let (response, afterwards) = self.process.answer(function, request).await;
         let answer = Answer::read(&response);
         if let Some(afterwards) = afterwards {
             afterwards.await;
@@ -683,131 +607,4 @@ fn seed(aws: &Aws, tenant: &Tenant) {
         }),
     );
     aws.put_secret(&secret, &json!({"account_sid": tenant.twilio_sid, "auth_token": tenant.twilio_token}));
-}
-
-fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Box<Process> {
-    let config = aws.config();
-    let database = Database::connect(&config, TABLE_PREFIX);
-    let secrets = Secrets::new(&config);
-    let http = clients::http_client().expect("an HTTP client");
-    let tokens = ToolTokens::new(secrets.clone(), TOOL_TOKEN_SECRET);
-    let access = Access::new(&database);
-    let control_hosts = vec![vapi.trim_start_matches("http://").to_owned()];
-    let vapi = clients::Vapi::new(http.clone(), vapi);
-    let pipedream = clients::Pipedream::new(http.clone(), pipedream);
-    let accounts = Accounts::new(&database, secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS);
-    let stored = StoredSecrets::new(&database, secrets.clone());
-    let assistants = Assistants::new(vapi.clone(), accounts.clone());
-    let external = ExternalTools::new(vapi.clone(), accounts.clone(), tokens.clone(), PUBLIC_URL);
-    let attachments = Attachments::new(&database, assistants.clone());
-    let lifecycle = Lifecycle::new(&database, external, assistants);
-    let references = References {
-        phone_numbers: PhoneNumbers::new(&database),
-        knowledge_bases: KnowledgeBases::new(&database),
-        pipedream: pipedream.clone(),
-        pipedream_secret: PIPEDREAM_SECRET.to_owned(),
-        secrets: secrets.clone(),
-    };
-    let settling = Settling::new(Queue::new(&config, aws.queue_url("settle")));
-    let executor = Executor {
-        executions: Executions::new(&database),
-        idempotency: Idempotency::new(&database, options.window),
-        quotas: Quotas::new(&database),
-        services: Services {
-            agents: Agents::new(&database),
-            phone_numbers: PhoneNumbers::new(&database),
-            secrets: secrets.clone(),
-            twilio: clients::Twilio::new(http.clone(), twilio),
-            pipedream,
-            pipedream_secret: PIPEDREAM_SECRET.to_owned(),
-            vapi: vapi.clone(),
-            accounts: accounts.clone(),
-            call_control: clients::CallControl::new(http.clone(), control_hosts),
-            outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
-            knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
-        },
-        history: Duration::from_secs(30 * 24 * 60 * 60),
-    };
-    Box::new(Process {
-        create: create::Deps { access: access.clone(), references: references.clone(), lifecycle: lifecycle.clone() },
-        update: update::Deps {
-            access: access.clone(),
-            references: references.clone(),
-            lifecycle: lifecycle.clone(),
-            settling: settling.clone(),
-        },
-        delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
-        settle: settle::Deps { lifecycle: lifecycle.clone(), settling },
-        run_tool: run_tool::Deps {
-            tools: Tools::new(&database),
-            calls: Calls::new(&database),
-            executor: executor.clone(),
-        },
-        tools_test: tools_test::Deps {
-            access: access.clone(),
-            references: references.clone(),
-            tools: Tools::new(&database),
-            executor: executor.clone(),
-        },
-        list: list::Deps {
-            access: access.clone(),
-            tools: Tools::new(&database),
-            attachments: attachments.clone(),
-            executions: Executions::new(&database),
-        },
-        calls: calls::Deps {
-            access: access.clone(),
-            calls: Calls::new(&database),
-            executions: Executions::new(&database),
-        },
-        attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
-        detach: detach::Deps { access: access.clone(), attachments },
-        agents: agents::Deps {
-            access: access.clone(),
-            agents: Agents::new(&database),
-            agent_tools: AgentTools::new(&database),
-            phone_numbers: PhoneNumbers::new(&database),
-            tools: Tools::new(&database),
-            intents: Intents::new(&database),
-            vapi: vapi.clone(),
-            accounts: accounts.clone(),
-        },
-        keys: keys::Deps {
-            access: access.clone(),
-            organizations: Organizations::new(&database),
-            agents: Agents::new(&database),
-            tools: Tools::new(&database),
-            intents: Intents::new(&database),
-            vapi,
-            accounts: accounts.clone(),
-            secrets: stored.clone(),
-            outbound: Outbound::new(options.open_hosts.clone()).expect("an outbound client"),
-        },
-        phone_numbers: phone_numbers::Deps {
-            access: access.clone(),
-            agents: Agents::new(&database),
-            phone_numbers: PhoneNumbers::new(&database),
-            twilio: clients::Twilio::new(http.clone(), twilio),
-            secrets: stored,
-            secret_prefix: TWILIO_SECRETS.to_owned(),
-        },
-        knowledge: knowledge::Deps {
-            access,
-            bases: KnowledgeBases::new(&database),
-            entries: KnowledgeEntries::new(&database),
-            tools: Tools::new(&database),
-            agents: Agents::new(&database),
-            agent_tools: AgentTools::new(&database),
-            lifecycle,
-        },
-        execute: execute::Deps {
-            tools: Tools::new(&database),
-            calls: Calls::new(&database),
-            tokens: tokens.clone(),
-            accounts,
-            executor,
-            runs: Queue::new(&config, aws.queue_url("runs")),
-        },
-        tokens,
-    })
 }

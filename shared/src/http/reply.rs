@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{Error, Result, error};
 
 /// Work that follows the answer: it neither delays nor replaces it.
-pub(super) type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What a handler answers: a status and a JSON body, and what is still to be done once the caller has it.
 pub struct Reply {
