@@ -62,7 +62,7 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: Which, dead
     match which {
         Which::Saved(id) => deps.tools.get(organization, id).await,
         Which::Unsaved(mut config) => match deps.references.check(organization, &mut config, deadline).await {
-            Ok(()) => Ok(lifecycle::unsaved(organization, &config)),
+            Ok(()) => lifecycle::unsaved(organization, &config),
             Err(Error::Invalid(problems)) => Err(Error::Invalid(problems.below("config"))),
             Err(error) => Err(error),
         },

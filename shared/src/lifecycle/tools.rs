@@ -347,16 +347,18 @@ impl Lifecycle {
     }
 }
 
-/// The row of a tool with this configuration, as VAPI has not seen it.
 /// A tool as it would be saved, to be tried out. The same configuration of an organization's gives the same id, so that its
-/// effects and its limits are those of one tool.
-pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Tool {
+/// effects and its limits are those of one tool. Nobody calls it by its name, so that is not made of the label: the tables
+/// which that takes would be a good part of a small function.
+pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool> {
     let content = format!("unsaved {organization} {}", config.to_json());
     let mut half = [0; 16];
     half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
-    row(organization, ToolId::of_digest(half), ToolName::from_label(&config.label), config)
+    let name = "unsaved".parse::<ToolName>().map_err(Error::internal)?;
+    Ok(row(organization, ToolId::of_digest(half), name, config))
 }
 
+/// The row of a tool with this configuration, as VAPI has not seen it.
 fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolConfig) -> Tool {
     let now = Timestamp::now();
     Tool {

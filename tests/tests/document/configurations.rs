@@ -8,6 +8,7 @@ use super::Document;
 
 /// A configuration that the handler refuses should not be one that the document allows, nor the other way round.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn the_schema_of_a_configuration_is_the_handlers() {
     let document = Document::read();
     let world = World::start().await;
