@@ -75,6 +75,11 @@ pub fn runs_queue_url() -> Result<String, Error> {
     required("RUNS_QUEUE_URL")
 }
 
+/// How long the start of a call waits for its tools before what there is, is told (`ON_CALL_START_SECONDS`, 3).
+pub fn on_call_start() -> Result<Duration, Error> {
+    parsed("ON_CALL_START_SECONDS", 3).map(Duration::from_secs)
+}
+
 /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
 pub fn settle_queue_url() -> Result<String, Error> {
     required("SETTLE_QUEUE_URL")

@@ -22,7 +22,7 @@ mod verified_tool;
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
-pub use call::{Call, CallId, CallStatus};
+pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{Execution, ExecutionStatus, NotAnExecutionStatus, ShownExecution, Trigger};
 pub use ids::{
@@ -34,7 +34,7 @@ pub use limits::{Limit, Limits};
 pub use organization::{Member, Membership, Organization, Role};
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
-pub use queued_run::QueuedRun;
+pub use queued_run::{Queued, QueuedRun};
 pub use slug::Slug;
 pub use timestamp::Timestamp;
 pub use tool::{Tool, ToolType};

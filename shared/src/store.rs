@@ -22,7 +22,7 @@ mod tools;
 
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
-pub use calls::Calls;
+pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;
 pub(crate) use database::{condition_failure, failed, from_item, number, text, to_attribute};

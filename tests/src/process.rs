@@ -38,6 +38,7 @@ pub struct Process {
     pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
     pub run_tool: run_tool::Deps,
+    pub call_start: call_start::Deps,
     pub settle: settle::Deps,
     pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
@@ -162,6 +163,20 @@ impl Process {
             },
             delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
             settle: settle::Deps { lifecycle: lifecycle.clone(), settling },
+            call_start: call_start::Deps {
+                phone_numbers: PhoneNumbers::new(&database),
+                agents: Agents::new(&database),
+                agent_tools: AgentTools::new(&database),
+                tools: Tools::new(&database),
+                calls: Calls::new(&database),
+                idempotency: executor.idempotency.clone(),
+                secrets: executor.services.secrets.clone(),
+                accounts: accounts.clone(),
+                vapi: vapi.clone(),
+                runs: Queue::new(&config, aws.queue_url("runs")),
+                public_url: PUBLIC_URL.to_owned(),
+                context_due: Duration::from_secs(3),
+            },
             run_tool: run_tool::Deps {
                 tools: Tools::new(&database),
                 calls: Calls::new(&database),
@@ -264,6 +279,10 @@ impl Process {
                 Box::pin(answer("knowledge", request, |request| knowledge::handle(knowledge, request))).await
             }
             "keys" => Box::pin(answer("keys", request, |request| keys::handle(keys, request))).await,
+            "call-start" => {
+                let call_start = &self.call_start;
+                Box::pin(answer("call-start", request, |request| call_start::handle(call_start, request))).await
+            }
             "execute" => Box::pin(answer("execute", request, |request| execute::handle(execute, request))).await,
             "agents" => Box::pin(answer("agents", request, |request| agents::handle(agents, request))).await,
             "tools-test" => {

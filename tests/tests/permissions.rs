@@ -324,7 +324,7 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
         };
         let call = world.vapi.begin_call(&begun).unwrap();
         let run = json!({
-            "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
+            "kind": "run", "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
             "tool_id": tool["id"], "call_id": call["id"], "caller": phone(1),
             "called": world.home.phone_number, "arguments": {"text": "Hi", "query": "river"}, "trigger": "conversation",
             "queued_at": Timestamp::now(),

@@ -17,7 +17,7 @@ use shared::{
     execution::{self, ClaimedAhead, Executor, Finished, Order, Subject},
     http::{self, Reply, Request},
     models::{
-        Call, ExecutionId, ExecutionStatus, PhoneNumber, QueuedRun, Timestamp, Tool, ToolId, Trigger, Unowned,
+        Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedRun, Timestamp, Tool, ToolId, Trigger, Unowned,
         VerifiedTool,
     },
     store::{Calls, Tools},
@@ -34,7 +34,7 @@ pub struct Deps {
     pub accounts: Accounts,
     pub executor: Executor,
     /// Where asynchronous runs wait for `run-tool`.
-    pub runs: Queue<QueuedRun>,
+    pub runs: Queue<Queued>,
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
@@ -111,7 +111,7 @@ async fn enqueue(deps: &Deps, order: Order<'_>, conversation: &Conversation, cla
         return deps.executor.instead(&order, claim, Ran::failed(sentence)).await;
     }
     let queued_at = Timestamp::now();
-    let queued = QueuedRun {
+    let queued = Queued::Run(QueuedRun {
         execution_id: order.id,
         organization_id: order.tool.organization_id,
         tool_id: order.tool.id,
@@ -121,7 +121,7 @@ async fn enqueue(deps: &Deps, order: Order<'_>, conversation: &Conversation, cla
         arguments: order.arguments.clone(),
         trigger: order.trigger,
         queued_at,
-    };
+    });
     let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.give_back([claim]));
     let told = match sent {
         Ok(()) => {

@@ -2,6 +2,7 @@
 //!
 //! ```json
 //! {"number": "+15550100001", "label": "Main line", "agent_id": "…", "fallback_number": "+15550100002",
+//!  "vapi_phone_number_id": "…",
 //!  "twilio": {"account_sid": "AC…", "auth_token": "…", "api_key_sid": "SK…", "api_key_secret": "…"}}
 //! ```
 
@@ -16,6 +17,7 @@ use shared::{
     fields::Fields,
     models::{AgentId, E164},
 };
+use uuid::Uuid;
 
 /// In characters.
 const LONGEST_LABEL: usize = 100;
@@ -27,6 +29,7 @@ pub(crate) struct NewNumber {
     pub(crate) label: String,
     pub(crate) agent_id: Option<AgentId>,
     pub(crate) fallback_number: Option<E164>,
+    pub(crate) vapi_phone_number_id: Option<Uuid>,
     pub(crate) account: Account,
 }
 
@@ -47,6 +50,18 @@ impl<T> Setting<T> {
             Self::Kept => before,
             Self::Cleared => None,
             Self::Set(value) => Some(value),
+        }
+    }
+
+    /// The same of its text.
+    pub(crate) fn text(self) -> Setting<String>
+    where
+        T: ToString,
+    {
+        match self {
+            Self::Kept => Setting::Kept,
+            Self::Cleared => Setting::Cleared,
+            Self::Set(value) => Setting::Set(value.to_string()),
         }
     }
 
@@ -71,6 +86,7 @@ pub(crate) struct Change {
     pub(crate) label: Option<String>,
     pub(crate) agent_id: Setting<AgentId>,
     pub(crate) fallback_number: Setting<E164>,
+    pub(crate) vapi_phone_number_id: Setting<Uuid>,
     pub(crate) account: Option<Account>,
 }
 
@@ -84,9 +100,17 @@ pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
         if number.is_some() && number == fallback_number {
             fields.problem("fallback_number", SAME_NUMBER);
         }
+        let vapi_phone_number_id = fields.parse("vapi_phone_number_id");
         let account = fields.required("twilio").and_then(|value| account(value, &mut fields));
         fields.finish();
-        Some(NewNumber { number: number?, label: label?, agent_id, fallback_number, account: account? })
+        Some(NewNumber {
+            number: number?,
+            label: label?,
+            agent_id,
+            fallback_number,
+            vapi_phone_number_id,
+            account: account?,
+        })
     });
     problems.into_result(read)
 }
@@ -109,6 +133,7 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
         };
         let agent_id = Setting::read(&mut fields, "agent_id");
         let fallback_number = Setting::read(&mut fields, "fallback_number");
+        let vapi_phone_number_id = Setting::read(&mut fields, "vapi_phone_number_id");
         let account = if fields.cleared("twilio") {
             fields.problem("twilio", "cannot be cleared; remove the phone number instead");
             None
@@ -116,10 +141,13 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
             fields.get("twilio").and_then(|value| account(value, &mut fields))
         };
         if body.as_object().is_some_and(serde_json::Map::is_empty) {
-            fields.problem("body", "changes nothing; send label, agent_id, fallback_number or twilio");
+            fields.problem(
+                "body",
+                "changes nothing; send label, agent_id, fallback_number, vapi_phone_number_id or twilio",
+            );
         }
         fields.finish();
-        Change { label, agent_id, fallback_number, account }
+        Change { label, agent_id, fallback_number, vapi_phone_number_id, account }
     });
     problems.into_result(read)
 }

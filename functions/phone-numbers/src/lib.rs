@@ -50,6 +50,7 @@ struct Shown {
     label: String,
     agent_id: Option<AgentId>,
     fallback_number: Option<E164>,
+    vapi_phone_number_id: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -57,9 +58,28 @@ struct Shown {
 impl From<PhoneNumber> for Shown {
     fn from(row: PhoneNumber) -> Self {
         let PhoneNumber {
-            id, organization_id, number, label, agent_id, fallback_number, created_at, updated_at, ..
+            id,
+            organization_id,
+            number,
+            label,
+            agent_id,
+            fallback_number,
+            vapi_phone_number_id,
+            created_at,
+            updated_at,
+            ..
         } = row;
-        Self { id, organization_id, number, label, agent_id, fallback_number, created_at, updated_at }
+        Self {
+            id,
+            organization_id,
+            number,
+            label,
+            agent_id,
+            fallback_number,
+            vapi_phone_number_id,
+            created_at,
+            updated_at,
+        }
     }
 }
 
@@ -107,7 +127,7 @@ async fn register(
     new: NewNumber,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
-    let NewNumber { number, label, agent_id, fallback_number, account } = new;
+    let NewNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, account } = new;
     let (checked, present) = join!(
         check(deps, organization, agent_id, Some(&account), &number, deadline),
         deps.phone_numbers.by_number(&number),
@@ -126,6 +146,7 @@ async fn register(
         label,
         agent_id,
         fallback_number,
+        vapi_phone_number_id: vapi_phone_number_id.map(|id| id.to_string()),
         credentials_secret: secret_name(deps, id),
         created_at: now,
         updated_at: now,
@@ -161,6 +182,7 @@ async fn update(
         label: change.label.unwrap_or_else(|| before.label.clone()),
         agent_id: change.agent_id.after(before.agent_id),
         fallback_number: change.fallback_number.after(before.fallback_number.clone()),
+        vapi_phone_number_id: change.vapi_phone_number_id.text().after(before.vapi_phone_number_id.clone()),
         ..before.clone()
     };
     let Some(account) = change.account else {

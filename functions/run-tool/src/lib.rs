@@ -1,8 +1,11 @@
-//! SQS: runs one tool that was put on the queue, because it is asynchronous or because a call came in.
+//! SQS: runs one tool that was put on the queue, because it is asynchronous or because a call came in; in a call that came in,
+//! tells the model what its tools found out (`context.rs`).
 //!
 //! However often the message comes, the effect happens once: it is claimed for the call as any other. A run that could not
 //! begin for a fault of ours is delivered again; everything else is an outcome, and stands in the history under the id that
 //! the message names.
+
+mod context;
 
 use std::time::Duration;
 
@@ -10,7 +13,7 @@ use futures_util::join;
 use shared::{
     Deadline, Error, Result,
     execution::{Executor, Order},
-    models::{Call, PhoneNumber, QueuedRun, Unowned},
+    models::{Call, PhoneNumber, Queued, QueuedRun, Trigger, Unowned},
     store::{Calls, Tools},
     tools::Conversation,
 };
@@ -24,10 +27,19 @@ pub struct Deps {
     pub executor: Executor,
 }
 
-pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Result<()> {
+pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
+    match queued {
+        Queued::Run(run) => carry_out(deps, &run, deadline).await,
+        Queued::ContextDue { organization_id, call_id } => {
+            context::tell_all(deps, organization_id, &call_id, deadline).await
+        }
+    }
+}
+
+async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Result<()> {
     let organization = queued.organization_id;
     let (tool, line, call) =
-        join!(deps.tools.get(organization, queued.tool_id), find_line(deps, &queued), find_call(deps, &queued));
+        join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued));
     let tool = match tool {
         Ok(tool) => tool,
         Err(Error::NotFound(_)) => {
@@ -56,8 +68,14 @@ pub async fn handle(deps: &Deps, queued: QueuedRun, deadline: Deadline) -> Resul
     if let Some(outage) = finished.outage {
         return Err(outage);
     }
+    let told = match &queued.call_id {
+        Some(call) if queued.trigger == Trigger::CallStart => {
+            context::add(deps, &tool, call, queued.execution_id, &finished.answer, deadline).await
+        }
+        _ => Ok(()),
+    };
     deps.executor.record(&[finished.execution]).await;
-    Ok(())
+    told
 }
 
 async fn find_call(deps: &Deps, queued: &QueuedRun) -> Result<Option<Call>> {

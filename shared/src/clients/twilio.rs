@@ -44,6 +44,11 @@ impl Account {
         Self { account_sid, auth_token, api_key_sid, api_key_secret }
     }
 
+    /// Under which Twilio signs its requests.
+    pub fn auth_token(&self) -> &SecretString {
+        &self.auth_token
+    }
+
     /// The content of the account's secret.
     pub fn to_secret(&self) -> SecretString {
         let mut secret = json!({"account_sid": self.account_sid, "auth_token": self.auth_token.expose_secret()});

@@ -4,6 +4,7 @@
 //! top-level field it names as a whole; there is no version or precondition, so whoever changes an assistant holds the
 //! agent's lease ([`crate::store::Agents::lock`]).
 
+use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -289,6 +290,38 @@ impl Vapi {
             Err(error) if matches!(error.status(), Some(400 | 404)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Hands Twilio's request about an incoming call on, its form as it came; gives the TwiML. It needs no key: which assistant
+    /// answers is what VAPI has for the number. Not sent twice, because VAPI begins a call with it.
+    pub async fn inbound_call(&self, form: Vec<u8>, deadline: Deadline) -> Result<String, Error> {
+        let request = self.http.post(format!("{}/twilio/inbound_call", self.base_url)).body(form);
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let twiml = send(Service::Vapi, request, Retry::NeverProcessed, deadline).await?;
+        String::from_utf8(twiml).map_err(|error| {
+            Error::because(Service::Vapi, Failure::Undecodable("the TwiML is not UTF-8".into()), error)
+        })
+    }
+
+    /// Creates a call whose media Twilio brings (provider bypass): `phone_number_id` is VAPI's. Gives the TwiML.
+    pub async fn create_inbound_call(
+        &self,
+        account: &Account,
+        phone_number_id: &str,
+        assistant_id: &str,
+        caller: &str,
+        deadline: Deadline,
+    ) -> Result<String, Error> {
+        let body = json!({
+            "phoneCallProviderBypassEnabled": true,
+            "phoneNumberId": phone_number_id,
+            "assistantId": assistant_id,
+            "customer": {"number": caller},
+        });
+        let request = self.request(account, reqwest::Method::POST, "/call").json(&body);
+        let call: Value = send_json(Service::Vapi, request, Retry::NeverProcessed, deadline).await?;
+        let details = call.get("phoneCallProviderDetails").unwrap_or(&Value::Null);
+        text_at(details, "twiml")
     }
 
     fn request(&self, account: &Account, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {

@@ -61,7 +61,7 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(service: Service, failure: Failure) -> Self {
+    pub fn new(service: Service, failure: Failure) -> Self {
         Self { service, failure, acted_before: false, source: None }
     }
 

@@ -38,6 +38,11 @@ impl Reply {
         Self { status: 204, content_type: "application/json", body: Vec::new(), afterwards: None }
     }
 
+    /// TwiML, for Twilio: another content type than `text/xml` is an error to it.
+    pub fn twiml(twiml: String) -> Self {
+        Self { status: 200, content_type: "text/xml", body: twiml.into_bytes(), afterwards: None }
+    }
+
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
         Ok(Self { status, content_type: "application/json", body, afterwards: None })

@@ -1,10 +1,10 @@
 //! A phone call.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, ControlUrl, E164, OrganizationId, Owned, Timestamp};
+use super::{AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, Timestamp, ToolId};
 
 /// VAPI's id of a call. It is a UUID today, of version 7 or 4; all we need is that it can be a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -80,8 +80,60 @@ pub struct Call {
     pub control_url: Option<ControlUrl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<CallStatus>,
+    /// Twilio's id of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_sid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number_id: Option<PhoneNumberId>,
+    /// When VAPI's TwiML was there to be answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twiml_at: Option<Timestamp>,
+    /// The tools that its start set off, in the order in which their results are told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_call_start: Vec<StartedTool>,
+    /// What came of them so far, by execution id: the line that the model is told, or null if there is nothing to tell.
+    #[serde(default)]
+    pub results: BTreeMap<String, Option<String>>,
+    /// When the results were taken to be told to the model, which happens once; later ones follow on their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_taken_at: Option<Timestamp>,
+    /// When the call took them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_injected_at: Option<Timestamp>,
+    /// Why the call did not take them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// In VAPI's words, such as `customer-ended-call`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<f64>,
+    /// In US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// A tool that the start of a call set off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedTool {
+    pub execution_id: ExecutionId,
+    pub tool_id: ToolId,
+    pub label: String,
+}
+
+impl Call {
+    /// Whether every tool that was set off has come to an end.
+    pub fn has_all_results(&self) -> bool {
+        self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.ended_at.is_some() || self.status.is_some_and(CallStatus::is_over)
+    }
 }
 
 impl Owned for Call {

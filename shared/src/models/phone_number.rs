@@ -81,6 +81,10 @@ pub struct PhoneNumber {
     /// Who is called when the agent cannot take a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_number: Option<E164>,
+    /// VAPI's id of the number. Set, calls are created at VAPI for the agent's assistant (provider bypass); else Twilio's request
+    /// is forwarded, and the assistant is the one that VAPI has for the number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vapi_phone_number_id: Option<String>,
     /// Name or ARN of the secret with the number's Twilio account; the credentials themselves are never in the table.
     pub credentials_secret: String,
     pub created_at: Timestamp,

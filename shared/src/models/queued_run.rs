@@ -1,11 +1,23 @@
-//! A tool run that waits on a queue.
+//! What waits on the queue of tool runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CallId, E164, ExecutionId, OrganizationId, Timestamp, ToolId, Trigger};
 
-/// A message to `run-tool`. Whose call it is was settled before it was written.
+/// A message to `run-tool`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Queued {
+    Run(QueuedRun),
+    /// The start of a call has waited long enough for its tools: what there is, is told.
+    ContextDue {
+        organization_id: OrganizationId,
+        call_id: CallId,
+    },
+}
+
+/// A run to be carried out. Whose call it is was settled before it was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuedRun {
     /// The run's place in the history.

@@ -17,6 +17,11 @@ impl<T: Owned> Unowned<T> {
         Self(row)
     }
 
+    /// Whose it is. For one who is let in by what the row's own owner keeps secret, such as a signature.
+    pub fn owner(&self) -> OrganizationId {
+        self.0.owner()
+    }
+
     pub fn for_owner(self, organization: OrganizationId) -> Option<T> {
         (self.0.owner() == organization).then_some(self.0)
     }

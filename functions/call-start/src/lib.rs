@@ -1,0 +1,284 @@
+//! POST /api/phone-number/{id}/incoming: a call comes in. Twilio asks what to do with it, and waits 15 s at most.
+//!
+//! Let in by `X-Twilio-Signature` under the number's own auth token. Twilio's form goes on to VAPI, whose TwiML is the answer
+//! (`text/xml`); meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
+//! with a message for the moment when what there is has to be told. Nothing of that can delay or prevent the TwiML by more
+//! than its one round trip. If VAPI is down, slow or talks nonsense, the number's fallback answers. The same CallSid again
+//! gets the same TwiML, and nothing is started twice.
+
+mod incoming;
+pub mod signature;
+pub mod twiml;
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, join};
+use lambda_http::Request;
+use serde_json::Value;
+use shared::{
+    Deadline, Error, Result,
+    accounts::Accounts,
+    clients::{self, Failure, Queue, Secrets, Service, Vapi},
+    error,
+    http::{self, Reply},
+    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
+    models::{
+        Call, CallStatus, ExecutionId, PhoneNumber, PhoneNumberId, Queued, QueuedRun, StartedTool, Timestamp, Tool,
+        Trigger, Unowned,
+    },
+    store::{AgentTools, Agents, Calls, PhoneNumbers, Tools},
+};
+
+use crate::incoming::Incoming;
+
+/// Twilio gives up after 15 s; some of that is on the way.
+const ANSWER_WITHIN: Duration = Duration::from_secs(13);
+/// What VAPI gets of it.
+const VAPI_WITHIN: Duration = Duration::from_secs(10);
+/// What anything else gets: it must not keep the caller waiting.
+const ASIDE_WITHIN: Duration = Duration::from_secs(2);
+/// Kept back for VAPI when a twin of the request is waited for.
+const TWIN_RESERVE: Duration = Duration::from_secs(5);
+/// A claim outlasts the request that holds it.
+const LEASE: Duration = Duration::from_secs(20);
+
+pub struct Deps {
+    pub phone_numbers: PhoneNumbers,
+    pub agents: Agents,
+    pub agent_tools: AgentTools,
+    pub tools: Tools,
+    pub calls: Calls,
+    pub idempotency: Idempotency,
+    pub secrets: Secrets,
+    pub accounts: Accounts,
+    pub vapi: Vapi,
+    pub runs: Queue<Queued>,
+    /// The address under which Twilio reaches us, which it signs.
+    pub public_url: String,
+    /// How long the start of a call waits for its tools.
+    pub context_due: Duration,
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
+    let id = phone_number_id(&request)?;
+    let incoming = Incoming::read(&request)?;
+
+    // One round trip: whose number it is, and whether this call has been answered before. The claim is given back unless the
+    // request turns out to be Twilio's.
+    let (number, claim) = join!(deps.phone_numbers.find(id), claim(deps, id, &incoming, deadline));
+    let number = match admitted(deps, number, &request).await {
+        Ok(number) => number,
+        Err(error) => {
+            give_back(deps, claim).await;
+            return refuse(error);
+        }
+    };
+    let ticket = match claim {
+        Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
+        Ok(Claim::Mine(ticket)) => Some(ticket),
+        // Its twin is still at it, or died: the caller is on the line all the same.
+        Ok(_) => None,
+        Err(outage) => {
+            tracing::error!("an incoming call could not be claimed: {}", error::chain(&outage));
+            None
+        }
+    };
+
+    let (answered, tools) = join!(
+        ask_vapi(deps, &number, &incoming, http::body(&request).to_vec(), deadline.at_most(VAPI_WITHIN)),
+        on_call_start(deps, &number),
+    );
+    let (twiml, call) = match answered {
+        Ok((twiml, Some(stream))) => {
+            let call = ticket.as_ref().map(|_| begun(&number, &incoming, stream, &tools));
+            (twiml, call)
+        }
+        Ok((twiml, None)) => (twiml, None),
+        Err(failure) => {
+            tracing::error!(phone_number.id = %number.id, "VAPI could not take a call: {}", error::chain(&failure));
+            (twiml::fallback(number.fallback_number.as_ref()), None)
+        }
+    };
+    let started = async {
+        if let Some(call) = &call {
+            start(deps, call, &tools).await;
+        }
+    };
+    join!(started, record(deps, ticket, &twiml));
+    Ok(Reply::twiml(twiml))
+}
+
+fn phone_number_id(request: &Request) -> Result<PhoneNumberId> {
+    let path = http::path(request);
+    match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["api", "phone-number", id, "incoming"] => id.parse().map_err(|_not_an_id| Error::NotFound("phone number")),
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+/// The number, if the request is Twilio's for it.
+async fn admitted(deps: &Deps, number: Result<Option<Unowned<PhoneNumber>>>, request: &Request) -> Result<PhoneNumber> {
+    let number = number?.ok_or(Error::NotFound("phone number"))?;
+    // It owns itself: that the request is for it, its own credentials say.
+    let owner = number.owner();
+    let number = number.for_owner(owner).ok_or(Error::NotFound("phone number"))?;
+    incoming::verify(deps, &number, request).await?;
+    Ok(number)
+}
+
+/// Whoever has no business here is told so. An outage of ours is nothing the caller should hear as silence.
+fn refuse(error: Error) -> Result<Reply> {
+    match error {
+        Error::Unavailable(..) | Error::Upstream(_) | Error::Internal(_) => {
+            tracing::error!("an incoming call could not be let in: {}", error::chain(&error));
+            Ok(Reply::twiml(twiml::fallback(None)))
+        }
+        refused => Err(refused),
+    }
+}
+
+async fn claim(deps: &Deps, id: PhoneNumberId, incoming: &Incoming, deadline: Deadline) -> Result<Claim> {
+    let key = Key::new(&["incoming", &id.to_string(), &incoming.call_sid], &Value::Null);
+    deps.idempotency.claim(&key, LEASE, deadline.reserving(TWIN_RESERVE)).await
+}
+
+async fn give_back(deps: &Deps, claim: Result<Claim>) {
+    if let Ok(Claim::Mine(ticket)) = claim
+        && let Err(error) = deps.idempotency.settle(ticket, Outcome::Nothing).await
+    {
+        tracing::warn!("a claim could not be given back: {}", error::chain(&error));
+    }
+}
+
+/// What Twilio's repeat of the request is to be answered.
+async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str) {
+    let Some(ticket) = ticket else { return };
+    if let Err(error) = deps.idempotency.settle(ticket, Outcome::Completed(twiml.into())).await {
+        tracing::error!("the answer to an incoming call could not be recorded: {}", error::chain(&error));
+    }
+}
+
+/// VAPI's TwiML, and the call behind it.
+async fn ask_vapi(
+    deps: &Deps,
+    number: &PhoneNumber,
+    incoming: &Incoming,
+    form: Vec<u8>,
+    deadline: Deadline,
+) -> Result<(String, Option<twiml::Stream>)> {
+    let twiml = match (&number.vapi_phone_number_id, number.agent_id) {
+        (Some(at_vapi), Some(agent)) => {
+            let organization = number.organization_id;
+            let (agent, account) = join!(deps.agents.get(organization, agent), deps.accounts.vapi(organization));
+            let (agent, account) = (agent?, account?);
+            let assistant = &agent.external_assistant_id;
+            deps.vapi.create_inbound_call(&account, at_vapi, assistant, &incoming.caller, deadline).await?
+        }
+        _ => deps.vapi.inbound_call(form, deadline).await?,
+    };
+    let read = twiml::read(&twiml).map_err(|why| {
+        Error::Upstream(clients::Error::new(Service::Vapi, Failure::Undecodable(format!("no TwiML: {why}"))))
+    })?;
+    Ok((twiml, read.stream))
+}
+
+/// The agent's tools that run on call start. What cannot be found out is logged: the call goes on without them.
+async fn on_call_start(deps: &Deps, number: &PhoneNumber) -> Vec<Tool> {
+    let Some(agent) = number.agent_id else { return Vec::new() };
+    let organization = number.organization_id;
+    let find = async {
+        let rows = deps.agent_tools.of_agent(organization, agent).await?;
+        let ids: Vec<_> = rows.iter().map(|row| row.tool_id).collect();
+        let mut tools = deps.tools.get_many(organization, &ids).await?;
+        tools.retain(|tool| tool.execute_on_call_start);
+        // Ids are made in order, so this is the order in which the tools were.
+        tools.sort_by_key(|tool| tool.id);
+        Ok::<_, Error>(tools)
+    };
+    match tokio::time::timeout(ASIDE_WITHIN, find).await {
+        Ok(Ok(tools)) => tools,
+        Ok(Err(error)) => {
+            tracing::error!(agent.id = %agent, "tools for the start of a call could not be read: {}", error::chain(&error));
+            Vec::new()
+        }
+        Err(_elapsed) => {
+            tracing::error!(agent.id = %agent, "tools for the start of a call could not be read in time");
+            Vec::new()
+        }
+    }
+}
+
+/// The call's row, if VAPI's id of it can be a key.
+fn begun(number: &PhoneNumber, incoming: &Incoming, stream: twiml::Stream, tools: &[Tool]) -> Call {
+    let now = Timestamp::now();
+    let started = |tool: &Tool| StartedTool {
+        execution_id: ExecutionId::generate(),
+        tool_id: tool.id,
+        label: tool.label.clone(),
+    };
+    Call {
+        id: stream.call_id,
+        organization_id: number.organization_id,
+        agent_id: number.agent_id,
+        caller_phone_number: incoming.caller.clone(),
+        called_phone_number: incoming.called.clone(),
+        control_url: Some(stream.control_url),
+        status: Some(CallStatus::Ringing),
+        call_sid: Some(incoming.call_sid.clone()),
+        phone_number_id: Some(number.id),
+        twiml_at: Some(now),
+        on_call_start: tools.iter().map(started).collect(),
+        results: std::collections::BTreeMap::new(),
+        context_taken_at: None,
+        context_injected_at: None,
+        context_error: None,
+        ended_at: None,
+        ended_reason: None,
+        duration_seconds: None,
+        cost: None,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Writes the call down and sets its tools off, beside each other. A failure is logged: Twilio gets its TwiML.
+async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
+    let queued_at = Timestamp::now();
+    let runs = call.on_call_start.iter().map(|started| {
+        let run = QueuedRun {
+            execution_id: started.execution_id,
+            organization_id: call.organization_id,
+            tool_id: started.tool_id,
+            call_id: Some(call.id.clone()),
+            caller: Some(call.caller_phone_number.clone()),
+            called: Some(call.called_phone_number.clone()),
+            arguments: serde_json::Map::new(),
+            trigger: Trigger::CallStart,
+            queued_at,
+        };
+        (Queued::Run(run), Duration::ZERO)
+    });
+    let mut messages: Vec<(Queued, Duration)> = runs.collect();
+    if !tools.is_empty() {
+        let due = Queued::ContextDue { organization_id: call.organization_id, call_id: call.id.clone() };
+        messages.push((due, deps.context_due));
+    }
+    let written = tokio::time::timeout(ASIDE_WITHIN, deps.calls.put(call)).map(|written| match written {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::error!(call.id = %call.id, "a call could not be written down: {}", error::chain(&error));
+        }
+        Err(_elapsed) => tracing::error!(call.id = %call.id, "a call could not be written down in time"),
+    });
+    let sent = tokio::time::timeout(ASIDE_WITHIN, deps.runs.send_all(&messages)).map(|sent| match sent {
+        Ok(Ok(())) => {}
+        Ok(Err(unsent)) => {
+            let (count, of) = (unsent.places.len(), messages.len());
+            let chain = error::chain(&unsent.error);
+            tracing::error!(call.id = %call.id, "{count} of {of} messages at the start of a call were not sent: {chain}");
+        }
+        Err(_elapsed) => tracing::error!(call.id = %call.id, "the tools of a call could not be set off in time"),
+    });
+    join!(written, sent);
+}

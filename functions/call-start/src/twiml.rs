@@ -1,0 +1,168 @@
+//! TwiML: what VAPI answers for Twilio, what is read from it, and what Twilio gets when VAPI has nothing to say.
+
+use quick_xml::{
+    Reader, XmlVersion,
+    escape::escape,
+    events::{BytesStart, Event},
+};
+use shared::models::{CallId, ControlUrl, E164};
+use url::Url;
+
+/// What of VAPI's TwiML concerns us.
+#[derive(Debug)]
+pub struct Answered {
+    /// The call behind `<Stream url="wss://host/<call id>/transport">`; absent when VAPI does something else with it.
+    pub stream: Option<Stream>,
+}
+
+/// A call's media stream, and so the call.
+#[derive(Debug)]
+pub struct Stream {
+    /// VAPI's id of the call.
+    pub call_id: CallId,
+    pub control_url: ControlUrl,
+}
+
+/// Reads TwiML as an XML parser does: quotes, prolog, comments, parameters and namespaces may be as they like.
+///
+/// # Errors
+/// Why it is no TwiML: not well-formed, or its root is not `Response`.
+pub fn read(text: &str) -> Result<Answered, String> {
+    let mut reader = Reader::from_str(text);
+    let (mut depth, mut rooted, mut stream) = (0_u32, false, None);
+    loop {
+        let event = reader.read_event().map_err(|error| format!("the XML breaks off: {error}"))?;
+        let (element, opens) = match &event {
+            Event::Start(element) => (element, true),
+            Event::Empty(element) => (element, false),
+            Event::End(_) => {
+                depth -= 1;
+                continue;
+            }
+            Event::Text(text) if depth == 0 && !text.trim_ascii().is_empty() => {
+                return Err("there is text outside the root".into());
+            }
+            Event::Eof => break,
+            _ => continue,
+        };
+        if depth == 0 {
+            if rooted || element.local_name().as_ref() != "Response" {
+                return Err("the root is not a single Response".into());
+            }
+            rooted = true;
+        } else if stream.is_none() && element.local_name().as_ref() == "Stream" {
+            stream = stream_of(element)?;
+        }
+        depth += u32::from(opens);
+    }
+    if rooted && depth == 0 { Ok(Answered { stream }) } else { Err("the XML has no complete Response".into()) }
+}
+
+fn stream_of(element: &BytesStart<'_>) -> Result<Option<Stream>, String> {
+    let attribute = element.try_get_attribute("url").map_err(|error| format!("Stream: {error}"))?;
+    let Some(attribute) = attribute else { return Ok(None) };
+    let url = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|error| format!("Stream url: {error}"))?;
+    Ok(control(&url))
+}
+
+/// `wss://host/<call id>/transport` is controlled at `https://host/<call id>/control`.
+fn control(stream: &str) -> Option<Stream> {
+    let url = Url::parse(stream.trim()).ok()?;
+    let scheme = match url.scheme() {
+        "wss" => "https",
+        // Only where configuration opens a host; `CallControl` refuses it elsewhere.
+        "ws" => "http",
+        _ => return None,
+    };
+    let path = url.path().strip_suffix("/transport")?;
+    let call_id = path.rsplit('/').next()?.parse().ok()?;
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let control = format!("{scheme}://{}{port}{path}/control", url.host_str()?);
+    Some(Stream { call_id, control_url: control.parse().ok()? })
+}
+
+/// What the caller hears when VAPI cannot take the call: somebody else is dialled, or a sentence is said.
+pub fn fallback(number: Option<&E164>) -> String {
+    let verbs = match number {
+        Some(number) => format!("<Dial>{}</Dial>", escape(number.as_str())),
+        None => {
+            "<Say>We are sorry, we cannot take your call just now. Please call again in a few minutes.</Say><Hangup/>"
+                .to_owned()
+        }
+    };
+    format!(r#"<?xml version="1.0" encoding="UTF-8"?><Response>{verbs}</Response>"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: &str = "55555555-5555-4555-8555-555555555555";
+
+    fn control_of(twiml: &str) -> Option<String> {
+        read(twiml).unwrap().stream.map(|stream| {
+            assert_eq!(stream.call_id.as_str(), CALL);
+            serde_json::to_value(&stream.control_url).unwrap().as_str().unwrap().to_owned()
+        })
+    }
+
+    #[test]
+    fn the_control_url_is_found_however_the_xml_is_written() {
+        let host = "phone-call-websocket.aws-us-west-2-backend-production1.vapi.ai";
+        let url = format!("wss://{host}/{CALL}/transport");
+        for twiml in [
+            format!("<Response><Connect><Stream url='{url}' /></Connect></Response>"),
+            format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Connect><Stream name=\"n\" url=\"{url}\"><Parameter name=\"k\" value=\"v&lt;&amp;&quot;\"/></Stream></Connect></Response>\n"
+            ),
+            format!(
+                "<Response>\n<!-- a > b --><Connect action='https://x/a?b=1&amp;c=2'><Stream\n  url = \"{}\"/></Connect></Response>",
+                url.replace('/', "&#47;")
+            ),
+        ] {
+            assert_eq!(control_of(&twiml).unwrap(), format!("https://{host}/{CALL}/control"), "{twiml}");
+        }
+    }
+
+    #[test]
+    fn twiml_without_a_stream_of_vapis_is_twiml_all_the_same() {
+        for twiml in [
+            "<Response/>",
+            "<Response><Say>Hello</Say><Hangup/></Response>",
+            "<Response><Connect><Stream/></Connect></Response>",
+            "<Response><Connect><Stream url='https://x.vapi.ai/c/transport'/></Connect></Response>",
+            "<Response><Connect><Stream url='wss://x.vapi.ai/c/listen'/></Connect></Response>",
+            "<Response><Connect><Stream url='not a url'/></Connect></Response>",
+        ] {
+            assert!(control_of(twiml).is_none(), "{twiml}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_twiml() {
+        for nonsense in [
+            "",
+            "OK",
+            "{\"message\":\"Internal server error\"}",
+            "<html><body>Bad gateway</body></html>",
+            "<Response>",
+            "<Response></Response><Response></Response>",
+            "<Response></Other>",
+            "<Response><Connect></Response>",
+            "text <Response/>",
+            "</Response>",
+        ] {
+            assert!(read(nonsense).is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn the_fallback_dials_somebody_or_says_a_sentence() {
+        let number = "+15550100001".parse().unwrap();
+        for twiml in [fallback(Some(&number)), fallback(None)] {
+            assert!(read(&twiml).unwrap().stream.is_none());
+        }
+        assert!(fallback(Some(&number)).contains("<Dial>+15550100001</Dial>"));
+        assert!(fallback(None).contains("<Say>") && fallback(None).contains("<Hangup/>"));
+    }
+}

@@ -1,0 +1,259 @@
+//! What the tools of a call's start found out, told to the model in one system message.
+//!
+//! Each tool adds its line to the call's row. Whoever adds the last one tells them all; when that takes too long, the message
+//! for it tells what there is, and what comes later follows on its own. Who tells is decided by one conditional write, so a
+//! message that is delivered twice tells nothing twice.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use shared::{
+    Deadline, Error, Result,
+    clients::call_control::NotAccepted,
+    error,
+    models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
+    store::Added,
+};
+
+use crate::Deps;
+
+const HEADING: &str = "Customer context from CRM lookup:";
+/// Of one tool's line and of the whole message, in bytes.
+const LINE_BUDGET: usize = 2 * 1024;
+const MESSAGE_BUDGET: usize = 8 * 1024;
+
+/// A call's row may be written a moment after its tools are set off.
+const ROW_WITHIN: Duration = Duration::from_secs(3);
+/// How long a call is told something that does not take messages yet: its media connects a moment after the TwiML.
+const TOLD_WITHIN: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Adds what came of a tool, and tells the model what there is to tell by now.
+///
+/// # Errors
+/// Only if the result could not be added: then the message may come again, and the tool answers from the record.
+pub(crate) async fn add(
+    deps: &Deps,
+    tool: &Tool,
+    call: &CallId,
+    execution: ExecutionId,
+    answer: &Map<String, Value>,
+    deadline: Deadline,
+) -> Result<()> {
+    let organization = tool.organization_id;
+    let line = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)));
+    let line = line.map(|result| self::line(&tool.label, result));
+    let until = deadline.at_most(ROW_WITHIN);
+    let mut pause = PAUSE;
+    let added = loop {
+        match deps.calls.add_result(organization, call, execution, line.as_deref()).await? {
+            Added::NoCall if until.remaining() > pause => tokio::time::sleep(pause).await,
+            added => break added,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    };
+    match added {
+        Added::NoCall => {
+            tracing::error!(call.id = %call, tool.id = %tool.id, "a result has no call to be told in");
+            Ok(())
+        }
+        // The others were told without it.
+        Added::Now(call) if call.context_taken_at.is_some() => {
+            if let Some(line) = line {
+                tell(deps, &call, &format!("{HEADING}\n{line}"), deadline).await;
+            }
+            Ok(())
+        }
+        Added::Now(call) | Added::Before(call) if call.has_all_results() => {
+            tell_all(deps, organization, &call.id, deadline).await
+        }
+        Added::Now(_) | Added::Before(_) => Ok(()),
+    }
+}
+
+/// Tells what there is, unless somebody has.
+pub(crate) async fn tell_all(deps: &Deps, organization: OrganizationId, id: &CallId, deadline: Deadline) -> Result<()> {
+    let Some(call) = deps.calls.take_context(organization, id).await? else { return Ok(()) };
+    if let Some(message) = message(&call) {
+        tell(deps, &call, &message, deadline).await;
+    }
+    Ok(())
+}
+
+/// Puts a message into the conversation, trying again while the call does not take it yet; what came of it is noted.
+async fn tell(deps: &Deps, call: &Call, message: &str, deadline: Deadline) {
+    let told = match &call.control_url {
+        Some(url) => insist(deps, call, url, message, deadline.at_most(TOLD_WITHIN)).await,
+        None => Err("the call has no control URL".to_owned()),
+    };
+    if let Err(why) = &told {
+        tracing::error!(call.id = %call.id, "the context of a call could not be told: {why}");
+    }
+    let noted =
+        deps.calls.note_context(call.organization_id, &call.id, told.as_ref().map(|()| ()).map_err(String::as_str));
+    if let Err(error) = noted.await {
+        tracing::warn!(call.id = %call.id, "what came of a call's context could not be noted: {}", error::chain(&error));
+    }
+}
+
+async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadline: Deadline) -> Result<(), String> {
+    let mut pause = PAUSE;
+    loop {
+        let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
+            Ok(()) => return Ok(()),
+            Err(NotAccepted::Unknown(error)) if error.status().is_none() => {
+                // It may have been taken; twice would be worse than not.
+                return Err(error::chain(&error));
+            }
+            Err(NotAccepted::Declined(error)) => return Err(error::chain(&error)),
+            Err(NotAccepted::NotThere(error) | NotAccepted::Unknown(error)) => error::chain(&error),
+        };
+        if deadline.remaining() <= pause {
+            return Err(why);
+        }
+        tokio::time::sleep(pause).await;
+        // By now the call may be over, and nobody there to be told.
+        if pause >= LONGEST_PAUSE && is_over(deps, call).await {
+            return Err("the call is over".into());
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn is_over(deps: &Deps, call: &Call) -> bool {
+    let found: Result<Option<Unowned<Call>>, Error> = deps.calls.find(&call.id).await;
+    let row = found.ok().flatten().and_then(|row| row.for_owner(call.organization_id));
+    row.is_some_and(|row| row.is_over())
+}
+
+/// The heading and a line for each tool that found something, in the order in which the tools were set off.
+fn message(call: &Call) -> Option<String> {
+    let found =
+        call.on_call_start.iter().filter_map(|tool| call.results.get(&tool.execution_id.to_string())?.as_deref());
+    let (mut message, mut lines, mut left_out) = (HEADING.to_owned(), 0, 0);
+    for line in found {
+        if message.len() + 1 + line.len() > MESSAGE_BUDGET {
+            left_out += 1;
+        } else {
+            message.push('\n');
+            message.push_str(line);
+        }
+        lines += 1;
+    }
+    if left_out > 0 {
+        message.push_str(&format!("\n({left_out} more results were too long to be shown)"));
+    }
+    (lines > 0).then_some(message)
+}
+
+/// `label: JSON`, cut to its budget.
+fn line(label: &str, result: &Value) -> String {
+    let label = label.replace(['\r', '\n'], " ");
+    let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
+    format!("{label}: {}", fit(result, budget))
+}
+
+/// JSON of at most `budget` bytes: whole if it fits; else a text is cut at a word, and of a list or an object the first
+/// members are kept that fit, with a note of how many are left out.
+fn fit(value: &Value, budget: usize) -> String {
+    let whole = value.to_string();
+    if whole.len() <= budget {
+        return whole;
+    }
+    match value {
+        Value::String(text) => cut_text(text, budget),
+        Value::Array(items) => {
+            let parts = items.iter().map(|item| item.to_string());
+            enclosed('[', parts, items.len(), ']', budget, |left| format!("\"{left} more are left out\""))
+        }
+        Value::Object(members) => {
+            let parts = members.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
+            enclosed('{', parts, members.len(), '}', budget, |left| format!("\"left_out\":\"{left} more members\""))
+        }
+        _ => cut_text(&whole, budget),
+    }
+}
+
+/// As many parts as fit beside a note of the rest; one that does not fit alone is left out, too.
+fn enclosed(
+    open: char,
+    parts: impl Iterator<Item = String>,
+    count: usize,
+    close: char,
+    budget: usize,
+    note: impl Fn(usize) -> String,
+) -> String {
+    let (mut kept, mut number) = (String::from(open), 0);
+    let reserve = note(count).len() + 2;
+    for part in parts {
+        if kept.len() + part.len() + 1 + reserve <= budget {
+            kept.push_str(&part);
+            kept.push(',');
+            number += 1;
+        }
+    }
+    kept.push_str(&note(count - number));
+    kept.push(close);
+    kept
+}
+
+fn cut_text(text: &str, budget: usize) -> String {
+    const NOTE: &str = " … (cut)";
+    let mut end = budget.saturating_sub(NOTE.len() + 2).min(text.len());
+    loop {
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let kept = text.get(..end).unwrap_or_default();
+        let at_word = kept.rfind(char::is_whitespace).filter(|at| *at > end / 2).unwrap_or(end);
+        let json = Value::from(format!("{}{NOTE}", text.get(..at_word).unwrap_or_default().trim_end())).to_string();
+        if json.len() <= budget || end == 0 {
+            return json;
+        }
+        // Escapes made it longer than it was.
+        end = end.saturating_sub((json.len() - budget).max(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_label_and_json() {
+        assert_eq!(line("CRM\nlook-up", &json!({"name": "Ana"})), "CRM look-up: {\"name\":\"Ana\"}");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_where_it_makes_sense_and_says_so() {
+        let list: Vec<Value> = (0..500).map(|number| json!({"order": number, "state": "shipped"})).collect();
+        let cut: Value = serde_json::from_str(&fit(&json!(list), 400)).unwrap();
+        let kept = cut.as_array().unwrap();
+        assert_eq!(kept[0], json!({"order": 0, "state": "shipped"}));
+        assert_eq!(kept.last().unwrap(), &json!(format!("{} more are left out", 501 - kept.len())));
+
+        let object = json!({"name": "Ana", "notes": "x".repeat(3_000), "tier": "gold"});
+        let cut: Value = serde_json::from_str(&fit(&object, 300)).unwrap();
+        assert_eq!(cut, json!({"name": "Ana", "tier": "gold", "left_out": "1 more members"}));
+
+        let text = "words ".repeat(100);
+        let cut: Value = serde_json::from_str(&fit(&json!(text), 60)).unwrap();
+        assert!(cut.as_str().unwrap().ends_with("words … (cut)"), "{cut}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_json_within_its_budget(text in "\\PC{0,200}", times in 1_usize..80) {
+            for value in [json!(text.repeat(times)), json!(vec![text.clone(); times]), json!({"a": text.repeat(times), "b": 1})] {
+                let line = line("label", &value);
+                prop_assert!(line.len() <= LINE_BUDGET);
+                let json = line.strip_prefix("label: ").unwrap();
+                prop_assert!(serde_json::from_str::<Value>(json).is_ok(), "{}", json);
+            }
+        }
+    }
+}
