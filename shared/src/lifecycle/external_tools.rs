@@ -33,10 +33,15 @@ impl ExternalTools {
     /// it. Gives VAPI's id and object, without the token. A creation whose answer is lost may have left a tool, which is for
     /// [`ExternalTools::delete_strays`] to find.
     pub(super) async fn ensure(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
+        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
+        self.ensure_as(tool, read_only, deadline).await
+    }
+
+    /// As [`ExternalTools::ensure`], when it is known whether the tool only reads.
+    pub(super) async fn ensure_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
         let account = self.accounts.vapi(tool.organization_id).await?;
         let token = self.tokens.issue(tool.id).await?;
         let url = self.callback(tool.id);
-        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
         let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
         let definition = NewTool {
             name: tool.name.as_str(),

@@ -9,14 +9,19 @@ use std::collections::BTreeSet;
 
 use futures_util::join;
 use serde::Serialize;
-use serde_json::json;
 
 use super::{Attached, Deleted, Lifecycle, UNDO, left_open, ownership};
 use crate::{
     Deadline, Error, Result, error,
-    models::{AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, OrganizationId, Tool, ToolId},
+    models::{
+        AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
+        ToolName,
+    },
     store::Lease,
-    tools::{Action, ToolConfig},
+    tools::{
+        Action, Marks, ToolConfig,
+        query::{Query, folded},
+    },
 };
 
 /// Of the description that a model reads, in characters; what a `ToolConfig` takes at most.
@@ -86,7 +91,8 @@ impl Lifecycle {
         let change = Change::QueryTool { knowledge_base_id: base.id };
         let intent = Intent::new(organization, change, ownership(deadline));
         self.intents.open(&intent).await?;
-        let made = self.create_for(organization, &config, Some((base.id, lease)), deadline).await;
+        let name = ToolName::of_words(&folded(&config.label));
+        let made = self.create_for(organization, &config, name, Some((base.id, lease)), deadline).await;
         let attached = match made {
             Ok(tool) => {
                 let attached = Box::pin(self.attachments.attach(organization, agent, tool.id, deadline)).await;
@@ -267,22 +273,23 @@ impl Lifecycle {
 /// What a model is to know of the base, and filters by all of its fields.
 fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
     let label: String = format!("Search {}", base.name).chars().take(LONGEST_LABEL).collect();
+    let label = label.trim_end().to_owned();
     let use_it = "Use it whenever the caller asks about that, and say only what it finds.";
     let about = match &base.description {
         Some(description) => format!("Looks things up in \"{}\": {description}", base.name),
         None => format!("Looks things up in \"{}\".", base.name),
     };
     let about: String = about.chars().take(LONGEST_DESCRIPTION - use_it.chars().count() - 1).collect();
-    let mut config = ToolConfig::parse(&json!({
-        "type": "query",
-        "label": label,
-        "description": format!("{about} {use_it}"),
-        "knowledge_base_id": base.id,
-    }))?;
-    if let Action::Query(query) = &mut config.action {
-        query.resolve(base, config.attach_to_agent)?;
-    }
-    Ok(config)
+    Ok(ToolConfig {
+        label,
+        description: Some(format!("{about} {use_it}")),
+        action: Action::Query(Query::over(base)?),
+        is_async: false,
+        execute_on_call_start: false,
+        attach_to_agent: true,
+        limits: Limits::default(),
+        redact: Marks::default(),
+    })
 }
 
 #[cfg(test)]
@@ -312,5 +319,11 @@ mod tests {
         let description = config.description.unwrap();
         assert_eq!(description.chars().count(), LONGEST_DESCRIPTION);
         assert!(description.ends_with("say only what it finds."));
+    }
+
+    #[test]
+    fn what_is_made_can_be_edited() {
+        let config = described(&"é".repeat(100), Some(&"x".repeat(1_000)));
+        assert_eq!(ToolConfig::parse(&config.to_json()).unwrap(), config);
     }
 }

@@ -63,23 +63,27 @@ impl Lifecycle {
 
     /// Makes a tool: at VAPI, unless it only runs on call start, and in the table. The references have been checked.
     pub async fn create(&self, organization: OrganizationId, config: &ToolConfig, deadline: Deadline) -> Result<Tool> {
-        self.create_for(organization, config, None, deadline).await
+        let name = ToolName::from_label(&config.label);
+        self.create_for(organization, config, name, None, deadline).await
     }
 
-    /// As [`Lifecycle::create`]; the tool may be made for a knowledge base, whose lease is held.
+    /// As [`Lifecycle::create`], with this name or one like it; the tool may be made for a knowledge base, whose lease is
+    /// held.
     pub(super) async fn create_for(
         &self,
         organization: OrganizationId,
         config: &ToolConfig,
+        name: ToolName,
         base: Option<(KnowledgeBaseId, &Lease)>,
         deadline: Deadline,
     ) -> Result<Tool> {
         let id = ToolId::generate();
-        let (name, intent) = self.reserve_name(organization, id, &config.label, deadline).await?;
+        let (name, intent) = self.reserve_name(organization, id, name, deadline).await?;
         let mut tool = row(organization, id, name, config);
         tool.automatic_for = base.map(|(base, _)| base);
         let lease = base.map(|(_, lease)| lease);
-        let created = Box::pin(self.create_reserved(&mut tool, &intent, lease, deadline)).await;
+        let read_only = !config.action.has_effect();
+        let created = Box::pin(self.create_reserved(&mut tool, read_only, &intent, lease, deadline)).await;
         if let Err(error) = created {
             // What VAPI may have is gone again, unless an error says so: then the intent stays.
             self.tools.release_name(organization, &tool.name, id).await?;
@@ -91,12 +95,13 @@ impl Lifecycle {
     async fn create_reserved(
         &self,
         tool: &mut Tool,
+        read_only: bool,
         intent: &Intent,
         base: Option<&Lease>,
         deadline: Deadline,
     ) -> Result<()> {
         if tool.attach_to_agent {
-            match self.external.ensure(tool, deadline.reserving(UNDO)).await {
+            match self.external.ensure_as(tool, read_only, deadline.reserving(UNDO)).await {
                 Ok((external, data)) => (tool.external_tool_id, tool.data) = (Some(external), data),
                 Err(error) => return self.undo_creation(tool, intent, error, deadline).await,
             }
@@ -123,15 +128,15 @@ impl Lifecycle {
         Err(error)
     }
 
-    /// A name of the label that no other tool of the organization has, reserved for this one beside the intent to make it.
+    /// This name or one like it that no other tool of the organization has, reserved for this one beside the intent to make
+    /// it.
     async fn reserve_name(
         &self,
         organization: OrganizationId,
         id: ToolId,
-        label: &str,
+        plain: ToolName,
         deadline: Deadline,
     ) -> Result<(ToolName, Intent)> {
-        let plain = ToolName::from_label(label);
         let numbered = (2..=NUMBERED).map(|number| plain.with_suffix(&number.to_string()));
         // The end of the id is random; with it the name is as good as unique.
         let tail: String = id.to_string().chars().rev().take(8).collect();
@@ -142,7 +147,7 @@ impl Lifecycle {
                 return Ok((name, intent));
             }
         }
-        Err(Error::Conflict(format!("no free name could be found for the label \"{label}\"; choose another one")))
+        Err(Error::Conflict(format!("no free name could be found like \"{plain}\"; choose another label")))
     }
 
     /// Edits a tool. `changes` holds the fields of a `ToolConfig` to be replaced, and perhaps `name`; `seen` is the version

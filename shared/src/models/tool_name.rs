@@ -19,8 +19,14 @@ impl ToolName {
     /// The `snake_case` name of a label: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`. A label without a single
     /// letter or digit gives `tool`.
     pub fn from_label(label: &str) -> Self {
+        Self::of_words(&deunicode::deunicode(label))
+    }
+
+    /// As [`ToolName::from_label`], of text that is mostly ASCII; other letters are left out. It does without deunicode's
+    /// table, which is half a megabyte of a function.
+    pub fn of_words(text: &str) -> Self {
         let mut name = String::new();
-        for character in deunicode::deunicode(label).chars() {
+        for character in text.chars() {
             if character.is_ascii_alphanumeric() {
                 name.push(character.to_ascii_lowercase());
             } else if !name.is_empty() && !name.ends_with('_') {
@@ -97,11 +103,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn letters_that_are_not_ascii_can_be_left_out() {
+        for (words, name) in
+            [("Search Homes for sale", "search_homes_for_sale"), ("search 日本", "search"), ("日本", "tool")]
+        {
+            assert_eq!(ToolName::of_words(words).as_str(), name);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_label_and_any_suffix_give_a_valid_name(label in "\\PC{0,80}", number in 2..100_000u32) {
             let name = ToolName::from_label(&label);
             prop_assert!(name.as_str().parse::<ToolName>().is_ok());
+            prop_assert!(ToolName::of_words(&label).as_str().parse::<ToolName>().is_ok());
             let suffixed = name.with_suffix(&number.to_string());
             prop_assert!(suffixed.as_str().parse::<ToolName>().is_ok());
             let ending = format!("_{number}");

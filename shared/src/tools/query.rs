@@ -31,6 +31,7 @@ use crate::{
 pub use self::{
     index::{Builder, Condition, Found, Index, Operator},
     knowledge::Knowledge,
+    words::folded,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -46,18 +47,18 @@ struct Asked<'a> {
     filters: Vec<(&'a Filter, Value)>,
 }
 
+fn asked_by_the_model() -> Parameter {
+    Parameter::Ai {
+        prompt: "What to look for, in a few words of the caller's".into(),
+        schema: object([("type", Some("string".into()))]),
+        required: true,
+    }
+}
+
 impl Query {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let knowledge_base_id = fields.required_parse("knowledge_base_id");
-        let query = if fields.get("query").is_some() {
-            parameter(fields, "query")
-        } else {
-            Some(Parameter::Ai {
-                prompt: "What to look for, in a few words of the caller's".into(),
-                schema: object([("type", Some("string".into()))]),
-                required: true,
-            })
-        };
+        let query = if fields.get("query").is_some() { parameter(fields, "query") } else { Some(asked_by_the_model()) };
         match &query {
             Some(Parameter::ArrayExtendable { .. }) => fields.problem("query.mode", "must be fixed or ai"),
             Some(Parameter::Fixed { value }) if !value.is_string() => fields.problem("query.value", "must be text"),
@@ -68,6 +69,16 @@ impl Query {
         }
         let filters = Filters::read(fields);
         Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
+    }
+
+    /// What searches a base when nobody says otherwise: the model asks, and may filter by every field.
+    ///
+    /// # Errors
+    /// As [`Query::resolve`].
+    pub fn over(base: &KnowledgeBase) -> Result<Self> {
+        let mut query = Self { knowledge_base_id: base.id, query: asked_by_the_model(), filters: Filters::Usual };
+        query.resolve(base, true)?;
+        Ok(query)
     }
 
     pub fn knowledge_base_id(&self) -> KnowledgeBaseId {

@@ -1,7 +1,7 @@
 //! Words as they are compared: without case, accents and the plural.
 
 /// Text without case and accents, its words one blank apart: how values of fields are compared.
-pub(super) fn folded(text: &str) -> String {
+pub fn folded(text: &str) -> String {
     fold(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
