@@ -138,7 +138,7 @@ pub fn request(event: &Value, time: Duration) -> Request {
 pub struct Answer {
     pub status: u16,
     pub content_type: String,
-    /// JSON; null if there is none.
+    /// JSON; the text if it is XML; null if there is none.
     pub body: Value,
     /// When the answer was ready; what follows it is done later.
     pub at: Instant,
@@ -147,7 +147,10 @@ pub struct Answer {
 impl Answer {
     pub(crate) fn read(response: &Response<Body>) -> Self {
         let at = Instant::now();
+        let xml = response.headers().get("content-type").is_some_and(|value| value == "text/xml");
         let body = match response.body() {
+            Body::Text(text) if xml => text.as_str().into(),
+            Body::Binary(bytes) if xml => String::from_utf8_lossy(bytes).into(),
             Body::Text(text) => serde_json::from_str(text).expect("an answer is JSON"),
             Body::Binary(bytes) => serde_json::from_slice(bytes).expect("an answer is JSON"),
             _ => Value::Null,

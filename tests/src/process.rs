@@ -174,7 +174,7 @@ impl Process {
                 accounts: accounts.clone(),
                 vapi: vapi.clone(),
                 runs: Queue::new(&config, aws.queue_url("runs")),
-                public_url: PUBLIC_URL.to_owned(),
+                public_url: options.public_url.clone(),
                 context_due: Duration::from_secs(3),
             },
             run_tool: run_tool::Deps {

@@ -7,7 +7,7 @@ use lambda_http::Request;
 use local::standins::{
     Standin,
     pipedream::{self, Pipedream},
-    twilio::{self, Twilio},
+    twilio::{self, IncomingCall, Twilio},
     vapi::{self, ToolCall, Vapi},
 };
 use serde_json::{Map, Value, json};
@@ -44,6 +44,8 @@ pub struct Options {
     pub token_secret: Value,
     /// The bearer of VAPI's credential, if one is set up.
     pub webhook_bearer: Option<String>,
+    /// Where Twilio reaches us.
+    pub public_url: String,
     pub home: Tenant,
     pub other: Tenant,
 }
@@ -55,6 +57,7 @@ impl Default for Options {
             open_hosts: Vec::new(),
             token_secret: json!({"current": "key-of-the-tool-tokens"}),
             webhook_bearer: Some("bearer-of-vapis-credential".to_owned()),
+            public_url: PUBLIC_URL.to_owned(),
             home: Tenant::new("harbour-dental", "+15005550006"),
             other: Tenant::new("lakeside-garage", "+15005550007"),
         }
@@ -147,6 +150,7 @@ impl World {
         let mut at_twilio = twilio::Options::default();
         let mut at_pipedream = pipedream::Options::default();
         for tenant in [&home, &other] {
+            at_vapi = at_vapi.with_number(&tenant.phone_number, &tenant.assistant_id);
             at_twilio = at_twilio.with_account(&tenant.twilio_sid, &tenant.twilio_token, &[&tenant.phone_number]);
             at_pipedream = at_pipedream
                 .with_account(&tenant.slack_account, &tenant.organization_id, "slack")
@@ -479,6 +483,22 @@ impl World {
         let body: Value = answer.json().await.expect("JSON");
         assert!(status.is_success(), "{body}");
         body
+    }
+
+    /// A call that comes in on the home organization's number.
+    pub fn caller(&self, number: &str) -> IncomingCall {
+        IncomingCall::new(&self.home.twilio_sid, number, &self.home.phone_number)
+    }
+
+    /// Twilio's request about it, signed, as API Gateway hands it on.
+    pub fn incoming(&self, call: &IncomingCall) -> Event {
+        let path = format!("/api/phone-number/{}/incoming", self.home.phone_number_id);
+        let form = call.signed(&format!("{}{path}", self.options.public_url), &self.home.twilio_token);
+        let mut event = Event::new("POST", &path).text(form.body);
+        for (name, value) in &form.headers {
+            event = event.header(name, value);
+        }
+        event
     }
 
     /// A row of `calls`: the call came in through us.

@@ -41,7 +41,9 @@ async fn demo() -> World {
         ..Tenant::new(&text("/organization/slug"), &text("/phone_number/number"))
     };
     let token_secret = json!({"current": text("/tool_token_key")});
-    let world = World::with(Options { home, token_secret, ..Options::default() }).await;
+    // What the event is signed for: the local stack on its usual ports.
+    let public_url = "http://127.0.0.1:4500".to_owned();
+    let world = World::with(Options { home, token_secret, public_url, ..Options::default() }).await;
     for tool in data["tools"].as_array().unwrap() {
         world.aws.put("tools", tool);
     }
@@ -60,6 +62,7 @@ async fn every_functions_event_is_answered_with_success() {
         }
         let answer = world.send_json(&function, &event(&function)).await;
         assert!((200..300).contains(&answer.status), "{function}: {} {}", answer.status, answer.body);
+        assert!(function != "call-start" || answer.content_type == "text/xml", "{}", answer.content_type);
         assert!(answer.body.get("success").is_none_or(|success| success == true), "{function}: {}", answer.body);
     }
 }

@@ -1,0 +1,363 @@
+//! POST /api/phone-number/{id}/incoming: a call comes in, its tools run, and the model is told what they found out.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tests::{
+    Answer, Options, World, aws,
+    logs::Logs,
+    phone, preemptive_sms,
+    standins::{Fault, Standin, twilio, vapi::Media},
+};
+
+const HEADING: &str = "Customer context from CRM lookup:";
+
+/// Any HTTP address: it answers what it is told, 404 if it is told nothing.
+type Crm = Standin<twilio::Twilio>;
+
+fn crm() -> Crm {
+    twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap()
+}
+
+async fn world(crm: &Crm) -> World {
+    World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await
+}
+
+/// A look-up that runs when a call starts, attached to the agent.
+async fn lookup(world: &World, crm: &Crm, name: &str) -> Value {
+    let url = format!("{}/{name}?phone={{{{caller_phone_number}}}}", crm.url);
+    let config = json!({
+        "type": "api_request", "label": name, "method": "GET", "url": url, "attach_to_agent": false, "execute_on_call_start": true,
+    });
+    world.attached(&config).await
+}
+
+fn answers(crm: &Crm, name: &str, body: &Value) {
+    crm.inject(Fault::status(200).with_body(body.clone()).on("GET", &format!("/{name}")));
+}
+
+/// VAPI's id of the call behind a TwiML.
+#[track_caller]
+fn call_id(answer: &Answer) -> String {
+    assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"), "{}", answer.body);
+    let twiml = answer.body.as_str().unwrap();
+    let (before, _) = twiml.split_once("/transport").unwrap_or_else(|| panic!("{twiml}"));
+    before.rsplit('/').next().unwrap().to_owned()
+}
+
+/// What the call was told, each message's content.
+fn told(world: &World, call: &str) -> Vec<String> {
+    let content = |message: Value| {
+        assert_eq!((&message["type"], &message["triggerResponseEnabled"]), (&json!("add-message"), &json!(false)));
+        assert_eq!(message["message"]["role"], "system");
+        message["message"]["content"].as_str().unwrap().to_owned()
+    };
+    world.vapi.heard(call).into_iter().map(content).collect()
+}
+
+/// The moment comes at which what there is has to be told.
+async fn due(world: &World) {
+    let batch = world.aws.receive("runs", 3).expect("a message that waits");
+    assert_eq!(world.run_batch(batch).await, 0);
+}
+
+fn asked_for_twiml(world: &World) -> usize {
+    world.vapi.requests().iter().filter(|request| request.path == "/twilio/inbound_call").count()
+}
+
+#[tokio::test]
+async fn a_caller_is_known_before_the_agent_speaks() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let sms = world.attached(&preemptive_sms()).await;
+    let incoming = world.incoming(&world.caller(&phone(1)));
+    let answer = world.send("call-start", &incoming).await;
+    let call = call_id(&answer);
+    let forwarded = world.vapi.requests().into_iter().find(|request| request.path == "/twilio/inbound_call").unwrap();
+    assert_eq!(forwarded.headers["content-type"], "application/x-www-form-urlencoded");
+    assert!(!forwarded.headers.contains_key("authorization"));
+
+    let row = world.aws.row("calls", &call).unwrap();
+    assert_eq!((&row["agent_id"], &row["caller_phone_number"]), (&json!(world.home.agent_id), &json!(phone(1))));
+    assert_eq!(row["on_call_start"].as_array().unwrap().len(), 2);
+    assert!(row["control_url"].as_str().unwrap().ends_with(&format!("/{call}/control")), "{row}");
+
+    answers(&crm, "customer", &json!({"name": "Ana Ruiz", "since": 2019}));
+    assert_eq!(world.run_queued().await, 0);
+    let asked = crm.requests().pop().unwrap();
+    assert_eq!(asked.query, [("phone".to_owned(), phone(1))]);
+    let [message] = &told(&world, &call)[..] else { panic!("{:?}", told(&world, &call)) };
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines[..2], [HEADING, "customer: {\"name\":\"Ana Ruiz\",\"since\":2019}"]);
+    assert!(lines[2].starts_with(&format!("{}: {{", sms["label"].as_str().unwrap())), "{message}");
+    assert_eq!(world.twilio.messages().len(), 1);
+
+    // When it has been told, the message for the latest moment says nothing more.
+    due(&world).await;
+    assert_eq!(told(&world, &call).len(), 1);
+    let row = world.aws.row("calls", &call).unwrap();
+    assert!(row["context_injected_at"].is_string() && row.get("context_error").is_none(), "{row}");
+    let runs = world.executions();
+    assert!(runs.iter().all(|run| run["trigger"] == "call_start" && run["call_id"] == json!(call)), "{runs:?}");
+}
+
+#[tokio::test]
+async fn the_same_call_again_gets_the_same_twiml_and_starts_nothing_twice() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let incoming = world.incoming(&world.caller(&phone(1)));
+    let (one, other) =
+        tokio::join!(world.send("call-start", &incoming), world.send("call-start", &incoming));
+    let again = world.send("call-start", &incoming).await;
+    assert_eq!((&one.body, &other.body), (&again.body, &again.body));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("runs").len()), (1, 2));
+    // Another call is another one.
+    let another = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
+    assert_ne!(call_id(&another), call_id(&one));
+}
+
+#[tokio::test]
+async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let incoming = world.incoming(&world.caller(&phone(1)));
+    let mut changed = incoming.clone();
+    changed.body = changed.body.map(|body| body.replace("5550101", "5550102"));
+    let mut unsigned = incoming.clone();
+    unsigned.headers.remove("x-twilio-signature");
+    let mut theirs = incoming.clone();
+    theirs.path = theirs.path.replace(&world.home.phone_number_id, &world.other.phone_number_id);
+    let nonsense = incoming.clone().header("x-twilio-signature", "é nonsense");
+    let mut problems = BTreeSet::new();
+    for event in [&changed, &unsigned, &theirs, &nonsense, &incoming.clone().query("a", "b")] {
+        let refused = world.send("call-start", event).await;
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        problems.insert(refused.body["detail"].to_string());
+    }
+    assert_eq!(problems.len(), 1);
+    let mut unknown = incoming.clone();
+    unknown.path = unknown.path.replace(&world.home.phone_number_id, "0192f0c1-0000-7000-8000-00000000dead");
+    assert_eq!(world.send("call-start", &unknown).await.status, 404);
+    let missing = world.send("call-start", &incoming.clone().text("CallSid=CA1")).await;
+    assert_eq!(missing.wrong_fields(), ["From"]);
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("runs").len()), (0, 0));
+    assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
+    // What was refused does not stand in the way of what is Twilio's.
+    call_id(&world.send("call-start", &incoming).await);
+}
+
+#[tokio::test]
+async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    for (number, said) in [(Value::Null, "<Say>"), (json!(phone(9)), "<Dial>+14155550109</Dial>")] {
+        world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"fallback_number": number}));
+        for fault in [
+            Fault::status(500),
+            Fault::status(404),
+            Fault::status(429).with_header("retry-after", "60"),
+            Fault::body(json!({"message": "no TwiML"})),
+            Fault::drop_before(),
+            Fault::drop_after(),
+            Fault::delay(5_000),
+        ] {
+            world.vapi.inject(fault);
+            let call = world.caller(&phone(1));
+            // Instead of VAPI's ten seconds: what is left of the function's time.
+            let answer = world.send("call-start", &world.incoming(&call).within(Duration::from_secs(2))).await;
+            let twiml = answer.body.as_str().unwrap();
+            assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"));
+            assert!(twiml.contains(said), "{twiml}");
+            // Twilio's repeat hears the same.
+            world.vapi.clear_faults();
+            assert_eq!(world.send("call-start", &world.incoming(&call)).await.body.as_str(), Some(twiml));
+        }
+    }
+    assert!(world.aws.rows("calls").is_empty() && world.aws.messages("runs").is_empty());
+}
+
+#[tokio::test]
+async fn no_outage_of_ours_keeps_the_twiml_from_the_caller() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    for (action, on, reaches_vapi) in [
+        ("GetItem", "phone_numbers", false),
+        ("UpdateItem", "idempotency", true),
+        ("Query", "agent_tools", true),
+        ("BatchGetItem", "tools", true),
+        ("PutItem", "calls", true),
+        ("SendMessageBatch", "runs", true),
+    ] {
+        let code = if on == "runs" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
+        world.aws.inject(aws::Fault::new(action, on, aws::Trouble::Error(code)).times(9));
+        let logs = Logs::capture();
+        let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
+        assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"), "{action} {on}: {}", answer.body);
+        assert_eq!(answer.body.as_str().unwrap().contains("<Stream"), reaches_vapi, "{action} {on}: {}", answer.body);
+        assert!(logs.text().contains("\"level\":\"ERROR\""), "{action} {on} leaves a line");
+        world.aws.clear_faults();
+        world.restart_secrets();
+    }
+}
+
+#[tokio::test]
+async fn sqs_refusing_half_a_batch_is_asked_again_for_that_half() {
+    let crm = crm();
+    let world = world(&crm).await;
+    for name in ["a", "b", "c", "d", "e"] {
+        lookup(&world, &crm, name).await;
+    }
+    world.aws.refuse_messages(3);
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    assert_eq!(world.aws.messages("runs").len(), 6);
+    for name in ["a", "b", "c", "d", "e"] {
+        answers(&crm, name, &json!(name));
+    }
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(told(&world, &call), [format!("{HEADING}\na: \"a\"\nb: \"b\"\nc: \"c\"\nd: \"d\"\ne: \"e\"")]);
+}
+
+#[tokio::test]
+async fn known_failure_2_13_one_of_five_tools_hangs_and_the_others_are_told_in_time() {
+    let crm = crm();
+    let world = world(&crm).await;
+    for name in ["a", "b", "c", "d", "e"] {
+        lookup(&world, &crm, name).await;
+    }
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    let hanging = world.aws.messages("runs")[2].to_string();
+    for name in ["a", "b", "d", "e"] {
+        answers(&crm, name, &json!(name));
+    }
+    // The third has not come back when the time is over.
+    crm.inject(Fault::delay(1_500).on("GET", "/c").with_body(json!("c")));
+    let late = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        due(&world).await;
+        told(&world, &call)
+    };
+    let (failed, in_time) = tokio::join!(world.run_queued(), late);
+    assert_eq!(failed, 0);
+    assert_eq!(in_time, [format!("{HEADING}\na: \"a\"\nb: \"b\"\nd: \"d\"\ne: \"e\"")]);
+    // It follows on its own, once.
+    world.aws.post("runs", &hanging);
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(told(&world, &call)[1..], [format!("{HEADING}\nc: \"c\"")]);
+}
+
+#[tokio::test]
+async fn messages_delivered_twice_at_the_same_time_tell_once() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    world.attached(&preemptive_sms()).await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    for message in world.aws.messages("runs") {
+        world.aws.post("runs", &message.to_string());
+        if message["kind"] == "run" {
+            answers(&crm, "customer", &json!({"name": "Ana"}));
+        }
+    }
+    answers(&crm, "customer", &json!({"name": "Ana"}));
+    let batches = [world.aws.receive("runs", 3).unwrap()];
+    let failed: usize = join_all(batches.into_iter().map(|batch| world.run_batch(batch))).await.into_iter().sum();
+    assert_eq!((failed, told(&world, &call).len(), world.twilio.messages().len()), (0, 1, 1));
+}
+
+#[tokio::test]
+async fn a_control_url_that_does_not_answer_yet_or_fails_is_asked_again() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    answers(&crm, "customer", &json!({"name": "Ana"}));
+    world.vapi.inject(Fault::status(500).on("POST", &format!("/{call}/control")).times(3));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(told(&world, &call), [format!("{HEADING}\ncustomer: {{\"name\":\"Ana\"}}")]);
+    assert!(world.aws.row("calls", &call).unwrap()["context_injected_at"].is_string());
+}
+
+#[tokio::test]
+async fn a_call_that_is_over_is_told_nothing_and_that_is_on_record() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    answers(&crm, "customer", &json!({"name": "Ana"}));
+    world.vapi.end_call(&call);
+    world.aws.change("calls", &call, json!({"status": "ended", "ended_at": "2026-11-20T17:20:52.000Z"}));
+    assert_eq!(world.run_queued().await, 0);
+    assert!(told(&world, &call).is_empty());
+    assert_eq!(world.aws.row("calls", &call).unwrap()["context_error"], "the call is over");
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_cut_and_what_fails_is_left_out() {
+    let crm = crm();
+    let world = world(&crm).await;
+    for name in ["failing", "huge", "long", "short"] {
+        lookup(&world, &crm, name).await;
+    }
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    crm.inject(Fault::status(500).on("GET", "/failing"));
+    answers(&crm, "huge", &json!("x".repeat(2 * 1024 * 1024)));
+    let orders: Vec<Value> = (0..2_000).map(|order| json!({"order": order, "state": "shipped"})).collect();
+    answers(&crm, "long", &json!(orders));
+    answers(&crm, "short", &json!(true));
+    assert_eq!(world.run_queued().await, 0);
+    let [message] = &told(&world, &call)[..] else { panic!("{:?}", told(&world, &call)) };
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[2]), (3, HEADING, "short: true"));
+    assert!(lines[1].starts_with("long: ") && lines[1].len() <= 2_048, "{} bytes", lines[1].len());
+    assert!(message.contains("left out") || message.contains("cut"), "{message}");
+}
+
+#[tokio::test]
+async fn with_vapis_id_of_the_number_the_call_is_created_for_the_agents_assistant() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let at_vapi = world.vapi_number_id();
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    assert_eq!(asked_for_twiml(&world), 0);
+    assert_eq!(world.vapi.call(&call).unwrap()["assistantId"], json!(world.home.assistant_id));
+    answers(&crm, "customer", &json!("Ana"));
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(told(&world, &call), [format!("{HEADING}\ncustomer: \"Ana\"")]);
+}
+
+#[tokio::test]
+async fn a_hundred_calls_at_once_all_get_their_twiml_and_their_context_once() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let calls: Vec<_> = (0..100).map(|number| world.incoming(&world.caller(&phone(number)))).collect();
+    let answers_to = join_all(calls.iter().map(|incoming| world.send("call-start", incoming))).await;
+    let calls: BTreeSet<String> = answers_to.iter().map(call_id).collect();
+    assert_eq!(calls.len(), 100);
+    for _ in 0..100 {
+        answers(&crm, "customer", &json!("Ana"));
+    }
+    assert_eq!(world.run_queued().await, 0);
+    for call in &calls {
+        assert_eq!(told(&world, call).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_without_tools_for_the_start_of_a_call_sets_nothing_off() {
+    let world = World::start().await;
+    world.attached(&tests::ai_sms()).await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller("client:browser"))).await);
+    assert!(world.aws.messages("runs").is_empty());
+    assert_eq!(world.aws.row("calls", &call).unwrap()["caller_phone_number"], "client:browser");
+    let _ = Media::Later;
+}
