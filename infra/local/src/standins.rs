@@ -17,6 +17,7 @@ pub mod pipedream;
 pub mod twilio;
 pub mod vapi;
 
+mod client;
 mod clock;
 mod exchange;
 mod fault;

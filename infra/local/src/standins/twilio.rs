@@ -2,8 +2,15 @@
 //!
 //! Knows the accounts and numbers given at the start and no other. Beside the request log it keeps what was sent, which is
 //! what a test of "at most once" counts: `GET /messages` and `DELETE /messages`, or [`Standin::messages`].
+//!
+//! Somebody calls a number of an account with `POST /simulate/incoming-call` and `{url, from, to, call_sid = a new one}`: the
+//! voice URL gets the form, signed with the account's auth token; answered is `{call_sid, request: {url, headers, body},
+//! response: {status, content_type, body} | null, failure: text | null}`. Tests make an [`IncomingCall`].
 
+mod incoming;
 mod numbers;
+
+pub use incoming::{Answered, IncomingCall, SignedForm, signature};
 
 use std::{io, net::SocketAddr, sync::Mutex};
 
@@ -13,7 +20,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Standin, clock,
+    Standin, client, clock,
     exchange::{Answer, Request},
     locked,
     server::{self, Service},
@@ -82,11 +89,12 @@ pub struct Message {
 #[derive(Debug)]
 pub struct Twilio {
     options: Options,
+    client: reqwest::Client,
     sent: Mutex<Vec<Message>>,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Twilio>> {
-    server::serve(address, Twilio { options, sent: Mutex::default() })
+    server::serve(address, Twilio { options, client: client::client()?, sent: Mutex::default() })
 }
 
 impl Standin<Twilio> {
@@ -135,6 +143,7 @@ impl Service for Twilio {
     async fn control(&self, request: &Request) -> Option<Answer> {
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/messages") => Some(Answer::json(200, &json!(*locked(&self.sent)))),
+            ("POST", "/simulate/incoming-call") => Some(self.simulated_call(request).await),
             ("DELETE", "/messages") => {
                 locked(&self.sent).clear();
                 Some(Answer::empty(204))

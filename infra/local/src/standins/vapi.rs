@@ -4,6 +4,10 @@
 //! A phone call is at `GET /call/{id}`, and takes messages at `/{id}/control`, its `monitor.controlUrl`, while its media is
 //! connected: before and after that it is a 404.
 //!
+//! A call comes in as Twilio's form at `POST /twilio/inbound_call`, without a key, on a number VAPI knows; the same `CallSid`
+//! again is the same call. `POST /call` makes calls with the provider bypassed and no others. The media of both kinds connects
+//! by itself a moment after ([`Options::media`]).
+//!
 //! Own routes, without credentials:
 //!
 //! - `POST /simulate/tool-call`: a [`ToolCall`]; calls the tool as VAPI would in a phone call and answers
@@ -13,19 +17,27 @@
 //! - `POST /simulate/call`: a [`PhoneCall`]; begins it and answers it as the API does.
 //! - `GET /simulate/call/{id}`: `{call, messages: [{at, message}]}`, what its control URL took.
 //! - `PUT /simulate/call/{id}`: `{"status": "connected"}`, its media, or `{"status": "ended"}`.
+//! - `POST /simulate/call/{id}/server-message`: a [`ServerMessage`]; sends it as VAPI would and answers a [`Told`]. 404 if
+//!   there is no such call.
+//! - `PUT /simulate/number`: `{number, assistant_id, id = a new one}`; the number's calls are that assistant's from now on.
+//!   Answers the number as VAPI keeps it; 404 if the assistant is unknown.
 //! - `PUT /simulate/pin`: `{tool_id, pinned = true}`; deleting a pinned tool is refused with 409 `tool_pinned`.
 
 mod calls;
 mod control;
 mod fields;
+mod incoming;
 mod liquid;
+mod server_message;
 mod shelf;
 mod tool_call;
 mod validation;
 mod webhook;
 
 pub use calls::{Heard, Media, PhoneCall};
+pub use incoming::Number;
 pub use liquid::Error as LiquidError;
+pub use server_message::{Event, Response, ServerMessage, Status, Told};
 pub use tool_call::{CallError, Outgoing, ToolCall};
 
 use std::{
@@ -42,10 +54,11 @@ use uuid::Uuid;
 
 use self::{
     calls::Calls,
+    incoming::Numbers,
     shelf::{Listing, Shelf},
 };
 use super::{
-    Standin, clock,
+    Standin, client, clock,
     exchange::{Answer, Request, refused},
     locked,
     server::{self, Service},
@@ -64,6 +77,10 @@ pub struct Options {
     pub tools: Vec<Value>,
     /// What a tool's or a server's `credentialId` stands for.
     pub credentials: Vec<Credential>,
+    /// The numbers it takes calls on.
+    pub numbers: Vec<Number>,
+    /// When the media of a call that comes in connects.
+    pub media: Media,
 }
 
 /// A custom credential: a header that is added to the requests of the tools that name it.
@@ -83,6 +100,8 @@ impl Default for Options {
             assistants: Vec::new(),
             tools: Vec::new(),
             credentials: Vec::new(),
+            numbers: Vec::new(),
+            media: Media::AfterMs(150),
         }
     }
 }
@@ -123,6 +142,27 @@ impl Options {
         self.credentials.push(Credential { id: id.to_owned(), header: header.to_owned(), value: value.to_owned() });
         self
     }
+
+    /// Adds a number (E.164) whose calls an assistant of these options takes.
+    #[must_use]
+    pub fn with_number(mut self, number: &str, assistant_id: &str) -> Self {
+        self.numbers.push(Number { number: number.to_owned(), assistant_id: assistant_id.to_owned(), id: None });
+        self
+    }
+
+    /// The same, with VAPI's id of the number.
+    #[must_use]
+    pub fn with_number_id(mut self, id: &str, number: &str, assistant_id: &str) -> Self {
+        let id = Some(id.to_owned());
+        self.numbers.push(Number { number: number.to_owned(), assistant_id: assistant_id.to_owned(), id });
+        self
+    }
+
+    #[must_use]
+    pub fn with_media(mut self, media: Media) -> Self {
+        self.media = media;
+        self
+    }
 }
 
 #[derive(Debug)]
@@ -133,6 +173,7 @@ pub struct Vapi {
     client: reqwest::Client,
     /// Its own address, known when it serves.
     url: OnceLock<String>,
+    media: Mutex<Media>,
     state: Mutex<State>,
 }
 
@@ -141,6 +182,7 @@ struct State {
     tools: Shelf,
     assistants: Shelf,
     calls: Calls,
+    numbers: Numbers,
     pinned: BTreeSet<String>,
     latest: Timestamp,
 }
@@ -176,15 +218,17 @@ impl Collection {
     }
 }
 
-/// Starts the stand-in; fails if the address is taken or an assistant or tool of the options is not valid.
+/// Starts the stand-in; fails if the address is taken, an assistant or tool of the options is not valid, or a number's
+/// assistant is not among them.
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>> {
     let org_id = options.org_id;
     let keys = [(options.api_key, org_id.clone())].into_iter().chain(options.more_keys).collect();
     let vapi = Vapi {
         keys,
         credentials: options.credentials,
-        client: tool_call::client()?,
+        client: client::client()?,
         url: OnceLock::new(),
+        media: Mutex::new(options.media),
         state: Mutex::default(),
     };
     let given = options.tools.into_iter().map(|tool| (Collection::Tool, tool));
@@ -195,6 +239,9 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>>
         let id = body.remove("id").and_then(|id| id.as_str().map(str::to_owned));
         let created = vapi.create(collection, &org_id, body, id);
         created.map_err(|problems| io::Error::other(format!("{}: {}", collection.name(), problems.join("; "))))?;
+    }
+    for number in &options.numbers {
+        vapi.register(number).map_err(io::Error::other)?;
     }
     let standin = server::serve(address, vapi)?;
     // Before anybody knows the address to ask for a call.
@@ -245,6 +292,13 @@ impl Service for Vapi {
                     None => self.failure(401),
                 };
             }
+            ["call"] if request.method == "POST" => {
+                return match self.account(request) {
+                    Some(org) => self.create_call(org, request),
+                    None => self.failure(401),
+                };
+            }
+            ["twilio", "inbound_call"] if request.method == "POST" => return self.inbound_call(request),
             [id, "control"] if request.method == "POST" => return self.controlled(id, request),
             _ => return unknown_route(request),
         };
@@ -312,7 +366,13 @@ impl Service for Vapi {
                 }
                 Err(error) => refused(error),
             }),
-            _ => self.simulated_call(request),
+            ("PUT", "/simulate/number") => Some(self.simulated_number(request)),
+            _ => match (request.method.as_str(), request.segments().as_slice()) {
+                ("POST", ["simulate", "call", id, "server-message"]) => {
+                    Some(self.simulated_server_message(id, &request.body).await)
+                }
+                _ => self.simulated_call(request),
+            },
         }
     }
 }
@@ -440,6 +500,11 @@ fn body(request: &Request) -> Result<Map<String, Value>, Vec<String>> {
 
 fn bad_request(problems: &[String]) -> Answer {
     Answer::json(400, &json!({ "message": problems, "error": "Bad Request", "statusCode": 400 }))
+}
+
+/// A refusal that is one text, not the validator's list.
+fn bad_request_saying(problem: &str) -> Answer {
+    Answer::json(400, &json!({ "message": problem, "error": "Bad Request", "statusCode": 400 }))
 }
 
 fn unknown_route(request: &Request) -> Answer {

@@ -68,6 +68,8 @@ pub(super) struct Calls(BTreeMap<String, Live>);
 pub(super) struct Live {
     /// As `GET /call/{id}` answers it.
     object: Map<String, Value>,
+    /// The number that was called.
+    phone_number: String,
     media_at: Option<Timestamp>,
     heard: Vec<Heard>,
 }
@@ -77,9 +79,30 @@ impl Live {
         &self.object
     }
 
+    pub(super) fn phone_number(&self) -> &str {
+        &self.phone_number
+    }
+
+    /// The TwiML that connects the caller.
+    pub(super) fn twiml(&self) -> String {
+        let listen = self.object.get("monitor").and_then(|monitor| monitor.get("listenUrl")?.as_str());
+        let address = listen.and_then(|listen| listen.strip_suffix("/listen")).unwrap_or_default();
+        format!("<Response><Connect><Stream url='{address}/transport' /></Connect></Response>")
+    }
+
+    /// Made through the API with the provider bypassed: whoever asked has the TwiML to connect it with.
+    pub(super) fn bypass(&mut self, overrides: Option<Value>) {
+        if self.is("ringing") {
+            self.object.insert("status".to_owned(), json!("queued"));
+        }
+        self.object.extend(overrides.map(|overrides| ("assistantOverrides".to_owned(), overrides)));
+        let details = json!({ "twiml": self.twiml() });
+        self.object.insert("phoneCallProviderDetails".to_owned(), details);
+    }
+
     /// What time has brought about.
     fn up_to_date(&mut self, now: Timestamp) -> &mut Self {
-        if self.is("ringing") && self.media_at.is_some_and(|at| at <= now) {
+        if self.waits() && self.media_at.is_some_and(|at| at <= now) {
             self.enter("in-progress", now);
             self.object.insert("startedAt".to_owned(), json!(clock::iso(now)));
         }
@@ -88,6 +111,11 @@ impl Live {
 
     fn is(&self, status: &str) -> bool {
         self.object.get("status").is_some_and(|present| present == status)
+    }
+
+    /// Whether the media is still to be connected.
+    fn waits(&self) -> bool {
+        self.is("ringing") || self.is("queued")
     }
 
     fn enter(&mut self, status: &str, now: Timestamp) {
@@ -101,7 +129,7 @@ impl Live {
     /// Whether anybody takes messages: from when the media is connected until the call is over.
     fn takes_messages(&self) -> bool {
         let controlled = self.object.get("monitor").is_some_and(|monitor| monitor.get("controlUrl").is_some());
-        controlled && !self.is("ringing") && !self.is("ended")
+        controlled && !self.waits() && !self.is("ended")
     }
 
     /// Carries a message out, as far as it changes what is known of the call.
@@ -121,14 +149,20 @@ impl Live {
 }
 
 impl Calls {
-    fn live(&mut self, id: &str) -> Option<&mut Live> {
+    pub(super) fn live(&mut self, id: &str) -> Option<&mut Live> {
         self.0.get_mut(id).map(|live| live.up_to_date(clock::now()))
+    }
+
+    /// The id of the call that is this one at Twilio.
+    fn with_sid(&self, sid: &str) -> Option<String> {
+        let found = self.0.iter().find(|(_, live)| live.object.get("phoneCallProviderId").is_some_and(|of| of == sid));
+        found.map(|(id, _)| id.clone())
     }
 }
 
 impl Vapi {
-    /// The call with this id, begun now if there was none.
-    pub(super) fn begun<R>(&self, call: &PhoneCall, read: impl FnOnce(&Live) -> R) -> Result<R, CallError> {
+    /// The call with this id, or else with this id at Twilio; begun now if there was none.
+    pub(super) fn begun<R>(&self, call: &PhoneCall, read: impl FnOnce(&mut Live) -> R) -> Result<R, CallError> {
         let mut state = locked(&self.state);
         let assistant = match &call.assistant_id {
             Some(id) => Some(state.assistants.get(id).ok_or_else(|| CallError::UnknownAssistant(id.clone()))?),
@@ -137,7 +171,8 @@ impl Vapi {
         let controlled = assistant
             .and_then(|assistant| assistant.get("monitorPlan")?.get("controlEnabled")?.as_bool())
             .unwrap_or(true);
-        let id = call.call_id.clone().unwrap_or_else(|| Uuid::now_v7().to_string());
+        let same = || state.calls.with_sid(call.call_sid.as_deref()?);
+        let id = call.call_id.clone().or_else(same).unwrap_or_else(|| Uuid::now_v7().to_string());
         // A call is its assistant's account's; one with an assistant of its own is the first account's.
         let of_assistant = assistant.and_then(|assistant| assistant.get("orgId")?.as_str()).map(str::to_owned);
         let org = of_assistant.or_else(|| self.keys.first().map(|(_, org)| org.clone())).unwrap_or_default();
@@ -178,7 +213,12 @@ impl Vapi {
             Media::AfterMs(wait) => now.checked_add(i64::from(wait).milliseconds()).ok(),
             Media::Later => None,
         };
-        Live { object: object.as_object().cloned().unwrap_or_default(), media_at, heard: Vec::new() }
+        Live {
+            object: object.as_object().cloned().unwrap_or_default(),
+            phone_number: call.phone_number.clone(),
+            media_at,
+            heard: Vec::new(),
+        }
     }
 
     /// `GET /call/{id}`.

@@ -8,6 +8,9 @@ use super::{
     validation::{self, Completeness, Field, Kind, may, must},
 };
 
+pub(super) const NO_E164: &str = "must be a valid phone number in the E.164 format. Hot tip, you may be missing the country \
+                                  code (Eg. US: +1).";
+
 static SAID: &[Field] =
     &[must("role", Kind::OneOf(&["assistant", "function", "user", "system", "tool"])), must("content", Kind::Text)];
 static CONTEXT: &[Field] = &[
@@ -101,11 +104,7 @@ pub(super) fn problems(message: &Map<String, Value>, knows: impl Fn(&str) -> boo
         "transfer" => {
             let checked = destination.get("numberE164CheckEnabled").and_then(Value::as_bool).unwrap_or(true);
             if text("number").is_some_and(|number| checked && !is_e164(number)) {
-                problems.push(
-                    "destination.number must be a valid phone number in the E.164 format. Hot tip, you may be missing the \
-                     country code (Eg. US: +1)."
-                        .to_owned(),
-                );
+                problems.push(format!("destination.number {NO_E164}"));
             }
         }
         "handoff" => match (text("assistantId"), text("assistantName"), destination.get("assistant")) {
@@ -122,7 +121,7 @@ pub(super) fn problems(message: &Map<String, Value>, knows: impl Fn(&str) -> boo
     problems
 }
 
-fn is_e164(number: &str) -> bool {
+pub(super) fn is_e164(number: &str) -> bool {
     number.strip_prefix('+').is_some_and(|digits| {
         (7..=15).contains(&digits.len())
             && !digits.starts_with('0')

@@ -1,9 +1,8 @@
 //! A tool called in the middle of a phone call, as VAPI does it.
 
-use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::tz::TimeZone;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -16,7 +15,7 @@ use super::{
 use crate::standins::{clock, exchange::Answer, locked};
 
 /// Seconds a tool has to answer unless it says otherwise.
-const DEFAULT_TIMEOUT: f64 = 20.0;
+pub(super) const DEFAULT_TIMEOUT: f64 = 20.0;
 const NO_RESULT: &str = "No result returned for toolCallId.";
 
 /// The model's wish to use a tool, and the call it happens in.
@@ -62,13 +61,24 @@ pub enum CallError {
     NoServer,
     #[error(transparent)]
     Liquid(#[from] liquid::Error),
+    #[error("no call {0}")]
+    UnknownCall(String),
+    #[error("no credential {0}")]
+    UnknownCredential(String),
+    #[error("neither the message nor the call's assistant says where to")]
+    Nowhere,
 }
 
 impl CallError {
     pub fn status(&self) -> u16 {
         match self {
-            Self::UnknownAssistant(_) | Self::NotAttached { .. } => 404,
-            Self::DeletedTool(_) | Self::NoRequest(_) | Self::NoServer | Self::Liquid(_) => 400,
+            Self::UnknownAssistant(_) | Self::NotAttached { .. } | Self::UnknownCall(_) => 404,
+            Self::DeletedTool(_)
+            | Self::NoRequest(_)
+            | Self::NoServer
+            | Self::Liquid(_)
+            | Self::UnknownCredential(_)
+            | Self::Nowhere => 400,
         }
     }
 }
@@ -87,12 +97,12 @@ pub struct Outgoing {
     pub body: Option<Value>,
     pub timeout_seconds: f64,
     #[serde(skip)]
-    backoff: Option<Backoff>,
+    pub(super) backoff: Option<Backoff>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Backoff {
+pub(super) struct Backoff {
     r#type: String,
     max_retries: f64,
     base_delay_seconds: f64,
@@ -278,7 +288,7 @@ impl Vapi {
         })
     }
 
-    fn add_credential(&self, owner: &Map<String, Value>, headers: &mut BTreeMap<String, String>) {
+    pub(super) fn add_credential(&self, owner: &Map<String, Value>, headers: &mut BTreeMap<String, String>) {
         let id = text(owner, "credentialId");
         if let Some(credential) = self.credentials.iter().find(|credential| Some(credential.id.as_str()) == id) {
             headers.entry(credential.header.to_ascii_lowercase()).or_insert_with(|| credential.value.clone());
@@ -364,8 +374,8 @@ impl Backoff {
     }
 }
 
-struct Received {
-    status: u16,
+pub(super) struct Received {
+    pub(super) status: u16,
     body: String,
 }
 
@@ -374,7 +384,7 @@ impl Received {
         (200..300).contains(&self.status)
     }
 
-    fn readable(&self) -> Value {
+    pub(super) fn readable(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| Value::String(self.body.clone()))
     }
 
@@ -408,7 +418,7 @@ impl Received {
     }
 }
 
-async fn send(client: &reqwest::Client, outgoing: &Outgoing) -> Result<Received, String> {
+pub(super) async fn send(client: &reqwest::Client, outgoing: &Outgoing) -> Result<Received, String> {
     let method: reqwest::Method = outgoing
         .method
         .parse()
@@ -431,38 +441,4 @@ async fn send(client: &reqwest::Client, outgoing: &Outgoing) -> Result<Received,
     let response = request.timeout(timeout).send().await.map_err(failed)?;
     let status = response.status().as_u16();
     Ok(Received { status, body: response.text().await.map_err(failed)? })
-}
-
-/// The client tools are called with. Names under `.localhost` are this machine's, whatever the system resolver says.
-#[expect(clippy::disallowed_methods, reason = "VAPI's side of the wire has its own limits and follows its own names")]
-pub(super) fn client() -> io::Result<reqwest::Client> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .dns_resolver(Arc::new(Loopback))
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build()
-        .map_err(io::Error::other)
-}
-
-struct Loopback;
-
-impl Resolve for Loopback {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let host = name.as_str();
-            if host == "localhost" || host.ends_with(".localhost") {
-                return Ok(Box::new(std::iter::once(SocketAddr::from(([127, 0, 0, 1], 0)))) as Addrs);
-            }
-            let found: Vec<_> = tokio::net::lookup_host((host, 0)).await?.collect();
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
 }

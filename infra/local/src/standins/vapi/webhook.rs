@@ -1,4 +1,4 @@
-//! VAPI's `tool-calls` server message.
+//! VAPI's `tool-calls` server message, and what its messages have in common.
 
 use serde_json::{Map, Value, json};
 
@@ -48,20 +48,26 @@ pub(super) fn tool_calls(occasion: &Occasion<'_>) -> Value {
                 "variableValues": call.variable_values,
             },
             "call": call.object,
-            "phoneNumber": {
-                "id": call.phone_number_id,
-                "orgId": org_id,
-                "provider": "twilio",
-                "number": call.phone_number,
-                "name": "Main line",
-                "createdAt": call.started_at,
-                "updatedAt": call.started_at,
-                "status": "active",
-            },
+            "phoneNumber": phone_number(&call.phone_number_id, org_id, &call.phone_number, &call.started_at),
             "customer": customer,
             "assistant": assistant,
         }
     })
+}
+
+/// A number as VAPI keeps it, since `since`.
+pub(super) fn phone_number(id: &str, org_id: &str, number: &str, since: &str) -> Map<String, Value> {
+    let record = json!({
+        "id": id,
+        "orgId": org_id,
+        "provider": "twilio",
+        "number": number,
+        "name": "Main line",
+        "createdAt": since,
+        "updatedAt": since,
+        "status": "active",
+    });
+    record.as_object().cloned().unwrap_or_default()
 }
 
 fn prompt(assistant: &Map<String, Value>) -> Option<&str> {
