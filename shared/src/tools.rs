@@ -7,6 +7,7 @@
 pub mod api_request;
 pub mod arguments;
 mod config;
+mod fit;
 mod limits;
 mod masking;
 mod parameter;
@@ -22,6 +23,7 @@ pub mod transfer_call;
 pub mod variables;
 
 pub use config::{Action, ToolConfig};
+pub use fit::fit;
 pub use parameter::Parameter;
 pub use preview::preview;
 pub use redaction::{Marks, Unredacted};

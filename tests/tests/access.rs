@@ -54,7 +54,10 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             "twilio": {"account_sid": owner.twilio_sid, "auth_token": owner.twilio_token},
         }),
         "POST /api/phone-number/{id}/incoming" => {
-            let form = format!("CallSid=CA1&From=%2B14155550101&To={}&CallStatus=ringing", owner.phone_number.replace('+', "%2B"));
+            let form = format!(
+                "CallSid=CA1&From=%2B14155550101&To={}&CallStatus=ringing",
+                owner.phone_number.replace('+', "%2B")
+            );
             return Event::new(&route.method, &path).text(form).header("x-twilio-signature", "bm90IHR3aWxpbydz");
         }
         "PUT /api/{slug}/keys/{service}" => json!({"api_key": tests::OWN_KEYS[0]}),

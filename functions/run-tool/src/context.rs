@@ -13,6 +13,7 @@ use shared::{
     error,
     models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
     store::Added,
+    tools,
 };
 
 use crate::Deps;
@@ -151,69 +152,7 @@ fn message(call: &Call) -> Option<String> {
 fn line(label: &str, result: &Value) -> String {
     let label = label.replace(['\r', '\n'], " ");
     let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
-    format!("{label}: {}", fit(result, budget))
-}
-
-/// JSON of at most `budget` bytes: whole if it fits; else a text is cut at a word, and of a list or an object the first
-/// members are kept that fit, with a note of how many are left out.
-fn fit(value: &Value, budget: usize) -> String {
-    let whole = value.to_string();
-    if whole.len() <= budget {
-        return whole;
-    }
-    match value {
-        Value::String(text) => cut_text(text, budget),
-        Value::Array(items) => {
-            let parts = items.iter().map(|item| item.to_string());
-            enclosed('[', parts, items.len(), ']', budget, |left| format!("\"{left} more are left out\""))
-        }
-        Value::Object(members) => {
-            let parts = members.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
-            enclosed('{', parts, members.len(), '}', budget, |left| format!("\"left_out\":\"{left} more members\""))
-        }
-        _ => cut_text(&whole, budget),
-    }
-}
-
-/// As many parts as fit beside a note of the rest; one that does not fit alone is left out, too.
-fn enclosed(
-    open: char,
-    parts: impl Iterator<Item = String>,
-    count: usize,
-    close: char,
-    budget: usize,
-    note: impl Fn(usize) -> String,
-) -> String {
-    let (mut kept, mut number) = (String::from(open), 0);
-    let reserve = note(count).len() + 2;
-    for part in parts {
-        if kept.len() + part.len() + 1 + reserve <= budget {
-            kept.push_str(&part);
-            kept.push(',');
-            number += 1;
-        }
-    }
-    kept.push_str(&note(count - number));
-    kept.push(close);
-    kept
-}
-
-fn cut_text(text: &str, budget: usize) -> String {
-    const NOTE: &str = " … (cut)";
-    let mut end = budget.saturating_sub(NOTE.len() + 2).min(text.len());
-    loop {
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let kept = text.get(..end).unwrap_or_default();
-        let at_word = kept.rfind(char::is_whitespace).filter(|at| *at > end / 2).unwrap_or(end);
-        let json = Value::from(format!("{}{NOTE}", text.get(..at_word).unwrap_or_default().trim_end())).to_string();
-        if json.len() <= budget || end == 0 {
-            return json;
-        }
-        // Escapes made it longer than it was.
-        end = end.saturating_sub((json.len() - budget).max(1));
-    }
+    format!("{label}: {}", tools::fit(result, budget))
 }
 
 #[cfg(test)]
@@ -226,23 +165,6 @@ mod tests {
     #[test]
     fn a_line_is_label_and_json() {
         assert_eq!(line("CRM\nlook-up", &json!({"name": "Ana"})), "CRM look-up: {\"name\":\"Ana\"}");
-    }
-
-    #[test]
-    fn what_is_too_long_is_cut_where_it_makes_sense_and_says_so() {
-        let list: Vec<Value> = (0..500).map(|number| json!({"order": number, "state": "shipped"})).collect();
-        let cut: Value = serde_json::from_str(&fit(&json!(list), 400)).unwrap();
-        let kept = cut.as_array().unwrap();
-        assert_eq!(kept[0], json!({"order": 0, "state": "shipped"}));
-        assert_eq!(kept.last().unwrap(), &json!(format!("{} more are left out", 501 - kept.len())));
-
-        let object = json!({"name": "Ana", "notes": "x".repeat(3_000), "tier": "gold"});
-        let cut: Value = serde_json::from_str(&fit(&object, 300)).unwrap();
-        assert_eq!(cut, json!({"name": "Ana", "tier": "gold", "left_out": "1 more members"}));
-
-        let text = "words ".repeat(100);
-        let cut: Value = serde_json::from_str(&fit(&json!(text), 60)).unwrap();
-        assert!(cut.as_str().unwrap().ends_with("words … (cut)"), "{cut}");
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! Running a tool: the one way from arguments to an answer.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Action, Conversation, ToolConfig, query::Knowledge};
+use super::{Action, Conversation, ToolConfig, fit, query::Knowledge};
 use crate::{
     Deadline, Result,
     accounts::Accounts,
@@ -11,7 +11,7 @@ use crate::{
     store::{Agents, PhoneNumbers},
 };
 
-/// What a model is given back at most, in characters; VAPI warns of larger answers, and a model drowns in them.
+/// What a model is given back at most, in bytes; VAPI warns of larger answers, and a model drowns in them.
 const LONGEST_RESULT: usize = 8_000;
 
 /// What tools act through.
@@ -57,7 +57,10 @@ pub struct Ran {
 
 impl Ran {
     pub fn succeeded(result: impl Into<Value>) -> Self {
-        let answer = Map::from_iter([("success".to_owned(), true.into()), ("result".to_owned(), fit(result.into()))]);
+        let answer = Map::from_iter([
+            ("success".to_owned(), true.into()),
+            ("result".to_owned(), fit(&result.into(), LONGEST_RESULT)),
+        ]);
         Self { answer, status: ExecutionStatus::Succeeded, effect: Effect::None, cause: None }
     }
 
@@ -75,14 +78,14 @@ impl Ran {
 
     #[must_use]
     pub(super) fn and_result(mut self, result: Value) -> Self {
-        self.answer.insert("result".into(), fit(result));
+        self.answer.insert("result".into(), fit(&result, LONGEST_RESULT));
         self
     }
 
     #[must_use]
     pub(super) fn and_exports(mut self, exports: Value) -> Self {
         if exports.as_object().is_some_and(|exports| !exports.is_empty()) {
-            self.answer.insert("exports".into(), fit(exports));
+            self.answer.insert("exports".into(), fit(&exports, LONGEST_RESULT));
         }
         self
     }
@@ -128,18 +131,4 @@ pub async fn run(
         Action::Sms(action) => action.run(services, organization, conversation, arguments, done, deadline).await,
         Action::TransferCall(action) => action.run(services, organization, conversation, arguments, deadline).await,
     }
-}
-
-/// A result that a model can take in: as it is, or the beginning of its text with a note that it was cut.
-fn fit(result: Value) -> Value {
-    let text = match &result {
-        Value::String(text) => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => return result,
-        other => other.to_string(),
-    };
-    if text.chars().count() <= LONGEST_RESULT {
-        return result;
-    }
-    let kept: String = text.chars().take(LONGEST_RESULT).collect();
-    json!({"cut_off": kept, "note": format!("The result was too long; only its first {LONGEST_RESULT} characters are shown.")})
 }
