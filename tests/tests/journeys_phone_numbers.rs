@@ -81,7 +81,17 @@ async fn a_number_is_registered_and_its_credentials_are_in_its_secret_alone() {
     columns.sort_unstable();
     assert_eq!(
         columns,
-        ["agent_id", "created_at", "fallback_number", "id", "label", "number", "organization_id", "updated_at"]
+        [
+            "agent_id",
+            "created_at",
+            "fallback_number",
+            "id",
+            "label",
+            "number",
+            "organization_id",
+            "updated_at",
+            "vapi_phone_number_id"
+        ]
     );
     let (home, id) = (&world.home, text(&row["id"]));
     assert_eq!((&row["number"], &row["agent_id"]), (&json!(home.phone_number), &json!(home.agent_id)));
@@ -254,8 +264,11 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
     world.aws.put("agents", &second);
     let second = text(&second["id"]);
 
-    let body = json!({"label": "Nights", "agent_id": second, "fallback_number": "+14155550199"});
+    let at_vapi = Uuid::new_v4().to_string();
+    let mut body = json!({"label": "Nights", "agent_id": second, "fallback_number": "+14155550199"});
+    body["vapi_phone_number_id"] = json!(at_vapi);
     let row = change(&world, &id, &body).await.expect(200);
+    assert_eq!(row["vapi_phone_number_id"], json!(at_vapi));
     assert_eq!((&row["label"], &row["agent_id"]), (&json!("Nights"), &json!(second)));
     assert_eq!(row["fallback_number"], "+14155550199");
     assert_eq!((&row["number"], &row["created_at"]), (&before["number"], &before["created_at"]));
@@ -267,7 +280,9 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
 
     let row = change(&world, &id, &json!({"label": "Days"})).await.expect(200);
     assert_eq!((&row["agent_id"], &row["fallback_number"]), (&json!(second), &json!("+14155550199")), "they stay");
-    let row = change(&world, &id, &json!({"agent_id": null, "fallback_number": null})).await.expect(200);
+    let nothing = json!({"agent_id": null, "fallback_number": null, "vapi_phone_number_id": null});
+    let row = change(&world, &id, &nothing).await.expect(200);
+    assert_eq!(row["vapi_phone_number_id"], Value::Null);
     assert_eq!((&row["agent_id"], &row["fallback_number"]), (&Value::Null, &Value::Null));
     assert_eq!(rings(&world, second), Vec::<String>::new());
     assert!(world.twilio.requests().is_empty(), "Twilio was asked nothing");

@@ -120,6 +120,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(comparisons),
         part(deletions),
         part(runs),
+        part(incoming),
         part(knowledge),
     ];
     let given = parts.into_iter().chain(belongings::parts()).chain(own_keys::parts()).chain(trying::parts());
@@ -426,6 +427,19 @@ async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
     // The query tool goes when it is settled that the agent has lost it.
     let tools = if operation == "detachKnowledgeBase" { 2 } else { 1 };
     assert_eq!((world.vapi.tools().len(), world.tool_ids().len()), (tools, 0), "{operation} leaves something at VAPI");
+    given
+}
+
+async fn incoming() -> Given {
+    let (mut given, world) = (Given::default(), World::start().await);
+    let call = world.incoming(&world.caller("+14155550101"));
+    given.note("incomingCall", 200, &world.send("call-start", &call).await);
+    let forged = call.clone().header("x-twilio-signature", "Zm9yZ2Vk");
+    given.note("incomingCall", 403, &world.send("call-start", &forged).await);
+    let mut unknown = call.clone();
+    unknown.path = unknown.path.replace(&world.home.phone_number_id, NOBODY);
+    given.note("incomingCall", 404, &world.send("call-start", &unknown).await);
+    given.note("incomingCall", 422, &world.send("call-start", &call.text("CallSid=CA1")).await);
     given
 }
 

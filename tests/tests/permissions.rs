@@ -218,6 +218,7 @@ async fn asked(own: bool) -> Permissions {
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
     note(&mut asked, "execute", &mut world);
+    call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
 
     tools_test(&world, [&specific, &slack, &query]).await;
@@ -311,6 +312,24 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     note(asked, "delete", world);
     world.settle().await;
     note(&mut Permissions::new(), "settle", world);
+}
+
+/// A call that comes in both ways, and one that is not Twilio's.
+async fn call_start(asked: &mut Permissions, world: &mut World) {
+    world.attached(&preemptive_sms()).await;
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.restart();
+    world.aws.clear_operations();
+    for bypass in [Value::Null, json!(at_vapi)] {
+        world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": bypass}));
+        let incoming = world.incoming(&world.caller(&phone(1)));
+        world.send("call-start", &incoming).await.expect(200);
+        let forged = world.incoming(&world.caller(&phone(1))).header("x-twilio-signature", "");
+        world.send("call-start", &forged).await.expect(403);
+    }
+    note(asked, "call-start", world);
+    assert_eq!(world.run_queued().await, 0);
+    note(asked, "run-tool", world);
 }
 
 /// Delivers a queued run of each of these tools.

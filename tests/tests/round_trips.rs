@@ -9,7 +9,7 @@ use shared::models::Timestamp;
 use tests::{
     Answer, Event, Options, World, ai_sms, api_request,
     aws::Operation,
-    slack_action,
+    phone, preemptive_sms, slack_action,
     standins::{Fault, twilio},
     waves::{summary, waves},
 };
@@ -231,6 +231,22 @@ async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
     answer.result();
     assert_eq!(summary(&waited), [before, vec!["GetItem agents"], vec!["GetItem agents"], after]);
     assert_eq!(world.vapi.requests().len(), 2);
+}
+
+/// Beside VAPI's own time the caller waits for two round trips, however many tools the call sets off.
+#[tokio::test]
+async fn a_call_that_comes_in_waits_for_its_number_and_for_its_record() {
+    let world = World::start().await;
+    for _ in 0..3 {
+        world.attached(&preemptive_sms()).await;
+    }
+    world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
+    let Asked { answer, waited, .. } = measured(&world, "call-start", &world.incoming(&world.caller(&phone(1)))).await;
+    answer.expect(200);
+    let summary = summary(&waited);
+    assert_eq!(summary[0], ["GetItem phone_numbers", "UpdateItem idempotency"]);
+    assert_eq!(summary.last().unwrap(), &["PutItem calls", "UpdateItem idempotency"]);
+    assert_eq!(summary[1..summary.len() - 1], [["Query agent_tools"], ["BatchGetItem tools"]], "beside VAPI");
 }
 
 #[tokio::test]
