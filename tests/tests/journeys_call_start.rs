@@ -59,7 +59,7 @@ fn told(world: &World, call: &str) -> Vec<String> {
 
 /// The moment comes at which what there is has to be told.
 async fn due(world: &World) {
-    let batch = world.aws.receive("runs", 3).expect("a message that waits");
+    let batch = world.aws.receive("runs", 3).unwrap();
     assert_eq!(world.run_batch(batch).await, 0);
 }
 

@@ -3,7 +3,7 @@
 //! Let in by `X-Twilio-Signature` under the number's own auth token. Twilio's form goes on to VAPI, whose TwiML is the answer
 //! (`text/xml`); meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
 //! with a message for the moment when what there is has to be told. Nothing of that can delay or prevent the TwiML by more
-//! than its one round trip. If VAPI is down, slow or talks nonsense, the number's fallback answers. The same CallSid again
+//! than its one round trip. If VAPI is down, slow or talks nonsense, the number's fallback answers. The same `CallSid` again
 //! gets the same TwiML, and nothing is started twice.
 
 mod incoming;

@@ -4,7 +4,7 @@
 //! for it tells what there is, and what comes later follows on its own. Who tells is decided by one conditional write, so a
 //! message that is delivered twice tells nothing twice.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use serde_json::{Map, Value};
 use shared::{
@@ -91,8 +91,7 @@ async fn tell(deps: &Deps, call: &Call, message: &str, deadline: Deadline) {
     if let Err(why) = &told {
         tracing::error!(call.id = %call.id, "the context of a call could not be told: {why}");
     }
-    let noted =
-        deps.calls.note_context(call.organization_id, &call.id, told.as_ref().map(|()| ()).map_err(String::as_str));
+    let noted = deps.calls.note_context(call.organization_id, &call.id, told.as_ref().copied().map_err(String::as_str));
     if let Err(error) = noted.await {
         tracing::warn!(call.id = %call.id, "what came of a call's context could not be noted: {}", error::chain(&error));
     }
@@ -143,7 +142,8 @@ fn message(call: &Call) -> Option<String> {
         lines += 1;
     }
     if left_out > 0 {
-        message.push_str(&format!("\n({left_out} more results were too long to be shown)"));
+        // Writing to a String cannot fail.
+        let _ok = write!(message, "\n({left_out} more results were too long to be shown)");
     }
     (lines > 0).then_some(message)
 }
@@ -152,7 +152,7 @@ fn message(call: &Call) -> Option<String> {
 fn line(label: &str, result: &Value) -> String {
     let label = label.replace(['\r', '\n'], " ");
     let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
-    format!("{label}: {}", tools::fit(result, budget))
+    format!("{label}: {}", tools::fit(result.clone(), budget))
 }
 
 #[cfg(test)]

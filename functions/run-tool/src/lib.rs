@@ -29,7 +29,7 @@ pub struct Deps {
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
     match queued {
-        Queued::Run(run) => carry_out(deps, &run, deadline).await,
+        Queued::Run(run) => Box::pin(carry_out(deps, &run, deadline)).await,
         Queued::ContextDue { organization_id, call_id } => {
             context::tell_all(deps, organization_id, &call_id, deadline).await
         }

@@ -10,9 +10,10 @@ and the LLM, deploys infra/template.yaml, plays the main job once and keeps serv
 
 usage: make run [ARGS=\"OPTIONS\"]   or   cargo run --bin local -- [OPTIONS]
 
-  --port-base PORT   ports of 127.0.0.1: PORT for the API, PORT+1 to PORT+4 for the stand-ins of VAPI, Twilio, Pipedream
-                     and the LLM, PORT+66 for AWS; 0 takes any free ones (default 4500)
-  --api-port PORT, --vapi-port PORT, --twilio-port PORT, --pipedream-port PORT, --llm-port PORT, --aws-port PORT
+  --port-base PORT   ports of 127.0.0.1: PORT for the API, PORT+1 to PORT+5 for the stand-ins of VAPI, Twilio, Pipedream,
+                     the LLM and a CRM, PORT+66 for AWS; 0 takes any free ones (default 4500)
+  --api-port PORT, --vapi-port PORT, --twilio-port PORT, --pipedream-port PORT, --llm-port PORT, --crm-port PORT,
+  --aws-port PORT
                      one of them; 0 takes any free one
   --open-hosts LIST  hosts (host or host:port, comma separated) that api_request tools may reach although they are private,
                      beside the stand-ins
@@ -54,7 +55,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
             "--no-demo" => demo = false,
             "--once" => once = true,
             "--port-base" => base = port(&name, &value()?)?,
-            "--api-port" | "--vapi-port" | "--twilio-port" | "--pipedream-port" | "--llm-port" | "--aws-port" => {
+            "--api-port" | "--vapi-port" | "--twilio-port" | "--pipedream-port" | "--llm-port" | "--crm-port"
+            | "--aws-port" => {
                 let number = port(&name, &value()?)?;
                 single.push((name, number));
             }
@@ -72,6 +74,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
             "--twilio-port" => ports.twilio = port,
             "--pipedream-port" => ports.pipedream = port,
             "--llm-port" => ports.llm = port,
+            "--crm-port" => ports.crm = port,
             _ => ports.aws = port,
         }
     }

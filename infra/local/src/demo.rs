@@ -2,11 +2,13 @@
 //!
 //! 1. A tool is created, attached to the agent, called in the middle of a call, and an SMS goes out; the same call again,
 //!    and none goes out.
-//! 2. A tool is edited to run on call start only and back, and deleted while it is attached ([`lifecycle`]).
-//! 3. The agent looks something up ([`lookup`]).
-//! 4. The agent transfers the caller ([`transfer`]).
-//! 5. A tool is tried before it is saved ([`trying`]).
+//! 2. A call comes in, and the agent knows who is calling before it speaks ([`incoming`]).
+//! 3. A tool is edited to run on call start only and back, and deleted while it is attached ([`lifecycle`]).
+//! 4. The agent looks something up ([`lookup`]).
+//! 5. The agent transfers the caller ([`transfer`]).
+//! 6. A tool is tried before it is saved ([`trying`]).
 
+mod incoming;
 mod lifecycle;
 mod lookup;
 mod transfer;
@@ -25,7 +27,7 @@ use crate::{
 };
 
 /// How many steps [`play`] shows.
-pub const ACTS: usize = 5;
+pub const ACTS: usize = 6;
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
@@ -40,7 +42,8 @@ pub struct Played {
 /// [`Error::Demo`] naming the first step that did not go as it must.
 pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     let user = User::of(stack);
-    let played = send_an_sms(&user, progress).await?;
+    let (played, sms) = send_an_sms(&user, progress).await?;
+    incoming::play(&user, &sms, progress).await?;
     lifecycle::play(&user, progress).await?;
     lookup::play(&user, progress).await?;
     transfer::play(&user, progress).await?;
@@ -48,7 +51,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     Ok(played)
 }
 
-async fn send_an_sms(user: &User<'_>, progress: &Progress) -> Result<Played> {
+async fn send_an_sms(user: &User<'_>, progress: &Progress) -> Result<(Played, Value)> {
     let step = progress.step("demo: a tool is created, attached, called in a call, and an SMS goes out");
     let tool = user.attached(&user.stack.data.demo.tool).await?;
     let played = Played { tool_id: text(&tool, "id")?, tool_name: text(&tool, "name")? };
@@ -73,7 +76,7 @@ async fn send_an_sms(user: &User<'_>, progress: &Progress) -> Result<Played> {
     }
     step.done("it works");
     show(progress, &tool, &first, sms, &second);
-    Ok(played)
+    Ok((played, tool))
 }
 
 fn check_sms(stack: &Stack, sms: &Value) -> Result<()> {

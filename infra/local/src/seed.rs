@@ -26,9 +26,10 @@ pub(crate) struct Data {
     pub(crate) agent: Agent,
     pub(crate) phone_number: PhoneNumber,
     pub(crate) twilio: Twilio,
-    pub(crate) vapi: ApiKey,
+    pub(crate) vapi: Vapi,
     pub(crate) pipedream: Pipedream,
     pub(crate) llm: ApiKey,
+    pub(crate) crm: Crm,
     /// Master key of the tools' tokens. Fixed, so that the token in `events/execute.json` stays valid.
     pub(crate) tool_token_key: String,
     /// Items of the table `tools`: one that needs no VAPI, with the item that reserves its name.
@@ -67,6 +68,22 @@ pub(crate) struct PhoneNumber {
 pub(crate) struct Twilio {
     pub(crate) account_sid: String,
     pub(crate) auth_token: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Vapi {
+    pub(crate) api_key: String,
+    /// With which VAPI tells how calls go.
+    pub(crate) webhook_bearer: String,
+}
+
+/// The demo company's own system.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Crm {
+    pub(crate) api_key: String,
+    pub(crate) customers: Vec<Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -23,7 +23,7 @@ use crate::{
     progress::Progress,
     python::Venv,
     seed::{self, Data},
-    standins::{self, Standin, llm::Llm, pipedream::Pipedream, twilio::Twilio, vapi::Vapi},
+    standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, twilio::Twilio, vapi::Vapi},
     workspace::Workspace,
 };
 
@@ -48,6 +48,7 @@ pub struct Stack {
     pub twilio: Standin<Twilio>,
     pub pipedream: Standin<Pipedream>,
     pub llm: Standin<Llm>,
+    pub crm: Standin<Crm>,
     pub(crate) data: Data,
     pub(crate) http: reqwest::Client,
     state_dir: PathBuf,
@@ -96,6 +97,7 @@ pub struct Standins {
     pub twilio: String,
     pub pipedream: String,
     pub llm: String,
+    pub crm: String,
 }
 
 impl Stack {
@@ -112,11 +114,11 @@ impl Stack {
         let state = Lock::of_state(&state_dir)?;
 
         // First what takes ports: a taken one is known before the long steps.
-        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream and the LLM");
+        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM and a CRM");
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
-        let (vapi, twilio, pipedream, llm) = start_standins(options.ports, &data)?;
+        let (vapi, twilio, pipedream, llm, crm) = start_standins(options.ports, &data)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;
         step.done("listening");
 
@@ -145,6 +147,7 @@ impl Stack {
             twilio: twilio.url.clone(),
             pipedream: pipedream.url.clone(),
             llm: llm.url.clone(),
+            crm: crm.url.clone(),
         };
         let parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
@@ -154,6 +157,7 @@ impl Stack {
         let user = pool.sign_up(&aws, &data.user).await?;
         let other_user = pool.sign_up(&aws, &data.other_user).await?;
         let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
+        vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
         seed::write(&aws, &deployed, &data, &assistant_id, [&user, &other_user]).await?;
         let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
         let functions = packages.iter().map(|package| package.function.clone()).collect();
@@ -169,6 +173,7 @@ impl Stack {
             twilio,
             pipedream,
             llm,
+            crm,
             data,
             http,
             state_dir,
@@ -197,7 +202,7 @@ impl Stack {
     }
 }
 
-type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>);
+type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>);
 
 fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
     let failed = |service, port| {
@@ -222,6 +227,7 @@ fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
         pipedream = pipedream.with_account(&account.id, &data.organization.id, &account.app);
     }
     let llm = standins::llm::Options { api_key: data.llm.api_key.clone() };
+    let crm = standins::crm::Options { api_key: data.crm.api_key.clone(), customers: data.crm.customers.clone() };
     Ok((
         standins::vapi::start(ports::address(ports.vapi), vapi).map_err(failed("VAPI's stand-in", ports.vapi))?,
         standins::twilio::start(ports::address(ports.twilio), twilio)
@@ -229,6 +235,7 @@ fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
         standins::pipedream::start(ports::address(ports.pipedream), pipedream)
             .map_err(failed("Pipedream's stand-in", ports.pipedream))?,
         standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
+        standins::crm::start(ports::address(ports.crm), crm).map_err(failed("the CRM's stand-in", ports.crm))?,
     ))
 }
 
@@ -240,7 +247,7 @@ fn parameters(
     standins: &Standins,
     open_hosts: &[String],
 ) -> Vec<(&'static str, String)> {
-    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm];
+    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm, &standins.crm];
     let hosts: Vec<&str> = hosts
         .iter()
         .map(|url| url.trim_start_matches("http://"))
@@ -252,6 +259,7 @@ fn parameters(
         ("PublicUrl", api_url.to_owned()),
         ("ToolTokenKey", data.tool_token_key.clone()),
         ("VapiApiKey", data.vapi.api_key.clone()),
+        ("VapiWebhookBearer", data.vapi.webhook_bearer.clone()),
         ("PipedreamClientId", data.pipedream.client_id.clone()),
         ("PipedreamClientSecret", data.pipedream.client_secret.clone()),
         ("PipedreamProjectId", data.pipedream.project_id.clone()),
@@ -337,6 +345,7 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
         ("TWILIO", &description.standins.twilio),
         ("PIPEDREAM", &description.standins.pipedream),
         ("LLM", &description.standins.llm),
+        ("CRM", &description.standins.crm),
     ] {
         let _ok = writeln!(lines, "export {name}='{value}'");
     }

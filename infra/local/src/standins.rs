@@ -1,4 +1,4 @@
-//! Stand-ins for the services the project talks to: VAPI, Twilio, Pipedream and an OpenAI-compatible LLM.
+//! Stand-ins for the services the project talks to: VAPI, Twilio, Pipedream, an OpenAI-compatible LLM, and a company's CRM.
 //!
 //! They refuse what the real services refuse, keep what they received and can be told to fail. Each runs on a thread and a
 //! runtime of its own, holds all its state itself and ends, connections included, when its [`Standin`] is dropped.
@@ -12,6 +12,7 @@
 //! | `PUT /faults` | replaces the faults to come by one [`Fault`] or a list of them |
 //! | `GET /faults`, `DELETE /faults` | the faults not used up yet; drops them |
 
+pub mod crm;
 pub mod llm;
 pub mod pipedream;
 pub mod twilio;

@@ -8,19 +8,20 @@ const CUT: &str = " … (cut)";
 
 /// The value, if its JSON has at most `budget` bytes. Else a text is cut at a word; of a list or an object those members are
 /// kept that fit, in order, the first that does not fit cut in the same way, with a note of how many are left out.
-pub fn fit(value: &Value, budget: usize) -> Value {
-    if length(value) <= budget {
-        return value.clone();
-    }
+pub fn fit(value: Value, budget: usize) -> Value {
+    if length(&value) <= budget { value } else { cut(&value, budget) }
+}
+
+fn cut(value: &Value, budget: usize) -> Value {
     match value {
         Value::String(text) => cut_text(text, budget),
         Value::Array(items) => {
             let note = |left: usize| Value::from(format!("{left} more are left out"));
             // Brackets, and the note with its comma.
             let mut left = budget.saturating_sub(3 + length(&note(items.len())));
-            let (mut kept, mut out, mut cut) = (Vec::new(), 0, false);
+            let (mut kept, mut out, mut one_is_cut) = (Vec::new(), 0, false);
             for item in items {
-                match shorten(item, left.saturating_sub(1), &mut cut) {
+                match shorten(item, left.saturating_sub(1), &mut one_is_cut) {
                     Some(item) => {
                         left -= length(&item) + 1;
                         kept.push(item);
@@ -34,10 +35,10 @@ pub fn fit(value: &Value, budget: usize) -> Value {
         Value::Object(members) => {
             let note = |left: usize| Value::from(format!("{left} more members"));
             let mut left = budget.saturating_sub(16 + length(&note(members.len())));
-            let (mut kept, mut out, mut cut) = (Map::new(), 0, false);
+            let (mut kept, mut out, mut one_is_cut) = (Map::new(), 0, false);
             for (name, member) in members {
                 let name_length = length(&Value::from(name.as_str())) + 2;
-                match shorten(member, left.saturating_sub(name_length), &mut cut) {
+                match shorten(member, left.saturating_sub(name_length), &mut one_is_cut) {
                     Some(member) => {
                         left -= length(&member) + name_length;
                         kept.insert(name.clone(), member);
@@ -53,16 +54,16 @@ pub fn fit(value: &Value, budget: usize) -> Value {
 }
 
 /// A member whole, or once for each list or object cut to what is left.
-fn shorten(member: &Value, left: usize, cut: &mut bool) -> Option<Value> {
+fn shorten(member: &Value, left: usize, one_is_cut: &mut bool) -> Option<Value> {
     if length(member) <= left {
         return Some(member.clone());
     }
     let can_be_cut = matches!(member, Value::String(_) | Value::Array(_) | Value::Object(_));
-    if *cut || !can_be_cut || left < LEAST_OF_A_MEMBER {
+    if *one_is_cut || !can_be_cut || left < LEAST_OF_A_MEMBER {
         return None;
     }
-    *cut = true;
-    Some(fit(member, left)).filter(|member| length(member) <= left)
+    *one_is_cut = true;
+    Some(cut(member, left)).filter(|member| length(member) <= left)
 }
 
 fn cut_text(text: &str, budget: usize) -> Value {
@@ -110,19 +111,19 @@ mod tests {
     #[test]
     fn what_is_too_long_is_cut_where_it_makes_sense_and_says_so() {
         let list: Vec<Value> = (0..500).map(|number| json!({"order": number, "state": "shipped"})).collect();
-        let cut = fit(&json!(list), 400);
+        let cut = fit(json!(list), 400);
         let kept = cut.as_array().unwrap();
         assert_eq!(kept[0], json!({"order": 0, "state": "shipped"}));
         assert_eq!(kept.last().unwrap(), &json!(format!("{} more are left out", 501 - kept.len())));
 
         let object = json!({"name": "Ana", "notes": "word ".repeat(1_000), "orders": list, "tier": "gold"});
-        let cut = fit(&object, 300);
+        let cut = fit(object, 300);
         assert_eq!((&cut["name"], &cut["left_out"]), (&json!("Ana"), &json!("2 more members")));
         assert!(cut["notes"].as_str().unwrap().ends_with("word … (cut)"), "{cut}");
 
-        let deep = fit(&json!({"data": {"orders": list}}), 300);
+        let deep = fit(json!({"data": {"orders": list}}), 300);
         assert_eq!(deep["data"]["orders"][0], list[0]);
-        assert_eq!(fit(&json!({"short": true}), 20), json!({"short": true}));
+        assert_eq!(fit(json!({"short": true}), 20), json!({"short": true}));
     }
 
     proptest! {
@@ -130,7 +131,7 @@ mod tests {
         fn what_is_cut_fits(text in "\\PC{0,200}", times in 1_usize..80, budget in 100_usize..3_000) {
             let list = json!(vec![text.clone(); times]);
             for value in [json!(text.repeat(times)), list.clone(), json!({"a": text.repeat(times), "b": list, "c": 1})] {
-                prop_assert!(length(&fit(&value, budget)) <= budget);
+                prop_assert!(length(&fit(value, budget)) <= budget);
             }
         }
     }

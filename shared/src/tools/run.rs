@@ -59,7 +59,7 @@ impl Ran {
     pub fn succeeded(result: impl Into<Value>) -> Self {
         let answer = Map::from_iter([
             ("success".to_owned(), true.into()),
-            ("result".to_owned(), fit(&result.into(), LONGEST_RESULT)),
+            ("result".to_owned(), fit(result.into(), LONGEST_RESULT)),
         ]);
         Self { answer, status: ExecutionStatus::Succeeded, effect: Effect::None, cause: None }
     }
@@ -78,14 +78,14 @@ impl Ran {
 
     #[must_use]
     pub(super) fn and_result(mut self, result: Value) -> Self {
-        self.answer.insert("result".into(), fit(&result, LONGEST_RESULT));
+        self.answer.insert("result".into(), fit(result, LONGEST_RESULT));
         self
     }
 
     #[must_use]
     pub(super) fn and_exports(mut self, exports: Value) -> Self {
         if exports.as_object().is_some_and(|exports| !exports.is_empty()) {
-            self.answer.insert("exports".into(), fit(&exports, LONGEST_RESULT));
+            self.answer.insert("exports".into(), fit(exports, LONGEST_RESULT));
         }
         self
     }
