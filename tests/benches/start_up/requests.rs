@@ -3,7 +3,7 @@
 use std::{path::Path, process::Command};
 
 use serde_json::{Value, json};
-use tests::{Event, World, ai_sms, aws::TABLE_PREFIX};
+use tests::{Event, World, ai_sms, aws::TABLE_PREFIX, phone, standins::twilio::IncomingCall};
 
 use crate::{
     Result,
@@ -110,13 +110,17 @@ impl Setting {
             ("TWILIO_URL", self.world.twilio.url.clone()),
             ("PIPEDREAM_URL", self.world.pipedream.url.clone()),
             ("OUTBOUND_OPEN_HOSTS", self.service.address.to_string()),
+            ("ORGANIZATION_SECRET_PREFIX", "switchboard/organizations/".to_owned()),
+            ("TWILIO_SECRET_PREFIX", "switchboard/twilio/".to_owned()),
+            ("RUNS_QUEUE_URL", self.world.aws.queue_url("runs")),
+            ("SETTLE_QUEUE_URL", self.world.aws.queue_url("settle")),
         ]
     }
 
     /// The first job of a function is the one its start is measured with.
     pub(crate) fn jobs(&self) -> Vec<Job> {
         let home = self.world.home.clone();
-        let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id);
+        let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id.clone());
         let attach = format!("/api/{}/agents/{}/tools/attach", home.slug, home.agent_id);
         let tool_id = json!({"tool_id": self.looked_up["id"]});
         let run = |tool: &Value| self.world.wire(&self.world.call(tool, json!({})));
@@ -128,7 +132,40 @@ impl Setting {
             tool["label"] = json!(format!("Confirmation {number}"));
             Event::post(&tools, &tool).user(&user)
         };
+        let slug = home.slug.clone();
+        let by = home.user_id.clone();
+        let ask = move |method: &'static str, path: &str| {
+            let event = Event::new(method, &format!("/api/{slug}{path}")).user(&by);
+            move |_| event.clone()
+        };
+        let nobody = "0192f0c1-0000-7000-8000-00000000dead";
+        let detach = ask("POST", &format!("/agents/{}/tools/detach", home.agent_id))(0)
+            .text(json!({"tool_id": nobody}).to_string());
+        let edit = ask("PATCH", &format!("/tools/{}", self.refused["id"].as_str().unwrap_or_default()))(0);
+        let dry_run = ask("POST", "/tools/test")(0).text(json!({"tool_id": self.looked_up["id"]}).to_string());
+        let incoming = {
+            let path = format!("/api/phone-number/{}/incoming", home.phone_number_id);
+            let url = format!("{}{path}", self.world.options.public_url);
+            move |number| {
+                let call = IncomingCall::new(&home.twilio_sid, &phone(number), &home.phone_number);
+                let signed = call.signed(&url, &home.twilio_token);
+                let event = Event::new("POST", &path).text(signed.body);
+                signed.headers.iter().fold(event, |event, (name, value)| event.header(name, value))
+            }
+        };
         vec![
+            Job::new("agents", "a page", 200, ask("GET", "/agents")),
+            Job::new("call-start", "a call, to its TwiML", 200, incoming),
+            Job::new("calls", "a page", 200, ask("GET", "/calls")),
+            Job::new("delete", "a tool that is not there", 404, ask("DELETE", &format!("/tools/{nobody}"))),
+            Job::new("detach", "a tool that is not there", 404, move |_| detach.clone()),
+            Job::new("keys", "all", 200, ask("GET", "/keys")),
+            Job::new("knowledge", "a page", 200, ask("GET", "/knowledge-bases")),
+            Job::new("phone-numbers", "a page", 200, ask("GET", "/phone-numbers")),
+            Job::new("tools-test", "a dry run", 200, move |_| dry_run.clone()),
+            Job::new("update", "a description, at VAPI too", 200, move |number| {
+                edit.clone().text(json!({"description": format!("Number {number}")}).to_string())
+            }),
             Job::new("attach", "a tool that is there", 200, move |_| attach.clone()),
             Job::new("create", "an SMS tool, at VAPI too", 201, create),
             Job { success: Some(true), ..Job::new("execute", "GET of an API", 200, move |_| look_up.clone()) },
