@@ -233,6 +233,7 @@ fn begun(number: &PhoneNumber, incoming: &Incoming, stream: twiml::Stream, tools
         context_taken_at: None,
         context_injected_at: None,
         context_error: None,
+        context_failed_at: None,
         ended_at: None,
         ended_reason: None,
         duration_seconds: None,
