@@ -1,12 +1,14 @@
 //! HTTP on Lambda: one way to serve, to let in, to read a body and to answer.
 
 pub mod access;
+mod bearer;
 mod body;
 mod page;
 mod reply;
 mod serve;
 
 pub use access::Access;
+pub use bearer::bearer;
 pub use body::{body, id_body, json_body, path};
 pub use lambda_http::Request;
 pub use page::{history, page};

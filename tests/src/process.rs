@@ -198,6 +198,7 @@ impl Process {
                 access: access.clone(),
                 calls: Calls::new(&database),
                 executions: Executions::new(&database),
+                accounts: accounts.clone(),
             },
             attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
             detach: detach::Deps { access: access.clone(), attachments },

@@ -60,7 +60,7 @@ pub struct Deps {
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
+    let (received_at, deadline) = (Timestamp::now(), http::deadline(&request).at_most(ANSWER_WITHIN));
     let id = phone_number_id(&request)?;
     let incoming = Incoming::read(&request)?;
 
@@ -91,7 +91,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     );
     let (twiml, call) = match answered {
         Ok((twiml, Some(stream))) => {
-            let call = ticket.as_ref().map(|_| begun(&number, &incoming, stream, &tools));
+            let call = ticket.as_ref().map(|_| begun(&number, &incoming, stream, &tools, received_at));
             (twiml, call)
         }
         Ok((twiml, None)) => (twiml, None),
@@ -210,7 +210,13 @@ async fn on_call_start(deps: &Deps, number: &PhoneNumber) -> Vec<Tool> {
 }
 
 /// The call's row, if VAPI's id of it can be a key.
-fn begun(number: &PhoneNumber, incoming: &Incoming, stream: twiml::Stream, tools: &[Tool]) -> Call {
+fn begun(
+    number: &PhoneNumber,
+    incoming: &Incoming,
+    stream: twiml::Stream,
+    tools: &[Tool],
+    received_at: Timestamp,
+) -> Call {
     let now = Timestamp::now();
     let started = |tool: &Tool| StartedTool {
         execution_id: ExecutionId::generate(),
@@ -233,11 +239,12 @@ fn begun(number: &PhoneNumber, incoming: &Incoming, stream: twiml::Stream, tools
         context_taken_at: None,
         context_injected_at: None,
         context_error: None,
+        context_failed_at: None,
         ended_at: None,
         ended_reason: None,
         duration_seconds: None,
         cost: None,
-        created_at: now,
+        created_at: received_at,
         updated_at: now,
     }
 }

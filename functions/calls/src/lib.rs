@@ -1,30 +1,78 @@
-//! Shows what happened in calls to members of the organization.
+//! Shows calls and what happened in them to members of the organization; is told by VAPI how a call goes on.
 //!
+//! - GET /api/{slug}/calls?limit=&cursor=: the calls that came in through us, newest first, as `{items, next_cursor}`.
+//! - GET /api/{slug}/calls/{id}: a call and its timeline, from Twilio's request to its end (`timeline.rs`).
 //! - GET /api/{slug}/calls/{id}/executions?limit=&cursor=&status=: what became of the tools in a call, newest first, as
 //!   `{items, next_cursor}`. A call that did not come in through us, which only VAPI knows, is known by its tools' runs.
+//! - POST /api/vapi/events: VAPI's server messages, let in by the bearer of VAPI's credential (`events.rs`).
+
+mod events;
+mod shown;
+mod timeline;
 
 use futures_util::join;
 use shared::{
     Error, Result,
+    accounts::Accounts,
     http::{self, Access, Reply, Request},
-    models::{CallId, OrganizationId, ShownExecution},
+    models::{CallId, Execution, OrganizationId, ShownExecution},
     store::{Calls, Executions, ExecutionsWanted},
 };
+
+use crate::{
+    shown::{ShownCall, WithTimeline},
+    timeline::timeline,
+};
+
+/// Runs that a timeline is made of, the newest ones: this many pages of this many.
+const MOST_PAGES: usize = 5;
+const PAGE: i32 = 200;
 
 pub struct Deps {
     pub access: Access,
     pub calls: Calls,
     pub executions: Executions,
+    /// For the bearer of VAPI's credential.
+    pub accounts: Accounts,
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let path = http::path(&request);
-    let ["api", slug, "calls", id, "executions"] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
-        return Err(Error::NotFound("route"));
+    match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["api", "vapi", "events"] => events::take(deps, &request).await,
+        ["api", slug, "calls"] => list(deps, &request, slug).await,
+        ["api", slug, "calls", id] => show(deps, &request, slug, id).await,
+        ["api", slug, "calls", id, "executions"] => executions(deps, &request, slug, id).await,
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+async fn list(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
+    let organization = deps.access.member(request, slug).await?.organization_id;
+    let (limit, after) = http::page(request)?;
+    let page = deps.calls.page(organization, after.as_ref(), limit).await?;
+    Reply::ok(&page.map(ShownCall::from))
+}
+
+async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
+    let organization = deps.access.member(request, slug).await?.organization_id;
+    let id = call_id(id)?;
+    let (call, runs) = join!(deps.calls.find(&id), all_runs(deps, organization, &id));
+    let (runs, complete) = runs?;
+    let call = match call? {
+        Some(call) => Some(call.for_owner(organization).ok_or(Error::NotFound("call"))?),
+        None if runs.is_empty() => return Err(Error::NotFound("call")),
+        None => None,
     };
-    let organization = deps.access.member(&request, slug).await?.organization_id;
-    let id: CallId = id.parse().map_err(|_not_an_id| Error::NotFound("call"))?;
-    let wanted = http::history(&request)?;
+    let timeline = timeline(call.as_ref(), &runs);
+    let call = call.map_or_else(|| ShownCall::known_by_its_runs(id), ShownCall::from);
+    Reply::ok(&WithTimeline { call, timeline, timeline_complete: complete })
+}
+
+async fn executions(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
+    let organization = deps.access.member(request, slug).await?.organization_id;
+    let id = call_id(id)?;
+    let wanted = http::history(request)?;
     let (call, runs) = join!(deps.calls.find(&id), deps.executions.of_call(organization, &id, &wanted));
     let runs = runs?;
     let theirs = match call? {
@@ -34,8 +82,27 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     if theirs { Reply::ok(&runs.map(ShownExecution::from)) } else { Err(Error::NotFound("call")) }
 }
 
+fn call_id(text: &str) -> Result<CallId> {
+    text.parse().map_err(|_not_an_id| Error::NotFound("call"))
+}
+
 /// Whether any tool of the organization's ran in a call, whatever page of its runs is asked for.
 async fn has_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
     let newest = ExecutionsWanted { limit: 1, after: None, status: None };
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
+}
+
+/// The runs in a call, newest first, and whether these are all.
+async fn all_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
+    let mut wanted = ExecutionsWanted { limit: PAGE, after: None, status: None };
+    let mut runs = Vec::new();
+    for _ in 0..MOST_PAGES {
+        let page = deps.executions.of_call(organization, call, &wanted).await?;
+        runs.extend(page.items);
+        match page.next_cursor {
+            Some(next) => wanted.after = Some(ExecutionsWanted::cursor(&next)?),
+            None => return Ok((runs, true)),
+        }
+    }
+    Ok((runs, false))
 }

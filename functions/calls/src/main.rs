@@ -1,7 +1,9 @@
-//! GET /api/{slug}/calls/{id}/executions: shows what happened in a call.
+//! GET /api/{slug}/calls and below: shows calls and what happened in them. POST /api/vapi/events: how a call goes on.
 
 use calls::{Deps, handle};
 use shared::{
+    accounts::Accounts,
+    clients::Secrets,
     config,
     http::{self, Access},
     store::{Calls, Database, Executions},
@@ -11,8 +13,14 @@ use shared::{
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
-    let database = Database::connect(&config::Aws::from_env()?, config::table_prefix()?);
-    let deps =
-        Deps { access: Access::new(&database), calls: Calls::new(&database), executions: Executions::new(&database) };
+    let aws = config::Aws::from_env()?;
+    let database = Database::connect(&aws, config::table_prefix()?);
+    let secrets = Secrets::new(&aws);
+    let deps = Deps {
+        access: Access::new(&database),
+        calls: Calls::new(&database),
+        executions: Executions::new(&database),
+        accounts: Accounts::new(&database, secrets, config::vapi_secret()?, config::organization_secret_prefix()?),
+    };
     http::serve("calls", deps, handle).await
 }

@@ -4,7 +4,6 @@
 //! it has one, else the platform's. So, other than with a token, two things are read before anything is known of the caller,
 //! and the same two whether or not there is such a tool.
 
-use lambda_http::Request;
 use shared::{
     Error, Result,
     models::{OrganizationId, ToolId, VerifiedTool},
@@ -12,15 +11,6 @@ use shared::{
 };
 
 use crate::Deps;
-
-/// The bearer of the request: of `Authorization`, else `X-Vapi-Secret`.
-pub(crate) fn presented(request: &Request) -> Option<&str> {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let bearer = header("authorization")
-        .and_then(|value| value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")))
-        .map(|(_, bearer)| bearer.trim());
-    bearer.or_else(|| header("x-vapi-secret")).filter(|bearer| !bearer.is_empty())
-}
 
 /// # Errors
 /// [`Error::Unauthenticated`] for any other bearer than that of the account that the tool is at.

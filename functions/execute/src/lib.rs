@@ -148,7 +148,7 @@ async fn verify(deps: &Deps, id: ToolId, request: &Request, invocation: &Invocat
     if let Some(token) = &invocation.metadata.token {
         return deps.tokens.verify(id, token).await;
     }
-    bearer::verify(deps, id, bearer::presented(request).ok_or(Error::Unauthenticated)?).await
+    bearer::verify(deps, id, http::bearer(request).ok_or(Error::Unauthenticated)?).await
 }
 
 async fn find_call(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<Call>>> {

@@ -104,6 +104,8 @@ pub struct Call {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_failed_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// In VAPI's words, such as `customer-ended-call`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

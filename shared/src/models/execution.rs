@@ -123,14 +123,14 @@ pub enum ExecutionStatus {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("must be one of queued, succeeded, partial, failed, unknown, replayed")]
+#[error("must be one of queued, succeeded, partial, failed, unknown, replayed, limited")]
 pub struct NotAnExecutionStatus;
 
 impl FromStr for ExecutionStatus {
     type Err = NotAnExecutionStatus;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Queued, Self::Succeeded, Self::Partial, Self::Failed, Self::Unknown, Self::Replayed]
+        [Self::Queued, Self::Succeeded, Self::Partial, Self::Failed, Self::Unknown, Self::Replayed, Self::Limited]
             .into_iter()
             .find(|status| status.as_str() == text)
             .ok_or(NotAnExecutionStatus)
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_status_reads_what_it_writes() {
-        for status in ["queued", "succeeded", "partial", "failed", "unknown", "replayed"] {
+        for status in ["queued", "succeeded", "partial", "failed", "unknown", "replayed", "limited"] {
             assert_eq!(status.parse::<ExecutionStatus>().unwrap().as_str(), status);
         }
         assert!("Failed".parse::<ExecutionStatus>().is_err());

@@ -137,8 +137,9 @@ impl Calls {
                 .update_expression("SET #injected = if_not_exists(#injected, :updated), #updated = :updated")
                 .expression_attribute_names("#injected", "context_injected_at"),
             Err(why) => request
-                .update_expression("SET #error = :why, #updated = :updated")
+                .update_expression("SET #error = :why, #failed = :updated, #updated = :updated")
                 .expression_attribute_names("#error", "context_error")
+                .expression_attribute_names("#failed", "context_failed_at")
                 .expression_attribute_values(":why", text(why)),
         };
         match request.send().await {
@@ -148,7 +149,8 @@ impl Calls {
         }
     }
 
-    /// Notes how far VAPI says the call is, and where it is controlled if that was not known. A call that has ended stays so.
+    /// Notes how far VAPI says the call is, and where it is controlled if that was not known. A call that has ended stays so,
+    /// and one that has begun does not ring again, in whichever order VAPI's messages arrive.
     pub async fn note_status(
         &self,
         organization: OrganizationId,
@@ -157,9 +159,16 @@ impl Calls {
         control_url: Option<&ControlUrl>,
     ) -> Result<()> {
         let mut set = vec!["#status = :status", "#updated = :updated"];
-        let mut request = self
-            .of_organization(organization, id)
-            .condition_expression("#organization = :organization AND attribute_not_exists(#ended)")
+        let mut condition = "#organization = :organization AND attribute_not_exists(#ended)".to_owned();
+        let mut request = self.of_organization(organization, id);
+        if matches!(status, CallStatus::Scheduled | CallStatus::Queued | CallStatus::Ringing) {
+            condition.push_str(" AND NOT #status IN (:in_progress, :forwarding)");
+            request = request
+                .expression_attribute_values(":in_progress", super::to_attribute(&CallStatus::InProgress)?)
+                .expression_attribute_values(":forwarding", super::to_attribute(&CallStatus::Forwarding)?);
+        }
+        let mut request = request
+            .condition_expression(condition)
             .expression_attribute_names("#status", "status")
             .expression_attribute_names("#ended", "ended_at")
             .expression_attribute_values(":status", super::to_attribute(&status)?);

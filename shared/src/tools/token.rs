@@ -76,16 +76,22 @@ impl ToolTokens {
 /// Proof that a caller presented the bearer token of the credential VAPI was set up with, which holds for every tool.
 ///
 /// # Errors
-/// [`Error::Unauthenticated`] for any other text, or when no such credential is set up.
+/// As [`check_bearer`].
 pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &str) -> Result<VerifiedTool> {
+    check_bearer(expected, presented).map(|()| VerifiedTool::new(tool))
+}
+
+/// Lets in by the bearer token of the credential VAPI was set up with.
+///
+/// # Errors
+/// [`Error::Unauthenticated`] for any other text, or when no such credential is set up.
+pub fn check_bearer(expected: Option<&SecretString>, presented: &str) -> Result<()> {
     let expected = expected.map(ExposeSecret::expose_secret).filter(|expected| !expected.is_empty());
     let expected = expected.ok_or(Error::Unauthenticated)?;
     // Tags of equal length, so that not even the length of the secret shows.
     let blind = hmac::Key::new(hmac::HMAC_SHA256, b"webhook bearer");
     let presented = hmac::sign(&blind, presented.as_bytes());
-    hmac::verify(&blind, expected.as_bytes(), presented.as_ref())
-        .map(|()| VerifiedTool::new(tool))
-        .map_err(|_unequal| Error::Unauthenticated)
+    hmac::verify(&blind, expected.as_bytes(), presented.as_ref()).map_err(|_unequal| Error::Unauthenticated)
 }
 
 fn key(secret: &SecretString) -> hmac::Key {

@@ -1,0 +1,73 @@
+//! A call as its organization is shown it: every field is there, null where nothing is known.
+//!
+//! Where the call is controlled, and what its tools found out, stand in the row and not here.
+
+use serde::Serialize;
+use shared::models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Timestamp};
+
+use crate::timeline::Moment;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownCall {
+    id: CallId,
+    call_sid: Option<String>,
+    agent_id: Option<AgentId>,
+    phone_number_id: Option<PhoneNumberId>,
+    caller_phone_number: Option<String>,
+    called_phone_number: Option<E164>,
+    status: Option<CallStatus>,
+    created_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    ended_reason: Option<String>,
+    duration_seconds: Option<f64>,
+    cost: Option<f64>,
+}
+
+/// A call, and what happened in it, in order of time.
+#[derive(Debug, Serialize)]
+pub(crate) struct WithTimeline {
+    #[serde(flatten)]
+    pub(crate) call: ShownCall,
+    pub(crate) timeline: Vec<Moment>,
+    /// False if there were more runs than are shown, the newest.
+    pub(crate) timeline_complete: bool,
+}
+
+impl ShownCall {
+    /// A call that came in at VAPI and not through us.
+    pub(crate) fn known_by_its_runs(id: CallId) -> Self {
+        Self {
+            id,
+            call_sid: None,
+            agent_id: None,
+            phone_number_id: None,
+            caller_phone_number: None,
+            called_phone_number: None,
+            status: None,
+            created_at: None,
+            ended_at: None,
+            ended_reason: None,
+            duration_seconds: None,
+            cost: None,
+        }
+    }
+}
+
+impl From<Call> for ShownCall {
+    fn from(row: Call) -> Self {
+        Self {
+            id: row.id,
+            call_sid: row.call_sid,
+            agent_id: row.agent_id,
+            phone_number_id: row.phone_number_id,
+            caller_phone_number: Some(row.caller_phone_number),
+            called_phone_number: Some(row.called_phone_number),
+            status: row.status,
+            created_at: Some(row.created_at),
+            ended_at: row.ended_at,
+            ended_reason: row.ended_reason,
+            duration_seconds: row.duration_seconds,
+            cost: row.cost,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What happened in a call, in order of time: `{at, event, …}`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, StartedTool, Timestamp, ToolId, Trigger};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Moment {
+    at: Timestamp,
+    #[serde(flatten)]
+    event: Event,
+}
+
+/// In the order in which they stand when they happen in the same millisecond.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event {
+    /// Twilio asked what to do with it.
+    CallReceived,
+    /// VAPI's TwiML was there to be answered.
+    TwimlAnswered,
+    ToolQueued(Run),
+    ToolStarted(Run),
+    ToolFinished {
+        #[serde(flatten)]
+        run: Run,
+        status: ExecutionStatus,
+        duration_ms: u64,
+        /// The sentence the model was given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// What the tools of its start found out was told to the model.
+    ContextInjected,
+    ContextFailed {
+        reason: String,
+    },
+    CallEnded {
+        /// In VAPI's words.
+        reason: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Run {
+    execution_id: ExecutionId,
+    tool_id: ToolId,
+    /// As it was when the call set the tool off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    trigger: Trigger,
+}
+
+impl Event {
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::CallReceived => 0,
+            Self::TwimlAnswered => 1,
+            Self::ToolQueued(_) => 2,
+            Self::ToolStarted(_) => 3,
+            Self::ToolFinished { .. } => 4,
+            Self::ContextInjected => 5,
+            Self::ContextFailed { .. } => 6,
+            Self::CallEnded { .. } => 7,
+        }
+    }
+}
+
+/// Of a call that came in through us, and of the runs in it, newest first.
+pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<Moment> {
+    let mut moments = Vec::new();
+    let mut add = |at: Timestamp, event: Event| moments.push(Moment { at, event });
+    let started = call.map(|call| call.on_call_start.as_slice()).unwrap_or_default();
+    if let Some(call) = call {
+        of_call(call, &mut add);
+        for tool in started {
+            // When its message was written is known once it has run; until then, that it was with the TwiML.
+            let queued_at = runs.iter().find(|run| run.id == tool.execution_id).and_then(|run| run.queued_at);
+            let run = Run {
+                execution_id: tool.execution_id,
+                tool_id: tool.tool_id,
+                label: Some(tool.label.clone()),
+                trigger: Trigger::CallStart,
+            };
+            add(queued_at.or(call.twiml_at).unwrap_or(call.created_at), Event::ToolQueued(run));
+        }
+    }
+    for run in runs.iter().rev() {
+        of_run(run, started.iter().find(|tool| tool.execution_id == run.id), &mut add);
+    }
+    moments.sort_by_key(|moment| (moment.at, moment.event.rank()));
+    moments
+}
+
+fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
+    add(call.created_at, Event::CallReceived);
+    if let Some(at) = call.twiml_at {
+        add(at, Event::TwimlAnswered);
+    }
+    if let Some(at) = call.context_injected_at {
+        add(at, Event::ContextInjected);
+    }
+    if let Some(reason) = &call.context_error {
+        let at = call.context_failed_at.or(call.context_taken_at).unwrap_or(call.updated_at);
+        add(at, Event::ContextFailed { reason: reason.clone() });
+    }
+    if let Some(at) = call.ended_at {
+        add(at, Event::CallEnded { reason: call.ended_reason.clone() });
+    }
+}
+
+fn of_run(execution: &Execution, set_off: Option<&StartedTool>, add: &mut impl FnMut(Timestamp, Event)) {
+    let run = Run {
+        execution_id: execution.id,
+        tool_id: execution.tool_id,
+        label: set_off.map(|tool| tool.label.clone()),
+        trigger: execution.trigger,
+    };
+    if let Some(at) = execution.queued_at
+        && set_off.is_none()
+    {
+        add(at, Event::ToolQueued(run.clone()));
+    }
+    if execution.status == ExecutionStatus::Queued {
+        return;
+    }
+    add(execution.started_at, Event::ToolStarted(run.clone()));
+    let finished = Event::ToolFinished {
+        run,
+        status: execution.status,
+        duration_ms: execution.duration_ms,
+        error: execution.error.clone(),
+    };
+    add(execution.started_at.plus(Duration::from_millis(execution.duration_ms)), finished);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ID: &str = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
+    const OTHER: &str = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea0";
+
+    fn at(millis: u32) -> String {
+        format!("2026-11-20T16:20:52.{millis:03}Z")
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "json! is written at the call")]
+    fn call(more: Value) -> Call {
+        let mut row = json!({
+            "id": "call-1", "organization_id": ID, "caller_phone_number": "+14155550101",
+            "called_phone_number": "+15005550006", "created_at": at(0), "updated_at": at(900),
+        });
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "json! is written at the call")]
+    fn run(id: &str, more: Value) -> Execution {
+        let mut row = json!({
+            "id": id, "organization_id": ID, "tool_id": ID, "call_id": "call-1", "status": "succeeded",
+            "started_at": at(100), "duration_ms": 0, "expires_at": 1_900_000_000,
+        });
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(row).unwrap()
+    }
+
+    fn shown(call: Option<&Call>, runs: &[Execution]) -> Vec<Value> {
+        serde_json::from_value(serde_json::to_value(timeline(call, runs)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_happens_in_one_millisecond_stands_in_the_order_of_a_calls_life() {
+        let call = call(json!({
+            "created_at": at(100), "twiml_at": at(100), "context_injected_at": at(100), "ended_at": at(100),
+            "on_call_start": [{"execution_id": ID, "tool_id": ID, "label": "CRM"}],
+        }));
+        let run = run(ID, json!({"trigger": "call_start", "queued_at": at(100)}));
+        let events: Vec<Value> = shown(Some(&call), &[run]).into_iter().map(|moment| moment["event"].clone()).collect();
+        let expected = [
+            "call_received",
+            "twiml_answered",
+            "tool_queued",
+            "tool_started",
+            "tool_finished",
+            "context_injected",
+            "call_ended",
+        ];
+        assert_eq!(events, expected);
+    }
+
+    #[test]
+    fn a_tool_that_has_not_run_yet_is_queued_and_no_more() {
+        let call =
+            call(json!({"twiml_at": at(40), "on_call_start": [{"execution_id": ID, "tool_id": ID, "label": "CRM"}]}));
+        let waits = run(OTHER, json!({"status": "queued", "queued_at": at(500), "started_at": at(501)}));
+        let expected = [
+            json!({"at": at(0), "event": "call_received"}),
+            json!({"at": at(40), "event": "twiml_answered"}),
+            json!({
+                "at": at(40), "event": "tool_queued", "execution_id": ID, "tool_id": ID, "label": "CRM",
+                "trigger": "call_start",
+            }),
+            json!({
+                "at": at(500), "event": "tool_queued", "execution_id": OTHER, "tool_id": ID, "trigger": "conversation",
+            }),
+        ];
+        assert_eq!(shown(Some(&call), &[waits]), expected);
+    }
+
+    #[test]
+    fn a_context_that_failed_says_when_and_why() {
+        let failed =
+            json!({"context_taken_at": at(300), "context_error": "the call is over", "context_failed_at": at(800)});
+        let moments = shown(Some(&call(failed)), &[]);
+        assert_eq!(moments[1], json!({"at": at(800), "event": "context_failed", "reason": "the call is over"}));
+        let older = json!({"context_taken_at": at(300), "context_error": "the call is over"});
+        assert_eq!(shown(Some(&call(older)), &[])[1]["at"], at(300));
+    }
+}
