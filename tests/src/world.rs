@@ -341,6 +341,15 @@ impl World {
         self.get_as("calls", tenant, &format!("/calls/{id}/executions?{query}")).await
     }
 
+    /// Calls as the home organization's user sees them: `calls("?limit=5")`, `calls("/<id>")`.
+    pub async fn calls(&self, path: &str) -> Answer {
+        self.calls_as(&self.home, path).await
+    }
+
+    pub async fn calls_as(&self, tenant: &Tenant, path: &str) -> Answer {
+        self.get_as("calls", tenant, &format!("/calls{path}")).await
+    }
+
     async fn get_as(&self, function: &str, tenant: &Tenant, path: &str) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut event = Event::get(&format!("/api/{}{path}", tenant.slug)).user(&tenant.user_id);

@@ -57,7 +57,7 @@ fn deleting(world: &World, tool: &str) -> Event {
 }
 
 /// A request that would succeed, for each operation of the dashboard's.
-fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 19] {
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 21] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [
@@ -73,6 +73,8 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
         ("getTool", "list", asked(world, "GET", &format!("/tools/{tool}"))),
         ("listAgentTools", "list", asked(world, "GET", &format!("/agents/{}/tools", world.home.agent_id))),
         ("listToolExecutions", "list", asked(world, "GET", &format!("/tools/{tool}/executions"))),
+        ("listCalls", "calls", asked(world, "GET", "/calls")),
+        ("getCall", "calls", asked(world, "GET", "/calls/call-1")),
         ("listCallExecutions", "calls", asked(world, "GET", "/calls/call-1/executions")),
         ("attachTool", "attach", attaching(world, tool)),
         ("detachTool", "detach", detaching(world, tool)),
@@ -120,6 +122,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(comparisons),
         part(deletions),
         part(runs),
+        part(calls),
         part(incoming),
         part(knowledge),
     ];
@@ -361,7 +364,7 @@ async fn refusals() -> Given {
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
     hold(&world, "knowledge_bases", &base);
-    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(13) {
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(15) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given
@@ -520,6 +523,66 @@ async fn runs() -> Given {
     given
 }
 
+async fn calls() -> Given {
+    let mut given = Given::default();
+    let mut world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hi"}));
+    let id = call.call_id.clone().unwrap();
+    world.call_tool(&call).await.result();
+    given.note("getCall", 200, &world.calls(&format!("/{id}")).await);
+    world.incoming_call(&world.home, &id, &call.customer_number);
+    let now = shared::models::Timestamp::now();
+    let started = json!({"execution_id": uuid::Uuid::now_v7().to_string(), "tool_id": tool["id"], "label": "CRM"});
+    let row = json!({
+        "call_sid": "CA1", "phone_number_id": world.home.phone_number_id, "status": "ringing", "twiml_at": now,
+        "on_call_start": [started], "context_taken_at": now, "context_injected_at": now, "context_error": "it is over",
+        "context_failed_at": now,
+    });
+    world.aws.change("calls", &id, row);
+
+    let told = |world: &World, message: &Value| {
+        let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+        Event::post("/api/vapi/events", message).header("authorization", &bearer)
+    };
+    let examples = Document::read().request_examples("takeVapiEvent");
+    for (name, status) in [("status", "in-progress"), ("report", "ended")] {
+        let mut message = examples[name].clone();
+        message["message"]["call"]["id"] = json!(id);
+        given.note("takeVapiEvent", 200, &world.send("calls", &told(&world, &message)).await);
+        let shown = world.calls(&format!("/{id}")).await;
+        assert_eq!(shown.body["status"], status, "{name}");
+        given.note("getCall", 200, &shown);
+    }
+    let page = world.calls("?limit=1").await;
+    assert_eq!((&page.body["items"][0]["cost"], &page.body["items"][0]["id"]), (&json!(0.12), &json!(id)));
+    given.note("listCalls", 200, &page);
+    for query in ["limit=0", "limit=201", "cursor=x"] {
+        given.note("listCalls", 422, &world.calls(&format!("?{query}")).await);
+    }
+
+    let event = told(&world, &json!({"message": {"type": "status-update", "status": "ended", "call": {"id": id}}}));
+    given.note("takeVapiEvent", 400, &world.send("calls", &event.clone().text("{")).await);
+    given.note("takeVapiEvent", 400, &world.send("calls", &event.clone().text("{}")).await);
+    let wrong = event.clone().header("authorization", "Bearer wrong");
+    given.note("takeVapiEvent", 401, &world.send("calls", &wrong).await);
+    world.aws.inject(Fault::throttled("GetItem", "calls"));
+    given.note("takeVapiEvent", 503, &world.send("calls", &event).await);
+
+    world.restart();
+    world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("ResourceNotFoundException")));
+    given.note("takeVapiEvent", 502, &world.send("calls", &event).await);
+    let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let mut config = world.aws.config();
+    config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
+    let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
+    world.process.calls.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
+    world.aws.put("calls", &json!({"id": id}));
+    given.note("takeVapiEvent", 500, &world.send("calls", &event).await);
+    given
+}
+
 /// Sent as they stand; only the token is the tool's real one, which nobody can know beforehand.
 #[tokio::test]
 async fn every_example_of_a_request_is_accepted() {
@@ -624,8 +687,8 @@ fn the_document_holds_together() {
             operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
         let mut declared: Vec<String> = document.root["paths"][&operation.path]["parameters"]
             .as_array()
-            .unwrap()
-            .iter()
+            .into_iter()
+            .flatten()
             .map(|parameter| text(&document.resolve(parameter)["name"]).to_owned())
             .collect();
         wanted.sort_unstable();

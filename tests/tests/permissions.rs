@@ -189,7 +189,7 @@ async fn asked(own: bool) -> Permissions {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list", &mut world);
-    world.executions_of_call("unknown").await.expect(404);
+    calls(&world).await;
     note(&mut asked, "calls", &mut world);
     for tool in [&specific, &slack, &lookup, &query, &transfer] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
@@ -413,6 +413,20 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
 async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
     let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
     world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+/// A call that is told of and looked at.
+async fn calls(world: &World) {
+    world.executions_of_call("unknown").await.expect(404);
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    for status in ["in-progress", "ended"] {
+        let message = json!({"message": {"type": "status-update", "status": status, "call": {"id": "call-1"}}});
+        let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
+        world.send("calls", &event).await.expect(200);
+    }
+    world.calls("").await.expect(200);
+    assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
 }
 
 async fn tools_test(world: &World, saved: [&Value; 3]) {

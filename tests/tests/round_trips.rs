@@ -261,3 +261,38 @@ async fn the_runs_of_a_call_wait_for_access_and_one_query() {
     let access = vec!["Query organization_members", "Query organizations"];
     assert_eq!(summary(&waited), [access, vec!["GetItem calls", "Query executions"]]);
 }
+
+#[tokio::test]
+async fn a_list_of_calls_and_a_timeline_wait_for_access_and_one_round_trip() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let id = call.call_id.clone().unwrap();
+    world.incoming_call(&world.home, &id, &call.customer_number);
+    world.call_tool(&call).await.result();
+    let access = vec!["Query organization_members", "Query organizations"];
+    for (path, then) in
+        [(String::new(), vec!["Query calls"]), (format!("/{id}"), vec!["GetItem calls", "Query executions"])]
+    {
+        let event = Event::get(&format!("/api/{}/calls{path}", world.home.slug)).user(&world.home.user_id);
+        let Asked { answer, waited, .. } = measured(&world, "calls", &event).await;
+        answer.expect(200);
+        assert_eq!(summary(&waited), [access.clone(), then]);
+    }
+}
+
+#[tokio::test]
+async fn an_event_of_vapis_waits_for_two_reads_and_one_write() {
+    let world = World::start().await;
+    world.incoming_call(&world.home, "call-1", "+14155550101");
+    for (call, written) in [("call-1", Some("UpdateItem calls")), ("unknown", None)] {
+        let message = json!({"message": {"type": "status-update", "status": "in-progress", "call": {"id": call}}});
+        let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+        let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
+        let Asked { answer, waited, .. } = measured(&world, "calls", &event).await;
+        answer.expect(200);
+        let reads = [vec!["GetItem calls"], vec!["GetItem organizations"]];
+        let expected: Vec<_> = reads.into_iter().chain(written.map(|write| vec![write])).collect();
+        assert_eq!(summary(&waited), expected, "{call}");
+    }
+}
