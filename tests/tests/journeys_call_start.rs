@@ -357,6 +357,22 @@ async fn a_hundred_calls_at_once_all_get_their_twiml_and_their_context_once() {
 }
 
 #[tokio::test]
+async fn what_an_outage_held_up_too_long_is_not_done_any_more() {
+    let world = World::start().await;
+    let sms = world.attached(&preemptive_sms()).await;
+    let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    let mut run = world.aws.messages("runs").remove(0);
+    while world.aws.receive("runs", 3).is_some() {}
+    run["queued_at"] = json!("2026-01-01T00:00:00.000Z");
+    world.aws.post("runs", &run.to_string());
+    assert_eq!(world.run_queued().await, 0);
+    assert!(world.twilio.messages().is_empty() && told(&world, &call).is_empty());
+    let [ran] = &world.executions()[..] else { panic!("one run is one row") };
+    assert_eq!((&ran["tool_id"], &ran["status"]), (&sms["id"], &json!("failed")));
+    assert!(ran["error"].as_str().unwrap().contains("too long ago"), "{ran}");
+}
+
+#[tokio::test]
 async fn an_agent_without_tools_for_the_start_of_a_call_sets_nothing_off() {
     let world = World::start().await;
     world.attached(&tests::ai_sms()).await;

@@ -13,13 +13,16 @@ use futures_util::join;
 use shared::{
     Deadline, Error, Result,
     execution::{Executor, Order},
-    models::{Call, PhoneNumber, Queued, QueuedRun, Trigger, Unowned},
+    models::{Call, PhoneNumber, Queued, QueuedRun, Timestamp, Trigger, Unowned},
     store::{Calls, Tools},
-    tools::Conversation,
+    tools::{Conversation, Ran},
 };
 
 /// What one tool gets at most; the function's time limit must be longer.
 const RUN_WITHIN: Duration = Duration::from_secs(45);
+
+/// What the start of a call sets off is for its start: a message that an outage held up longer comes too late.
+const OF_USE_WITHIN: Duration = Duration::from_secs(120);
 
 pub struct Deps {
     pub tools: Tools,
@@ -64,7 +67,13 @@ async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Resul
         trigger: queued.trigger,
         queued_at: Some(queued.queued_at),
     };
-    let finished = deps.executor.run(&order, &conversation, None, deadline.at_most(RUN_WITHIN)).await;
+    let late = queued.trigger == Trigger::CallStart && queued.queued_at.plus(OF_USE_WITHIN) < Timestamp::now();
+    let finished = if late {
+        let told = Ran::failed("The call began too long ago for this to be of use; nothing was done.");
+        deps.executor.instead(&order, None, told).await
+    } else {
+        deps.executor.run(&order, &conversation, None, deadline.at_most(RUN_WITHIN)).await
+    };
     if let Some(outage) = finished.outage {
         return Err(outage);
     }
