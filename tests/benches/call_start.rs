@@ -1,0 +1,112 @@
+//! `cargo bench -p tests --bench call_start`: how soon a caller is known, on the local stack with its debug binaries.
+//!
+//! Ten tools of 200 ms each run when a call starts. Printed are, for calls one after the other and for a hundred at once, the
+//! time from Twilio's request to the TwiML and to the moment when the conversation was told what the tools found out.
+
+#![expect(clippy::print_stdout, reason = "the report is what this is for")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "what is not as it must be ends the measurement")]
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use local::{
+    Options, Ports, Progress, Stack,
+    standins::{Fault, twilio::IncomingCall, vapi::Media},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+const TOOLS: usize = 10;
+const EACH: u64 = 200;
+const ALONE: usize = 10;
+const AT_ONCE: usize = 100;
+
+/// Milliseconds from Twilio's request.
+struct Measured {
+    twiml: f64,
+    context: f64,
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(measure());
+}
+
+async fn measure() {
+    let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
+    let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new() };
+    let progress = Progress::new(local::stack::STEPS, |line| println!("{line}"));
+    let stack = Stack::start(&options, &progress).await.unwrap();
+    stack.vapi.set_media(Media::Connected);
+    stack.crm.inject(Fault::delay(EACH).times(1_000_000));
+    let http = shared::clients::http_client().unwrap();
+    for number in 0..TOOLS {
+        attach(&stack, &http, number).await;
+    }
+    // The first calls start the functions.
+    for _ in 0..3 {
+        call(&stack).await;
+    }
+    let mut alone = Vec::new();
+    for _ in 0..ALONE {
+        alone.push(call(&stack).await);
+    }
+    report(&format!("{ALONE} calls one after the other"), &alone);
+    let at_once = join_all((0..AT_ONCE).map(|_| call(&stack))).await;
+    report(&format!("{AT_ONCE} calls at once"), &at_once);
+    drop(stack);
+    std::fs::remove_dir_all(&state).unwrap();
+}
+
+async fn attach(stack: &Stack, http: &reqwest::Client, number: usize) {
+    let about = &stack.description;
+    let send = async |path: String, body: Value| -> Value {
+        let url = format!("{}/api/{}{path}", about.api_url, about.slug);
+        http.post(url).bearer_auth(&about.token).json(&body).send().await.unwrap().json().await.unwrap()
+    };
+    let url = format!("{}/customers?phone={{{{caller_phone_number}}}}&n={number}", about.standins.crm);
+    let tool = json!({
+        "type": "api_request", "label": format!("Look-up {number}"), "method": "GET", "url": url,
+        "headers": {"x-api-key": {"mode": "fixed", "value": "crm-local-key"}},
+        "execute_on_call_start": true, "attach_to_agent": false,
+    });
+    let tool = send("/tools".to_owned(), tool).await;
+    let row = send(format!("/agents/{}/tools/attach", about.agent_id), json!({"tool_id": tool["id"]})).await;
+    assert!(row["id"].is_string(), "{row}");
+}
+
+async fn call(stack: &Stack) -> Measured {
+    let about = &stack.description;
+    let call = IncomingCall::new(&about.twilio_account_sid, "+14155550123", &about.phone_number);
+    let url = format!("{}/api/phone-number/{}/incoming", about.api_url, about.phone_number_id);
+    let signed = call.signed(&url, &about.twilio_auth_token);
+    let begun = Instant::now();
+    let answered = signed.post().await.unwrap();
+    let twiml = begun.elapsed();
+    let text = answered.twiml().unwrap();
+    let id = text.split("/transport").next().unwrap().rsplit('/').next().unwrap().to_owned();
+    let context = loop {
+        let heard = stack.vapi.heard(&id);
+        if let Some(message) = heard.first() {
+            let lines = message["message"]["content"].as_str().unwrap().lines().count();
+            assert_eq!((heard.len(), lines), (1, TOOLS + 1), "{heard:?}");
+            break begun.elapsed();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "call {id} was told nothing");
+        sleep(Duration::from_millis(2)).await;
+    };
+    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
+    Measured { twiml: milliseconds(twiml), context: milliseconds(context) }
+}
+
+fn report(what: &str, measured: &[Measured]) {
+    let spread = |of: fn(&Measured) -> f64| {
+        let mut all: Vec<f64> = measured.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        format!("{:.0} / {:.0} / {:.0} ms", all[0], all[all.len() / 2], all[all.len() - 1])
+    };
+    println!("{what}, {TOOLS} tools of {EACH} ms each; least / median / most:");
+    println!("  to the TwiML     {}", spread(|one| one.twiml));
+    println!("  to the context   {}", spread(|one| one.context));
+}
