@@ -61,7 +61,8 @@ impl Cursor {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_not_base64| wrong())?;
         let plain = String::from_utf8(bytes).map_err(|_not_text| wrong())?;
         let (created_at, id) = plain.split_once(' ').ok_or_else(wrong)?;
-        id.parse::<crate::models::ToolId>().map_err(|_not_an_id| wrong())?;
+        // The widest of the ids that rows have; a call's is VAPI's, and need not be a UUID.
+        id.parse::<crate::models::CallId>().map_err(|_not_an_id| wrong())?;
         Ok(Self { created_at: created_at.to_owned(), id: id.to_owned() })
     }
 
