@@ -15,7 +15,7 @@ use std::{
 };
 
 use reqwest::{
-    Method, Url,
+    Method, Response, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, USER_AGENT},
 };
@@ -85,13 +85,28 @@ impl Outbound {
         self.check(&url).map(|()| url)
     }
 
-    /// Sends a request. A GET follows up to five redirects, each checked like the first address; headers given here do not
-    /// travel to another host. Nothing is retried.
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// As [`Outbound::open`]; [`Failure::Undecodable`] for an answer above the request's limit.
+    pub async fn send(&self, request: Request, deadline: Deadline) -> Result<Answer, Error> {
+        let limit = request.limit;
+        let response = self.open(request, deadline).await?;
+        let status = response.status().as_u16();
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let body = read(response, limit).await.map_err(|unread| unread.of(Service::Outbound))?;
+        Ok(Answer { status, content_type, body })
+    }
+
+    /// Sends a request and gives the answer as soon as it begins, its body still to be read. A GET follows up to five
+    /// redirects, each checked like the first address; headers given here do not travel to another host. Nothing is retried,
+    /// and the deadline covers the body, too.
     ///
     /// # Errors
     /// [`Failure::Refused`] for an address that is not allowed, else as for every vendor.
-    pub async fn send(&self, request: Request, deadline: Deadline) -> Result<Answer, Error> {
-        let Request { method, mut url, mut headers, body, limit } = request;
+    pub async fn open(&self, request: Request, deadline: Deadline) -> Result<Response, Error> {
+        let Request { method, mut url, mut headers, body, limit: _ } = request;
         for _hop in 0..=REDIRECTS {
             self.check(&url).map_err(refused)?;
             let outgoing = self.client(&url).request(method.clone(), url.clone());
@@ -102,14 +117,9 @@ impl Outbound {
             let response = outgoing.send().await.map_err(failed)?;
             let status = response.status().as_u16();
             let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            let (Some(target), 301 | 302 | 303 | 307 | 308) = (target, status) else {
-                let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-                let content_type = content_type.unwrap_or_default().to_owned();
-                let body = read(response, limit).await.map_err(|unread| unread.of(Service::Outbound))?;
-                return Ok(Answer { status, content_type, body });
-            };
+            let (Some(target), 301 | 302 | 303 | 307 | 308) = (target, status) else { return Ok(response) };
             if method != Method::GET {
-                return Ok(Answer { status, content_type: String::new(), body: Vec::new() });
+                return Ok(response);
             }
             let next =
                 url.join(target).map_err(|error| refused(format!("it redirects to what is no URL ({error})")))?;
