@@ -1,7 +1,7 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, queue -> execution -> idempotency, lifecycle -> tools -> accounts -> store, clients ->
-//! models -> error`.
+//! Arrows go one way: `functions -> http, queue -> injection -> execution -> idempotency, lifecycle -> tools -> accounts ->
+//! store, clients -> models -> error`.
 
 pub mod accounts;
 pub mod clients;
@@ -12,6 +12,7 @@ pub mod execution;
 pub mod fields;
 pub mod http;
 pub mod idempotency;
+pub mod injection;
 pub mod lifecycle;
 pub mod models;
 pub mod queue;

@@ -26,7 +26,7 @@ pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{Execution, ExecutionStatus, NotAnExecutionStatus, ShownExecution, Trigger};
 pub use ids::{
-    AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ToolId, UserId,
+    AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOf};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

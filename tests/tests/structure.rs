@@ -12,7 +12,7 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["error", "config", "deadline"],
     &["models", "fields"],
     &["telemetry", "clients"],
@@ -21,6 +21,7 @@ const LAYERS: [&[&str]; 9] = [
     &["tools"],
     &["idempotency", "lifecycle"],
     &["execution"],
+    &["injection"],
     &["http", "queue", "schedule"],
 ];
 

@@ -65,6 +65,10 @@ uuid_id!(
     PhoneNumberId
 );
 uuid_id!(
+    /// `automation_runs.id`
+    RunId
+);
+uuid_id!(
     /// End of the name of a secret that can be replaced: the next one has another
     SecretId
 );
