@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_tool;
+mod automation_run;
 mod call;
 mod control_url;
 mod execution;
@@ -22,6 +23,10 @@ mod verified_tool;
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
+pub use automation_run::{
+    AutomationRun, CallOutcome, NotARunStatus, OfferedTool, Phase, QueuedAutomationRun, RunAnswer, RunCall, RunLimit,
+    RunLimits, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{Execution, ExecutionStatus, NotAnExecutionStatus, ShownExecution, Trigger};

@@ -6,6 +6,7 @@
 
 mod agent_tools;
 mod agents;
+mod automation_runs;
 mod calls;
 mod cursor;
 mod database;
@@ -22,6 +23,7 @@ mod tools;
 
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
+pub use automation_runs::{AutomationRuns, RunEnd, Saved, Step, TakenUp};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;

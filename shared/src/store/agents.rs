@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     Cursor, Lease, Page,
-    database::{Database, failed, failed_transaction, from_item, refused_action, text, to_item},
+    database::{Database, failed, failed_transaction, from_item, key, refused_action, text, to_item},
 };
 use crate::{
     Deadline, Error, Result,
@@ -148,9 +148,8 @@ impl Agents {
     /// Takes the lease on the agent's assistant and reads the agent, in one round trip. Waits for another holder until
     /// `deadline`, then [`Error::Conflict`].
     pub async fn lock(&self, organization: OrganizationId, id: AgentId, deadline: Deadline) -> Result<(Agent, Lease)> {
-        let key = id.to_string();
         let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, &key), "agent", LEASE, deadline).await?;
+            Lease::acquire(&self.client, &self.table, (organization, key(id)), "agent", LEASE, deadline).await?;
         Ok((from_item(item)?, lease))
     }
 

@@ -92,6 +92,11 @@ pub(crate) fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
+/// The key of a row in a table whose key is `id`.
+pub(crate) fn key(id: impl ToString) -> Item {
+    Item::from([("id".to_owned(), text(id))])
+}
+
 pub(crate) fn to_attribute<T: serde::Serialize>(value: &T) -> Result<AttributeValue> {
     serde_dynamo::to_attribute_value(value).map_err(Error::internal)
 }

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     Cursor, Intents, Lease, Page,
-    database::{Database, condition_failure, failed, from_item, text, to_item, transact},
+    database::{Database, condition_failure, failed, from_item, key, text, to_item, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -88,9 +88,9 @@ impl KnowledgeBases {
         id: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<(KnowledgeBase, Lease)> {
-        let key = id.to_string();
         let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, &key), "knowledge base", LEASE, deadline).await?;
+            Lease::acquire(&self.client, &self.table, (organization, key(id)), "knowledge base", LEASE, deadline)
+                .await?;
         Ok((from_item(item)?, lease))
     }
 

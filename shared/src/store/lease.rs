@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(60);
 /// A lease that is held.
 #[derive(Debug)]
 pub struct Lease {
-    key: (String, String),
+    key: Item,
     table: String,
     token: String,
     until: Timestamp,
@@ -35,7 +35,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes the lease on the row `id` of `table`, waiting for its present holder until `deadline`; gives the row too.
+    /// Takes the lease on the row under `key` of `table`, waiting for its present holder until `deadline`; gives the row too.
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not finish
@@ -43,7 +43,7 @@ impl Lease {
     pub(crate) async fn acquire(
         client: &Client,
         table: &str,
-        (organization, id): (OrganizationId, &str),
+        (organization, key): (OrganizationId, Item),
         what: &'static str,
         length: Duration,
         deadline: Deadline,
@@ -56,7 +56,7 @@ impl Lease {
             let outcome = client
                 .update_item()
                 .table_name(table)
-                .key("id", text(id))
+                .set_key(Some(key.clone()))
                 .update_expression("SET #token = :token, #until = :until")
                 // The second clause lets a retry of our own lost answer through.
                 .condition_expression(
@@ -75,8 +75,7 @@ impl Lease {
                 .await;
             let error = match outcome {
                 Ok(taken) => {
-                    let lease =
-                        Self { key: ("id".into(), id.to_owned()), table: table.to_owned(), token, until, waited };
+                    let lease = Self { key, table: table.to_owned(), token, until, waited };
                     return Ok((taken.attributes.unwrap_or_default(), lease));
                 }
                 Err(error) => error,
@@ -145,7 +144,7 @@ impl Lease {
     pub(crate) fn update_in_transaction(&self) -> UpdateBuilder {
         Update::builder()
             .table_name(&self.table)
-            .key(&self.key.0, text(&self.key.1))
+            .set_key(Some(self.key.clone()))
             .condition_expression("#token = :token")
             .expression_attribute_names("#token", "lease_token")
             .expression_attribute_values(":token", text(&self.token))
@@ -155,7 +154,7 @@ impl Lease {
     pub(crate) fn held_in_transaction(&self) -> Result<ConditionCheck> {
         ConditionCheck::builder()
             .table_name(&self.table)
-            .key(&self.key.0, text(&self.key.1))
+            .set_key(Some(self.key.clone()))
             .condition_expression("#token = :token")
             .expression_attribute_names("#token", "lease_token")
             .expression_attribute_values(":token", text(&self.token))

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
-    database::{Database, Item, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
+    database::{Database, Item, Refused, condition_failure, failed, from_item, key, number, text, to_item, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -230,9 +230,8 @@ impl Tools {
 
     /// Takes the lease on a tool and reads it. Does not wait: two edits at once are a conflict, not a queue.
     pub async fn lock(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<(Tool, Lease)> {
-        let key = id.to_string();
         let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, &key), "tool", LEASE, deadline).await?;
+            Lease::acquire(&self.client, &self.table, (organization, key(id)), "tool", LEASE, deadline).await?;
         Ok((from_item(item)?, lease))
     }
 

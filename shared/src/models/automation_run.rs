@@ -1,0 +1,342 @@
+//! A run of an automation: what it was asked, how far it is, and each step on the way.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{OrganizationId, Owned, RunId, Timestamp, ToolId, UserId};
+
+/// The row of a run: small, for it is written at every step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AutomationRun {
+    pub id: RunId,
+    pub organization_id: OrganizationId,
+    /// Who began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    pub trigger_type: RunTrigger,
+    pub status: RunStatus,
+    /// The model that was asked for; the account's or the platform's otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub limits: RunLimits,
+    #[serde(default)]
+    pub spent: Spent,
+    /// How often it was taken up since its last saved step.
+    #[serde(default)]
+    pub attempts: u32,
+    /// Somebody wants it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_requested_at: Option<Timestamp>,
+    /// Why there is no result, or none that could be checked: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Hash of what was asked for under an idempotency key; the key is in the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_hash: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// When DynamoDB may drop the run and its steps; seconds since 1970.
+    pub expires_at: i64,
+}
+
+impl Owned for AutomationRun {
+    fn owner(&self) -> OrganizationId {
+        self.organization_id
+    }
+}
+
+/// What made a run begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunTrigger {
+    /// A person or a program asked for it.
+    Manual,
+}
+
+/// How far a run is, or how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Queued,
+    Running,
+    /// Its result fits what was asked for.
+    Completed,
+    Failed,
+    Cancelled,
+    /// A limit ended it; if there is a result, it is the best that could be made of what was known by then.
+    IterationLimit,
+    CallLimit,
+    TokenLimit,
+    CostLimit,
+    TimeLimit,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "must be one of queued, running, completed, failed, cancelled, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
+)]
+pub struct NotARunStatus;
+
+impl RunStatus {
+    const ALL: [Self; 10] = [
+        Self::Queued,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::IterationLimit,
+        Self::CallLimit,
+        Self::TokenLimit,
+        Self::CostLimit,
+        Self::TimeLimit,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::IterationLimit => "iteration_limit",
+            Self::CallLimit => "call_limit",
+            Self::TokenLimit => "token_limit",
+            Self::CostLimit => "cost_limit",
+            Self::TimeLimit => "time_limit",
+        }
+    }
+
+    pub const fn is_over(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+impl FromStr for RunStatus {
+    type Err = NotARunStatus;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or(NotARunStatus)
+    }
+}
+
+/// What a run may use. Whichever is reached first ends it with one last request for the best answer there is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunLimits {
+    /// Answers of the model that may call tools.
+    pub iterations: u32,
+    /// Calls in one answer; more are told to wait for the next.
+    pub calls_per_iteration: u32,
+    pub calls: u32,
+    /// Prompt and completion, of all requests together.
+    pub tokens: u64,
+    /// In the gateway's credits: US dollars at OpenRouter. A gateway that tells no cost costs nothing here.
+    pub cost: f64,
+    /// Since the run was first taken up.
+    pub seconds: u64,
+}
+
+impl RunLimits {
+    pub const HIGHEST: Self = Self {
+        iterations: 100,
+        calls_per_iteration: 20,
+        calls: 500,
+        tokens: 5_000_000,
+        cost: 100.0,
+        seconds: 6 * 60 * 60,
+    };
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self { iterations: 20, calls_per_iteration: 10, calls: 50, tokens: 500_000, cost: 2.0, seconds: 15 * 60 }
+    }
+}
+
+/// Which limit ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunLimit {
+    Iterations,
+    Calls,
+    Tokens,
+    Cost,
+    Time,
+}
+
+impl RunLimit {
+    pub const fn status(self) -> RunStatus {
+        match self {
+            Self::Iterations => RunStatus::IterationLimit,
+            Self::Calls => RunStatus::CallLimit,
+            Self::Tokens => RunStatus::TokenLimit,
+            Self::Cost => RunStatus::CostLimit,
+            Self::Time => RunStatus::TimeLimit,
+        }
+    }
+}
+
+/// What a run has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    pub iterations: u32,
+    pub calls: u32,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    /// Of the prompt's, those that the provider had cached.
+    pub cached_tokens: u64,
+    pub cost: f64,
+}
+
+impl Spent {
+    pub const fn tokens(&self) -> u64 {
+        self.prompt_tokens + self.completion_tokens
+    }
+}
+
+/// What a run was asked. It stays as it was when the run began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPrompt {
+    /// The whole of it, with the tools: the same bytes in every request.
+    pub system_prompt: String,
+    pub prompt: String,
+    /// What the result must fit, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    pub tools: Vec<OfferedTool>,
+}
+
+/// A tool that a run may call, under the name by which it was offered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfferedTool {
+    pub name: String,
+    /// Absent for a built-in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<ToolId>,
+    /// The version of the tool that was offered, which is the only one that is run.
+    #[serde(default)]
+    pub version: u64,
+}
+
+/// An answer of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunAnswer {
+    /// 1 for the first.
+    pub step: u32,
+    pub text: String,
+    /// It ended because there was no room for more.
+    #[serde(default)]
+    pub cut: bool,
+    #[serde(default)]
+    pub model: String,
+    #[serde(default)]
+    pub prompt_tokens: u64,
+    #[serde(default)]
+    pub completion_tokens: u64,
+    #[serde(default)]
+    pub cached_tokens: u64,
+    #[serde(default)]
+    pub cost: f64,
+    pub started_at: Timestamp,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What was said to an answer, and what is expected next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReply {
+    /// The number of the answer.
+    pub step: u32,
+    /// The message to the model, results and all.
+    pub text: String,
+    pub calls: Vec<RunCall>,
+    pub phase: Phase,
+}
+
+/// What the model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// To call tools, or `finalResponse`. `reminded`: its last answer held no call.
+    Tools { reminded: bool },
+    /// To give the final answer. `limit`: because it may do nothing else any more.
+    Final { repairs: u32, limit: Option<RunLimit> },
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self::Tools { reminded: false }
+    }
+}
+
+/// A call in an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunCall {
+    /// As it was written; empty if it could not be read.
+    pub name: String,
+    /// By parameter, as JSON text; absent if they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    pub outcome: CallOutcome,
+    /// Where in the reply's text the result stands: first byte and number of bytes.
+    pub result_at: (usize, usize),
+    /// Milliseconds.
+    #[serde(default)]
+    pub duration_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    Succeeded,
+    /// The tool ran and says why it did not work.
+    Failed,
+    /// The same call was made before in this run, and its result was given again.
+    Repeated,
+    /// It could not be read, or does not fit the signature.
+    Invalid,
+    /// There is no such tool in this run.
+    Unknown,
+    /// It was over a limit.
+    NotRun,
+}
+
+/// All there is of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WholeRun {
+    pub run: AutomationRun,
+    pub prompt: RunPrompt,
+    /// In their order.
+    pub answers: Vec<RunAnswer>,
+    /// In their order; the last answer may have none yet.
+    pub replies: Vec<RunReply>,
+    pub result: Option<Value>,
+}
+
+/// A message to `run-loop`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedAutomationRun {
+    pub organization_id: OrganizationId,
+    pub run_id: RunId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_reads_what_it_writes() {
+        for status in RunStatus::ALL {
+            assert_eq!(status.as_str().parse::<RunStatus>().unwrap(), status);
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+        assert!("done".parse::<RunStatus>().is_err());
+    }
+}
