@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Error, Result,
-    clients::{Secrets, vapi},
+    clients::{Secrets, llm, vapi},
     models::{KeyService, OrganizationId, OwnKeys, SecretId},
     store::{Database, Organizations},
 };
@@ -19,6 +19,13 @@ pub struct Accounts {
     secrets: Secrets,
     vapi_secret: String,
     prefix: String,
+    llm: Option<PlatformsLlm>,
+}
+
+#[derive(Clone)]
+struct PlatformsLlm {
+    secret: String,
+    model: String,
 }
 
 impl Accounts {
@@ -34,7 +41,15 @@ impl Accounts {
             secrets,
             vapi_secret: vapi_secret.into(),
             prefix: prefix.into(),
+            llm: None,
         }
+    }
+
+    /// For a function that speaks to an LLM. `secret` is the name or ARN of the platform's secret, `model` what is asked for if
+    /// neither the account nor a request names one.
+    #[must_use]
+    pub fn with_llm(self, secret: impl Into<String>, model: impl Into<String>) -> Self {
+        Self { llm: Some(PlatformsLlm { secret: secret.into(), model: model.into() }), ..self }
     }
 
     pub(crate) fn secrets(&self) -> Secrets {
@@ -67,6 +82,26 @@ impl Accounts {
     /// The VAPI account of organizations that have none of their own.
     pub async fn platforms_vapi(&self) -> Result<vapi::Account> {
         Ok(self.secrets.get(&self.vapi_secret).await?)
+    }
+
+    /// The account at an LLM that serves the organization.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it has none of its own, and the platform has none either.
+    pub async fn llm(&self, organization: OrganizationId) -> Result<llm::Account> {
+        let platforms = self.llm.as_ref();
+        let platforms = platforms.ok_or_else(|| Error::internal("Accounts::with_llm was not called"))?;
+        if let Some(own) = self.own(organization, KeyService::Llm).await? {
+            return Ok(llm::Account::own(organization, own, &platforms.model));
+        }
+        let account = llm::Account::platforms(self.secrets.get(&platforms.secret).await?, &platforms.model);
+        account.ok_or_else(|| {
+            Error::Conflict(
+                "there is no LLM to ask: store a key for one (PUT /api/{slug}/keys/llm), or deploy with the parameter \
+                 LlmApiKey"
+                    .into(),
+            )
+        })
     }
 
     /// The account that the organization has of its own at a service, as it stands in its secret; `None` if it has none.

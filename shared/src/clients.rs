@@ -1,10 +1,12 @@
 //! Services of others, one closed box each: verbs of our domain in, models out, wire shapes private.
 //!
-//! Four vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
+//! Vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
 
 mod aws;
+mod bearer;
 pub mod call_control;
 mod http_client;
+pub mod llm;
 pub mod outbound;
 pub mod pipedream;
 pub mod secrets;
@@ -12,10 +14,11 @@ mod sqs;
 pub mod twilio;
 pub mod vapi;
 
-pub use crate::error::upstream::{Error, Failure, Service};
+pub use crate::error::upstream::{Error, Failure, Reason, Service};
 pub use aws::{aws_endpoint, aws_http_client};
 pub use call_control::CallControl;
 pub use http_client::http_client;
+pub use llm::Llm;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;
 pub use secrets::Secrets;

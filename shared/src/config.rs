@@ -65,6 +65,16 @@ pub fn pipedream_secret() -> Result<String, Error> {
     required("PIPEDREAM_SECRET")
 }
 
+/// The platform's LLM (`LLM_SECRET`): [`crate::clients::llm`].
+pub fn llm_secret() -> Result<String, Error> {
+    required("LLM_SECRET")
+}
+
+/// The model that is asked if neither the account nor what is run names one (`LLM_MODEL`, `openrouter/auto`).
+pub fn llm_model() -> String {
+    optional("LLM_MODEL").unwrap_or_else(|| "openrouter/auto".to_owned())
+}
+
 /// What the names of the phone numbers' Twilio secrets begin with (`TWILIO_SECRET_PREFIX`); the phone number's id follows.
 pub fn twilio_secret_prefix() -> Result<String, Error> {
     required("TWILIO_SECRET_PREFIX")

@@ -93,7 +93,7 @@ where
 {
     let failure = match &error {
         SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
-            _ if answer.err().code() == Some("ThrottlingException") => Failure::RateLimited { retry_after: None },
+            _ if answer.err().code() == Some("ThrottlingException") => Failure::RateLimited,
             status @ 500.. => Failure::Broken { status, excerpt: String::new() },
             status => Failure::Rejected { status, excerpt: String::new() },
         },

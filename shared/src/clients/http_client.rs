@@ -6,13 +6,17 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use jiff::fmt::rfc2822;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{RequestBuilder, Response, header::RETRY_AFTER};
+use reqwest::{
+    RequestBuilder, Response,
+    header::{HeaderMap, RETRY_AFTER},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, Failure, Service};
-use crate::Deadline;
+use crate::{Deadline, models::Timestamp};
 
 /// How much of an error body is kept for the log, in characters.
 const EXCERPT: usize = 300;
@@ -77,6 +81,21 @@ pub(super) async fn send(
     retry: Retry,
     deadline: Deadline,
 ) -> Result<Vec<u8>, Error> {
+    let attempt = async |request: Option<RequestBuilder>| {
+        let request = request
+            .ok_or_else(|| Error::new(service, Failure::Undecodable("a streamed request cannot be sent".into())))?;
+        once(service, request.timeout(deadline.remaining())).await
+    };
+    retrying(retry, deadline, || attempt(request.try_clone())).await
+}
+
+/// Makes attempts until one succeeds, one fails for good, or `deadline` is near. What a service asks us to wait is waited, or,
+/// if it is longer than the time that is left, the error comes at once.
+pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
+    retry: Retry,
+    deadline: Deadline,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, Error> {
     let mut pauses = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(200))
         .with_max_delay(Duration::from_secs(2))
@@ -85,12 +104,8 @@ pub(super) async fn send(
         .build();
     let mut acted_before = false;
     loop {
-        let attempt = request
-            .try_clone()
-            .ok_or_else(|| Error::new(service, Failure::Undecodable("a streamed request cannot be sent".into())))?
-            .timeout(deadline.remaining());
-        let error = match once(service, attempt).await {
-            Ok(body) => return Ok(body),
+        let error = match attempt().await {
+            Ok(done) => return Ok(done),
             Err(error) => Error { acted_before, ..error },
         };
         acted_before = error.effect_possible();
@@ -129,11 +144,11 @@ pub(super) fn segment(id: &str) -> String {
 async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
     let response = request.send().await.map_err(|error| not_sent(service, error))?;
     let status = response.status().as_u16();
-    let retry_after = retry_after(&response);
+    let retry_after = retry_after(response.headers());
     let body = read(response, LARGEST_ANSWER).await;
     match status {
         200..=299 => body.map_err(|error| error.of(service)),
-        429 => Err(Error::new(service, Failure::RateLimited { retry_after })),
+        429 => Err(Error { retry_after, ..Error::new(service, Failure::RateLimited) }),
         500.. => Err(Error::new(service, Failure::Broken { status, excerpt: excerpt(&body.unwrap_or_default()) })),
         _ => Err(Error::new(service, Failure::Rejected { status, excerpt: excerpt(&body.unwrap_or_default()) })),
     }
@@ -146,9 +161,23 @@ pub(super) fn not_sent(service: Service, error: reqwest::Error) -> Error {
     Error::because(service, failure, error)
 }
 
-fn retry_after(response: &Response) -> Option<Duration> {
-    let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+/// How long an answer asks us to wait: `Retry-After` in seconds or as a date, or the finer `retry-after-ms` that OpenAI sends.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let finer =
+        text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()).map(|milliseconds| milliseconds / 1000.0);
+    if let Some(wait) = finer.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        return Some(wait);
+    }
+    let text = text(RETRY_AFTER.as_str())?;
+    match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_perhaps_a_date) => {
+            let at = rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok()?;
+            let wait = at.as_millisecond().saturating_sub(Timestamp::now().as_millis());
+            Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0)))
+        }
+    }
 }
 
 /// Why a body could not be read.
@@ -209,6 +238,25 @@ pub(super) fn excerpt(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_says_in_three_ways_how_long_to_wait() {
+        let wait = |headers: &[(&'static str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            retry_after(&headers.collect())
+        };
+        assert_eq!(wait(&[("retry-after", " 60 ")]), Some(Duration::from_secs(60)));
+        assert_eq!(wait(&[("retry-after", "0.5")]), Some(Duration::from_millis(500)));
+        assert_eq!(wait(&[("retry-after", "7"), ("retry-after-ms", "250")]), Some(Duration::from_millis(250)));
+        assert_eq!(wait(&[("retry-after", "7"), ("retry-after-ms", "soon")]), Some(Duration::from_secs(7)));
+        assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")]), Some(Duration::ZERO));
+        let far = wait(&[("retry-after", "Wed, 21 Oct 2122 07:28:00 GMT")]).unwrap();
+        assert!(far > Duration::from_secs(60 * 60 * 24 * 365), "{far:?}");
+        for nonsense in ["-1", "NaN", "inf", "1e300", "soon", ""] {
+            assert_eq!(wait(&[("retry-after", nonsense)]), None, "{nonsense}");
+        }
+        assert_eq!(wait(&[]), None);
+    }
 
     #[test]
     fn an_excerpt_keeps_the_code_and_hides_numbers() {

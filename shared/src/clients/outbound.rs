@@ -15,7 +15,7 @@ use std::{
 };
 
 use reqwest::{
-    Method, Response, Url,
+    Method, RequestBuilder, Response, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, USER_AGENT},
 };
@@ -85,6 +85,15 @@ impl Outbound {
         self.check(&url).map(|()| url)
     }
 
+    /// A POST to such an address, for a client that sends it itself; it follows no redirect.
+    ///
+    /// # Errors
+    /// As [`Outbound::parse`].
+    pub(super) fn post(&self, url: &str) -> Result<RequestBuilder, String> {
+        let url = self.parse(url)?;
+        Ok(self.client(&url).post(url))
+    }
+
     /// Sends a request and reads the answer.
     ///
     /// # Errors
@@ -114,7 +123,7 @@ impl Outbound {
             if let Some(body) = &body {
                 outgoing = outgoing.json(body);
             }
-            let response = outgoing.send().await.map_err(failed)?;
+            let response = outgoing.send().await.map_err(|error| failed(Service::Outbound, error))?;
             let status = response.status().as_u16();
             let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let (Some(target), 301 | 302 | 303 | 307 | 308) = (target, status) else { return Ok(response) };
@@ -163,15 +172,15 @@ fn refused(why: impl Into<String>) -> Error {
 }
 
 /// A failed request; a refusal of the resolver's lies at the bottom of reqwest's chain.
-fn failed(error: reqwest::Error) -> Error {
+pub(super) fn failed(service: Service, error: reqwest::Error) -> Error {
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(not_public) = cause.downcast_ref::<NotPublic>() {
-            return refused(not_public.to_string());
+            return Error::new(service, Failure::Refused(not_public.to_string()));
         }
         source = cause.source();
     }
-    not_sent(Service::Outbound, error)
+    not_sent(service, error)
 }
 
 /// Hosts (`name` or `name:port`) that configuration lets through, also by plain http.

@@ -3,32 +3,24 @@
 //! Running is not idempotent, so a failure after which it may have acted is never retried here (Pipedream's own SDKs do).
 //! A 200 does not mean success: an error stands inside `os[]` or `error`.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
 
 use super::{
     Error, Failure, Service,
+    bearer::{Bearer, Granted},
     http_client::{Retry, segment, send_json},
 };
 use crate::{Deadline, models::OrganizationId};
-
-/// A token is renewed this long before it runs out, as Pipedream's SDKs do.
-const MARGIN: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
 pub struct Pipedream {
     http: reqwest::Client,
     base_url: String,
-    /// One token for the process; the lock makes concurrent callers wait for one renewal.
-    token: Arc<Mutex<Option<Token>>>,
+    /// One token for the process.
+    bearer: Bearer,
 }
 
 /// The project, as it stands in its secret.
@@ -46,11 +38,6 @@ struct Call {
     method: Method,
     path: String,
     body: Option<Value>,
-}
-
-struct Token {
-    bearer: SecretString,
-    renew_at: Instant,
 }
 
 /// What an action is, as far as creating a tool needs it.
@@ -96,7 +83,7 @@ pub enum Finished {
 
 impl Pipedream {
     pub fn new(http: reqwest::Client, base_url: impl Into<String>) -> Self {
-        Self { http, base_url: base_url.into(), token: Arc::default() }
+        Self { http, base_url: base_url.into(), bearer: Bearer::default() }
     }
 
     /// Looks an action up. `None`: there is no such action.
@@ -158,7 +145,7 @@ impl Pipedream {
             Err(error) if error.status() == Some(401) => {}
             other => return other,
         }
-        self.forget(&token).await;
+        self.bearer.forget(&token).await;
         let token = self.token(project, deadline).await?;
         send_json(Service::Pipedream, self.request(project, call, &token), retry, deadline).await
     }
@@ -176,46 +163,28 @@ impl Pipedream {
         }
     }
 
-    /// Drops this token, unless another caller has replaced it already.
-    async fn forget(&self, refused: &SecretString) {
-        let mut token = self.token.lock().await;
-        if token.as_ref().is_some_and(|token| token.bearer.expose_secret() == refused.expose_secret()) {
-            *token = None;
-        }
-    }
-
     async fn token(&self, project: &Project, deadline: Deadline) -> Result<SecretString, Error> {
-        #[derive(Deserialize)]
-        struct Answer {
-            access_token: SecretString,
-            expires_in: u64,
-        }
-        let mut token = self.token.lock().await;
-        if let Some(token) = token.as_ref().filter(|token| Instant::now() < token.renew_at) {
-            return Ok(token.bearer.clone());
-        }
-        let request = self
-            .http
-            .post(format!("{}/v1/oauth/token", self.base_url))
-            .header("x-pd-environment", &project.environment)
-            .json(&json!({
-                "grant_type": "client_credentials",
-                "client_id": project.client_id,
-                "client_secret": project.client_secret.expose_secret(),
-            }));
-        let answer: Answer =
-            send_json(Service::Pipedream, request, Retry::Harmless, deadline).await.map_err(|error| {
-                // Nothing was asked of an action yet: whatever happened here, no effect is possible.
-                let failure = match error.failure {
-                    Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => Failure::Unreachable,
-                    failure => failure,
-                };
-                Error { failure, acted_before: false, ..error }
-            })?;
-        let life = Duration::from_secs(answer.expires_in);
-        let renew_at = Instant::now() + life.saturating_sub(MARGIN).max(life / 2);
-        *token = Some(Token { bearer: answer.access_token.clone(), renew_at });
-        Ok(answer.access_token)
+        let ask = async || {
+            let request = self
+                .http
+                .post(format!("{}/v1/oauth/token", self.base_url))
+                .header("x-pd-environment", &project.environment)
+                .json(&json!({
+                    "grant_type": "client_credentials",
+                    "client_id": project.client_id,
+                    "client_secret": project.client_secret.expose_secret(),
+                }));
+            let granted: Granted = send_json(Service::Pipedream, request, Retry::Harmless, deadline).await?;
+            Ok(granted)
+        };
+        self.bearer.token(Service::Pipedream, deadline, ask).await.map_err(|error| {
+            // Nothing was asked of an action yet: whatever happened here, no effect is possible.
+            let failure = match error.failure {
+                Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => Failure::Unreachable,
+                failure => failure,
+            };
+            Error { failure, acted_before: false, ..error }
+        })
     }
 }
 

@@ -7,7 +7,8 @@
 //! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
 //! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
 //! | VAPI, of an organization | the same, for its own account |
-//! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model` |
+//! | LLM | `{"api_key", "base_url"}`; an empty key means that the platform has none |
+//! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model`, `scope`, `audience` |
 //! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |
 
 use std::{

@@ -182,7 +182,7 @@ struct Number {
 pub fn why(error: &Error) -> &'static str {
     let Failure::Rejected { status, excerpt } = &error.failure else {
         return match error.failure {
-            Failure::RateLimited { .. } => "too many messages are being sent just now",
+            Failure::RateLimited => "too many messages are being sent just now",
             Failure::Unreachable => "the SMS service cannot be reached",
             _ => "the SMS service did not confirm it",
         };

@@ -10,6 +10,8 @@ pub enum Service {
     CallControl,
     Twilio,
     Pipedream,
+    /// An OpenAI-compatible LLM gateway: the platform's, or an organization's own.
+    Llm,
     SecretsManager,
     Sqs,
     /// An address a tool's author or a model chose.
@@ -23,6 +25,7 @@ impl fmt::Display for Service {
             Self::CallControl => "VAPI's call control",
             Self::Twilio => "Twilio",
             Self::Pipedream => "Pipedream",
+            Self::Llm => "the LLM",
             Self::SecretsManager => "Secrets Manager",
             Self::Sqs => "SQS",
             Self::Outbound => "the address called",
@@ -39,15 +42,30 @@ pub enum Failure {
     Refused(String),
     /// No answer in time, or the connection broke after the request was sent.
     NoAnswer,
-    /// 429: not processed.
-    RateLimited { retry_after: Option<Duration> },
+    /// 429, or what a service says means as much: not processed.
+    RateLimited,
     /// Any other 4xx: the service understood and declined. `excerpt` is for the log and for building sentences from
     /// known codes, never for the public as it is.
     Rejected { status: u16, excerpt: String },
-    /// 5xx: it may or may not have acted.
+    /// 5xx, or what a service says means as much: it may or may not have acted.
     Broken { status: u16, excerpt: String },
     /// A success whose body we cannot use.
     Undecodable(String),
+}
+
+/// Why a service declined, where it tells and somebody can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The key, or the client that asked for a token, is not known or not allowed to do this.
+    Credentials,
+    /// The account is used up.
+    NoCredit,
+    /// The conversation is longer than the model takes.
+    TooLong,
+    /// The service does not want to talk of this.
+    Moderated,
+    /// No such model, or nothing of the kind at this address.
+    UnknownModel,
 }
 
 /// A failed call.
@@ -55,6 +73,8 @@ pub enum Failure {
 pub struct Error {
     pub service: Service,
     pub failure: Failure,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) retry_after: Option<Duration>,
     /// An earlier try of the same request may have had its effect.
     pub(crate) acted_before: bool,
     pub(crate) source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -62,7 +82,7 @@ pub struct Error {
 
 impl Error {
     pub fn new(service: Service, failure: Failure) -> Self {
-        Self { service, failure, acted_before: false, source: None }
+        Self { service, failure, reason: None, retry_after: None, acted_before: false, source: None }
     }
 
     pub(crate) fn because(
@@ -70,16 +90,21 @@ impl Error {
         failure: Failure,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self { service, failure, acted_before: false, source: Some(source.into()) }
+        Self { source: Some(source.into()), ..Self::new(service, failure) }
     }
 
     /// The HTTP status the service answered with, if it did.
     pub const fn status(&self) -> Option<u16> {
         match self.failure {
             Failure::Rejected { status, .. } | Failure::Broken { status, .. } => Some(status),
-            Failure::RateLimited { .. } => Some(429),
+            Failure::RateLimited => Some(429),
             _ => None,
         }
+    }
+
+    /// Why the service declined, if it said so in words that we know.
+    pub const fn reason(&self) -> Option<Reason> {
+        self.reason
     }
 
     /// Whether the request may have had its effect although we know nothing of it.
@@ -89,31 +114,25 @@ impl Error {
     }
 
     /// Whether the same request may be sent again if sending it twice does no harm.
-    pub(crate) const fn transient(&self) -> bool {
-        matches!(
-            self.failure,
-            Failure::Unreachable | Failure::NoAnswer | Failure::RateLimited { .. } | Failure::Broken { .. }
-        )
+    pub const fn transient(&self) -> bool {
+        matches!(self.failure, Failure::Unreachable | Failure::NoAnswer | Failure::RateLimited | Failure::Broken { .. })
     }
 
     /// Whether the same request may be sent again although it must not act twice.
     pub(crate) const fn never_processed(&self) -> bool {
-        matches!(self.failure, Failure::Unreachable | Failure::RateLimited { .. })
+        matches!(self.failure, Failure::Unreachable | Failure::RateLimited)
     }
 
-    /// How long the service asked us to wait.
-    pub(crate) const fn retry_after(&self) -> Option<Duration> {
-        match self.failure {
-            Failure::RateLimited { retry_after } => retry_after,
-            _ => None,
-        }
+    /// How long the service asked us to wait before the same request is sent again; it may be any length.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// Status for whoever called us: 504 for silence, 503 when trying again helps, 502 otherwise.
     pub(crate) const fn status_for_our_caller(&self) -> u16 {
         match self.failure {
             Failure::NoAnswer => 504,
-            Failure::Unreachable | Failure::RateLimited { .. } => 503,
+            Failure::Unreachable | Failure::RateLimited => 503,
             _ => 502,
         }
     }
@@ -121,11 +140,24 @@ impl Error {
     /// A sentence anybody may read: the service and the kind of failure, nothing of what it said.
     pub fn public(&self) -> String {
         let service = self.service;
+        if let Some(reason) = self.reason {
+            return match reason {
+                Reason::Credentials => format!("{service} refused our credentials; check its key"),
+                Reason::NoCredit => format!("{service}'s account has no credit left; add some, or store another key"),
+                Reason::TooLong => {
+                    "the conversation is too long for the model; shorten it, or choose a model that takes more".into()
+                }
+                Reason::Moderated => format!("{service} refused the conversation by its rules; word it otherwise"),
+                Reason::UnknownModel => {
+                    format!("{service} has no such model, or is not at this address; check model and base_url")
+                }
+            };
+        }
         match &self.failure {
             Failure::Unreachable => format!("{service} cannot be reached; try again in a moment"),
             Failure::Refused(why) => why.clone(),
             Failure::NoAnswer => format!("{service} did not answer in time"),
-            Failure::RateLimited { .. } => format!("{service} allows no more requests just now; try again in a moment"),
+            Failure::RateLimited => format!("{service} allows no more requests just now; try again in a moment"),
             Failure::Rejected { status: 401 | 403, .. } => format!("{service} refused our credentials; check its key"),
             Failure::Rejected { status, .. } => format!("{service} refused the request (status {status})"),
             Failure::Broken { status, .. } => format!("{service} failed (status {status})"),

@@ -52,8 +52,10 @@ pub(crate) fn class(error: &Error) -> String {
         Failure::Unreachable => "unreachable".into(),
         Failure::Refused(_) => "refused".into(),
         Failure::NoAnswer => "no answer".into(),
-        Failure::RateLimited { retry_after: None } => "rate limited".into(),
-        Failure::RateLimited { retry_after: Some(wait) } => format!("rate limited for {} s", wait.as_secs()),
+        Failure::RateLimited => match error.retry_after() {
+            None => "rate limited".into(),
+            Some(wait) => format!("rate limited for {} s", wait.as_secs()),
+        },
         Failure::Rejected { status, .. } => format!("rejected {status}"),
         Failure::Broken { status, .. } => format!("broken {status}"),
         Failure::Undecodable(_) => "undecodable".into(),

@@ -1,0 +1,174 @@
+//! An account at an LLM gateway, and whose it is.
+
+use ring::digest;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use crate::models::OrganizationId;
+
+/// Where an LLM is called with a key, unless another address is given.
+pub const OPENROUTER: &str = "https://openrouter.ai/api/v1";
+
+/// What is in a secret: `{"api_key", "base_url"?, "model"?}` or
+/// `{"client_id", "client_secret", "token_url", "base_url", "model"?, "scope"?, "audience"?}`. It does not say whose it is.
+#[derive(Debug, Deserialize)]
+pub struct Credentials {
+    #[serde(flatten)]
+    key: Key,
+    #[serde(default)]
+    base_url: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Key {
+    Client(Client),
+    Api { api_key: SecretString },
+}
+
+/// Client credentials of OAuth (RFC 6749, 4.4).
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Client {
+    pub(super) client_id: String,
+    pub(super) client_secret: SecretString,
+    pub(super) token_url: String,
+    #[serde(default)]
+    pub(super) scope: Option<String>,
+    #[serde(default)]
+    pub(super) audience: Option<String>,
+}
+
+/// An account. Whose it is decides where it may be sent: an organization's addresses are guarded, whatever its secret says.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub(super) whose: Whose,
+    pub(super) key: Key,
+    pub(super) base_url: String,
+    pub(super) model: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Whose {
+    Platform,
+    Organization(OrganizationId),
+}
+
+/// Who a token was given to: the owner, and a digest of the account, so that neither another owner nor a changed account
+/// gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Holder(Whose, [u8; 32]);
+
+impl Account {
+    /// The platform's; `None` if its key was left empty. `model` is asked for if neither the secret nor a request names one.
+    pub fn platforms(credentials: Credentials, model: &str) -> Option<Self> {
+        match &credentials.key {
+            Key::Api { api_key } if api_key.expose_secret().trim().is_empty() => None,
+            _ => Some(Self::of(Whose::Platform, credentials, model)),
+        }
+    }
+
+    /// An organization's own.
+    pub fn own(organization: OrganizationId, credentials: Credentials, model: &str) -> Self {
+        Self::of(Whose::Organization(organization), credentials, model)
+    }
+
+    fn of(whose: Whose, Credentials { key, base_url, model: own }: Credentials, model: &str) -> Self {
+        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let base_url = given(base_url).map_or(OPENROUTER.to_owned(), |url| url.trim_end_matches('/').to_owned());
+        Self { whose, key, base_url, model: given(own).unwrap_or_else(|| model.to_owned()) }
+    }
+
+    pub(super) fn holder(&self) -> Holder {
+        let mut content = digest::Context::new(&digest::SHA256);
+        let mut add = |text: &str| {
+            content.update(&text.len().to_be_bytes());
+            content.update(text.as_bytes());
+        };
+        add(&self.base_url);
+        match &self.key {
+            Key::Api { api_key } => add(api_key.expose_secret()),
+            Key::Client(Client { client_id, client_secret, token_url, scope, audience }) => {
+                add(client_id);
+                add(client_secret.expose_secret());
+                add(token_url);
+                add(scope.as_deref().unwrap_or_default());
+                add(audience.as_deref().unwrap_or_default());
+            }
+        }
+        Holder(self.whose, content.finish().as_ref().first_chunk().copied().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn credentials(content: Value) -> Credentials {
+        serde_json::from_value(content).unwrap()
+    }
+
+    fn client() -> Value {
+        json!({"client_id": "c", "client_secret": "s", "token_url": "https://id.example/t", "base_url": "https://l.example"})
+    }
+
+    #[test]
+    fn what_a_secret_leaves_out_has_a_default() {
+        let account = Account::platforms(credentials(json!({"api_key": "k"})), "openrouter/auto").unwrap();
+        assert_eq!((account.base_url.as_str(), account.model.as_str()), (OPENROUTER, "openrouter/auto"));
+        let given = json!({"api_key": "k", "base_url": "https://l.example/v1/", "model": "small"});
+        let account = Account::own(OrganizationId::generate(), credentials(given), "openrouter/auto");
+        assert_eq!((account.base_url.as_str(), account.model.as_str()), ("https://l.example/v1", "small"));
+        let blank = json!({"api_key": "k", "base_url": "", "model": " "});
+        let account = Account::platforms(credentials(blank), "m").unwrap();
+        assert_eq!((account.base_url.as_str(), account.model.as_str()), (OPENROUTER, "m"));
+    }
+
+    #[test]
+    fn an_empty_key_is_no_account() {
+        for empty in ["", " "] {
+            assert!(Account::platforms(credentials(json!({"api_key": empty, "base_url": OPENROUTER})), "m").is_none());
+        }
+        assert!(serde_json::from_value::<Credentials>(json!({"base_url": OPENROUTER})).is_err());
+    }
+
+    #[test]
+    fn a_secret_cannot_say_whose_it_is() {
+        let organization = OrganizationId::generate();
+        let mut content = client();
+        content["whose"] = json!("Platform");
+        assert_eq!(Account::own(organization, credentials(content), "m").whose, Whose::Organization(organization));
+    }
+
+    #[test]
+    fn no_two_accounts_share_a_token() {
+        let organization = OrganizationId::generate();
+        let own = |content: Value| Account::own(organization, credentials(content), "m").holder();
+        assert_eq!(own(client()), own(client()));
+        assert_ne!(own(client()), Account::own(OrganizationId::generate(), credentials(client()), "m").holder());
+        assert_ne!(own(client()), Account::platforms(credentials(client()), "m").unwrap().holder());
+        for field in ["client_id", "client_secret", "token_url", "base_url", "scope", "audience"] {
+            let mut other = client();
+            other[field] = json!("https://other.example");
+            assert_ne!(own(client()), own(other), "{field}");
+        }
+        let split = |id: &str, secret: &str| {
+            let mut content = client();
+            content["client_id"] = json!(id);
+            content["client_secret"] = json!(secret);
+            own(content)
+        };
+        assert_ne!(split("ab", "c"), split("a", "bc"));
+    }
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        for content in [json!({"api_key": "s3cret"}), client()] {
+            let shown = format!("{:?}", Account::platforms(credentials(content), "m"));
+            assert!(!shown.contains("s3cret") && !shown.contains("\"s\""), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What a gateway says when it fails, in the shapes that are in use.
+//!
+//! | who | body |
+//! |---|---|
+//! | OpenRouter | `{"error": {"code": 429, "message", "metadata"?: {"error_type"?, "provider_code"?, "limit_source"?, …}}}` |
+//! | OpenAI | `{"error": {"message", "type", "param", "code": "context_length_exceeded" \| null}}` |
+//! | vLLM | `{"object": "error", "message", "type", "code": 400}` |
+//! | Google | the same as OpenAI's, in a list |
+//! | an edge | HTML |
+
+use reqwest::header::HeaderMap;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::{
+    super::{
+        Error, Failure, Reason, Service,
+        http_client::{excerpt, retry_after},
+    },
+    Message,
+};
+
+const TOO_LONG: [&str; 4] = ["context_length_exceeded", "token_limit_exceeded", "string_too_long", "payload_too_large"];
+const NO_CREDIT: [&str; 4] =
+    ["payment_required", "insufficient_quota", "insufficient_credits", "billing_hard_limit_reached"];
+const MODERATED: [&str; 4] = ["content_policy_violation", "content_filter", "moderation", "refusal"];
+const RATE_LIMITED: [&str; 3] = ["rate_limit_exceeded", "rate_limited", "too_many_requests"];
+const CREDENTIALS: [&str; 4] = ["authentication", "authentication_error", "invalid_api_key", "permission_denied"];
+const UNKNOWN: [&str; 2] = ["model_not_found", "not_found"];
+const INVALID: [&str; 6] = [
+    "invalid_request",
+    "invalid_request_error",
+    "invalid_prompt",
+    "invalid_image",
+    "unprocessable",
+    "precondition_failed",
+];
+
+/// Where OpenRouter says that requests under way have taken what is left for the moment.
+const IN_FLIGHT: &str = "openrouter_in_flight_budget";
+
+/// This many characters of the conversation in a row are a quotation.
+const QUOTATION: usize = 16;
+
+/// What must not be repeated in an error.
+pub(super) struct Private<'a> {
+    pub(super) messages: &'a [Message],
+    pub(super) secret: &'a SecretString,
+}
+
+/// An error as far as it can be read.
+#[derive(Default)]
+struct Said {
+    /// `code` where it is a number, also as text.
+    number: Option<u16>,
+    /// Codes and types, in lower case.
+    words: Vec<String>,
+    message: String,
+    in_flight: bool,
+    /// Whose budget is spent, at 403.
+    limited: bool,
+    flagged: bool,
+}
+
+/// The error of an answer that is no success.
+pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Private<'_>) -> Error {
+    let said = match serde_json::from_slice(body) {
+        Ok(body) => Said::by(&body),
+        Err(_no_json) => Said { message: String::from_utf8_lossy(body).into_owned(), ..Said::default() },
+    };
+    let error = said.error(status, private);
+    let wait = if error.transient() { retry_after(headers) } else { None };
+    Error { retry_after: wait, ..error }
+}
+
+/// The error that stands inside a success: the value of `error`, or a whole body of vLLM's.
+pub(super) fn inside(error: &Value, private: &Private<'_>) -> Error {
+    let said = Said::by(error);
+    let known = |words: &[&str]| said.is_any(words);
+    let status = match said.number {
+        Some(number @ 400..=599) => number,
+        _ if known(&RATE_LIMITED) => 429,
+        _ if known(&CREDENTIALS) => 401,
+        _ if known(&UNKNOWN) => 404,
+        _ if known(&INVALID) => 400,
+        _ => 502,
+    };
+    said.error(status, private)
+}
+
+impl Said {
+    fn by(body: &Value) -> Self {
+        let body = body.get(0).unwrap_or(body);
+        let error = match body.get("error") {
+            None | Some(Value::Null) => body,
+            Some(error) => error,
+        };
+        let metadata = error.get("metadata").unwrap_or(&Value::Null);
+        let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+        let code = error.get("code").unwrap_or(&Value::Null);
+        let number = match code {
+            Value::String(text) => text.parse().ok(),
+            other => other.as_u64().and_then(|number| u16::try_from(number).ok()),
+        };
+        let words = [
+            text(error, "code").filter(|_| number.is_none()),
+            text(error, "type"),
+            text(metadata, "error_type"),
+            text(metadata, "provider_code"),
+        ];
+        let message = ["message", "detail"].iter().find_map(|name| text(error, name));
+        Self {
+            number,
+            words: words.into_iter().flatten().map(|word| word.to_ascii_lowercase()).collect(),
+            message: message.or_else(|| error.as_str().map(str::to_owned)).unwrap_or_default(),
+            in_flight: text(metadata, "limit_source").is_some_and(|source| source == IN_FLIGHT),
+            limited: metadata.get("limit_source").is_some(),
+            flagged: ["patterns", "reasons", "flagged_input"].iter().any(|name| metadata.get(*name).is_some()),
+        }
+    }
+
+    fn is_any(&self, words: &[&str]) -> bool {
+        self.words.iter().any(|word| words.contains(&word.as_str()))
+    }
+
+    fn error(&self, status: u16, private: &Private<'_>) -> Error {
+        if status == 402 && self.in_flight {
+            return Error::new(Service::Llm, Failure::RateLimited);
+        }
+        let reason = self.reason(status);
+        let excerpt = || self.shown(private);
+        let failure = match status {
+            _ if reason.is_some() => Failure::Rejected { status, excerpt: excerpt() },
+            429 => Failure::RateLimited,
+            // What both of OpenAI's libraries ask again for, beside what is broken.
+            408 | 409 | 500.. => Failure::Broken { status, excerpt: excerpt() },
+            _ => Failure::Rejected { status, excerpt: excerpt() },
+        };
+        Error { reason, ..Error::new(Service::Llm, failure) }
+    }
+
+    fn reason(&self, status: u16) -> Option<Reason> {
+        // vLLM has no code for it, and OpenRouter not always; the words are OpenAI's.
+        let message = self.message.to_ascii_lowercase();
+        let declined = (400..=499).contains(&status);
+        if self.is_any(&TOO_LONG) || status == 413 || (declined && message.contains("maximum context length")) {
+            Some(Reason::TooLong)
+        } else if status == 402 || self.is_any(&NO_CREDIT) || (status == 403 && self.limited) {
+            Some(Reason::NoCredit)
+        } else if self.is_any(&MODERATED) || (status == 403 && self.flagged) {
+            Some(Reason::Moderated)
+        } else if matches!(status, 401 | 403) {
+            Some(Reason::Credentials)
+        } else if status == 404 || self.is_any(&["model_not_found"]) || message.contains("is not a valid model") {
+            declined.then_some(Reason::UnknownModel)
+        } else {
+            None
+        }
+    }
+
+    /// Codes and message, for the log.
+    fn shown(&self, private: &Private<'_>) -> String {
+        let words = self.words.join(" ");
+        let separator = if words.is_empty() || self.message.is_empty() { "" } else { ": " };
+        let text = format!("{words}{separator}{}", self.message);
+        let shown: String = excerpt(text.as_bytes());
+        if private.is_in(&shown) || private.is_in(&text) { "(it quotes what is private)".into() } else { shown }
+    }
+}
+
+impl Private<'_> {
+    /// Whether the text repeats some of it. Some gateways quote the request that they refuse.
+    fn is_in(&self, text: &str) -> bool {
+        let secret = self.secret.expose_secret();
+        if !secret.is_empty() && text.contains(secret) {
+            return true;
+        }
+        let characters: Vec<char> = text.chars().take(LONGEST_COMPARED).collect();
+        // Every run of a quotation's one and a half lengths holds one of these.
+        characters.windows(QUOTATION).step_by(QUOTATION / 2).any(|window| {
+            let part: String = window.iter().collect();
+            self.messages.iter().any(|message| message.content.contains(&part))
+        })
+    }
+}
+
+/// In characters: more than an excerpt has.
+const LONGEST_COMPARED: usize = 400;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(status: u16, body: &Value) -> Error {
+        let private = Private { messages: &[], secret: &"".into() };
+        of(status, &HeaderMap::new(), body.to_string().as_bytes(), &private)
+    }
+
+    #[test]
+    fn a_refusal_is_told_apart_by_what_can_be_done() {
+        let openrouter =
+            |code: u16, metadata: Value| json!({"error": {"code": code, "message": "x", "metadata": metadata}});
+        let openai =
+            |code: Value, kind: &str| json!({"error": {"message": "x", "type": kind, "param": null, "code": code}});
+        for (status, body, reason) in [
+            (401, openrouter(401, json!({})), Some(Reason::Credentials)),
+            (401, openai(json!("invalid_api_key"), "invalid_request_error"), Some(Reason::Credentials)),
+            (402, openrouter(402, json!({})), Some(Reason::NoCredit)),
+            (403, openrouter(403, json!({"limit_source": "key", "resets_at": "x"})), Some(Reason::NoCredit)),
+            (429, openai(json!("insufficient_quota"), "insufficient_quota"), Some(Reason::NoCredit)),
+            (403, openrouter(403, json!({"patterns": ["p"]})), Some(Reason::Moderated)),
+            (403, openrouter(403, json!({"reasons": ["r"], "flagged_input": "f"})), Some(Reason::Moderated)),
+            (400, openrouter(400, json!({"error_type": "content_policy_violation"})), Some(Reason::Moderated)),
+            (400, openai(json!("content_filter"), "x"), Some(Reason::Moderated)),
+            (403, openrouter(403, json!({"error_type": "permission_denied"})), Some(Reason::Credentials)),
+            (400, openrouter(400, json!({"error_type": "context_length_exceeded"})), Some(Reason::TooLong)),
+            (400, openai(json!("context_length_exceeded"), "invalid_request_error"), Some(Reason::TooLong)),
+            (502, openrouter(502, json!({"error_type": "context_length_exceeded"})), Some(Reason::TooLong)),
+            (413, json!("<html>"), Some(Reason::TooLong)),
+            (
+                400,
+                json!({"object": "error", "message": "This model's maximum context length is 4096 tokens.", "code": 400}),
+                Some(Reason::TooLong),
+            ),
+            (404, openai(json!("model_not_found"), "invalid_request_error"), Some(Reason::UnknownModel)),
+            (
+                400,
+                json!({"error": {"code": 400, "message": "x/y is not a valid model ID"}}),
+                Some(Reason::UnknownModel),
+            ),
+            (400, openai(Value::Null, "invalid_request_error"), None),
+            (
+                400,
+                json!([{"error": {"code": 400, "message": "API key not valid", "status": "INVALID_ARGUMENT"}}]),
+                None,
+            ),
+            (500, json!({"detail": "boom"}), None),
+        ] {
+            let error = read(status, &body);
+            assert_eq!(error.reason, reason, "{status} {body}");
+            assert_eq!(error.transient(), status == 500, "{status} {body}");
+            assert_eq!(error.status(), Some(status), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_a_success_counts_as_its_code() {
+        let private = Private { messages: &[], secret: &"".into() };
+        for (error, status, transient) in [
+            (json!({"code": 502, "message": "x"}), 502, true),
+            (json!({"code": "429", "message": "x"}), 429, true),
+            (json!({"code": 402, "message": "x"}), 402, false),
+            (json!({"code": "server_error", "message": "x"}), 502, true),
+            (json!({"code": "rate_limit_exceeded"}), 429, true),
+            (json!({"message": "x", "metadata": {"error_type": "authentication"}}), 401, false),
+            (json!({"type": "invalid_request_error", "code": null}), 400, false),
+            (json!({"code": 0}), 502, true),
+            (json!("overloaded"), 502, true),
+            (json!({"object": "error", "message": "x", "type": "BadRequestError", "code": 400}), 400, false),
+        ] {
+            let read = inside(&error, &private);
+            assert_eq!((read.status(), read.transient()), (Some(status), transient), "{error}");
+        }
+    }
+
+    #[test]
+    fn neither_the_conversation_nor_the_key_is_repeated() {
+        let messages = [Message::user("My name is Ada Lovelace, and I was born on a Sunday.")];
+        let private = Private { messages: &messages, secret: &"sk-12345".into() };
+        let shown = |message: &str| {
+            let body = json!({"error": {"message": message, "type": "t", "code": null}}).to_string();
+            of(400, &HeaderMap::new(), body.as_bytes(), &private).to_string()
+        };
+        assert!(shown("messages[0] has no role").contains("t: messages[0] has no role"));
+        for quoting in [
+            "[{'type': 'string_type', 'loc': ('body', 'messages', 0), 'input': 'My name is Ada Lovelace, and I was born'}]",
+            "cannot take \"My name is Ada Lovelace\"",
+            "Incorrect API key provided: sk-12345",
+        ] {
+            let shown = shown(quoting);
+            assert!(!shown.contains("Ada") && !shown.contains("sk-12345"), "{shown}");
+        }
+        let html = of(524, &HeaderMap::new(), b"<html>My name is Ada Lovelace, and", &private).to_string();
+        assert!(!html.contains("Ada"), "{html}");
+    }
+}
