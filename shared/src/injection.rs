@@ -6,3 +6,4 @@
 mod definition;
 
 pub use definition::{CallContext, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter};
+pub use tool_calls as parser;

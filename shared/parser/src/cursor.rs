@@ -1,0 +1,250 @@
+//! Where the parser is in a tool block, what stands there, and what went wrong.
+
+use std::borrow::Cow;
+
+use memchr::{memchr2, memmem};
+
+use crate::{
+    fences::{Bearing, Fence, Fences, bearing, line_of_first},
+    work::look_at,
+};
+
+pub(crate) type Parse<T> = Result<T, Box<Problem>>;
+
+/// Something else was expected.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) at: usize,
+    pub(crate) expected: Cow<'static, str>,
+    pub(crate) rest: Rest,
+}
+
+/// How much of the text behind a problem belongs to the bad statement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Rest {
+    /// All to the end of the statement, or to what looks like the next one: brackets may be missing.
+    Statement,
+    /// It has a body with statements of its own, which must not be taken for calls.
+    Body,
+    /// All there is.
+    Block,
+}
+
+/// A position in a tool block.
+///
+/// The block's end is found as the parser gets there: `limit` is the next line that begins with a fence, and only when it is
+/// reached is it looked at. So a block that ends early leaves nothing that was searched in vain.
+pub(crate) struct Cursor<'t, 'f> {
+    pub(crate) text: &'t str,
+    pub(crate) bytes: &'t [u8],
+    pub(crate) at: usize,
+    /// Nothing at or behind it is looked at yet.
+    pub(crate) limit: usize,
+    /// Brackets that are open.
+    pub(crate) open: usize,
+    fences: &'f mut Fences<'t>,
+    opening: Fence,
+    /// The fence whose line begins at the limit; none at the end of the answer.
+    next: Option<Fence>,
+    /// What the limit is, once the block is known to end there.
+    end: Option<Bearing>,
+}
+
+impl<'t, 'f> Cursor<'t, 'f> {
+    pub(crate) fn new(text: &'t str, fences: &'f mut Fences<'t>, opening: &Fence, at: usize) -> Self {
+        let next = fences.of(opening.mark, at);
+        let limit = next.map_or(text.len(), |fence| fence.line);
+        Self { text, bytes: text.as_bytes(), at, limit, open: 0, fences, opening: *opening, next, end: None }
+    }
+
+    /// The byte here; none at the end of the block.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        look_at(1);
+        if self.at < self.limit { self.bytes.get(self.at).copied() } else { self.peek_behind_limit() }
+    }
+
+    #[cold]
+    fn peek_behind_limit(&mut self) -> Option<u8> {
+        while self.at >= self.limit {
+            if !self.more() {
+                return None;
+            }
+        }
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Moves the limit on; false if it is the end of the block.
+    pub(crate) fn more(&mut self) -> bool {
+        let Some(fence) = self.next else { return false };
+        if self.end.is_some() {
+            return false;
+        }
+        let bearing = bearing(self.bytes, &self.opening, &fence);
+        if bearing != Bearing::Inside {
+            self.end = Some(bearing);
+            return false;
+        }
+        self.next = self.fences.of(self.opening.mark, fence.end);
+        self.limit = self.next.map_or(self.text.len(), |fence| fence.line);
+        true
+    }
+
+    /// The block's end was reached: where to go on, and whether it was the end of the answer.
+    pub(crate) fn behind_block(&self) -> (usize, bool) {
+        match (self.next, self.end) {
+            (Some(fence), Some(Bearing::Closes)) => (fence.end, false),
+            (Some(fence), _) => (fence.line, false),
+            (None, _) => (self.text.len(), true),
+        }
+    }
+
+    /// Marks that close the block here, behind a call on the same line; where they end.
+    pub(crate) fn closing_here(&mut self) -> Option<usize> {
+        if self.peek()? != self.opening.mark.byte() {
+            return None;
+        }
+        let marks = crate::fences::run(self.ahead(), self.opening.mark.byte());
+        (marks >= self.opening.length()).then_some(self.at + marks)
+    }
+
+    /// The byte that many behind this one, if it is known to be in the block: lines are known to their end.
+    #[inline]
+    pub(crate) fn ahead_by(&self, count: usize) -> Option<u8> {
+        let at = self.at + count;
+        if at < self.limit { self.bytes.get(at).copied() } else { None }
+    }
+
+    /// What is known to be in the block; to the end of the line at least.
+    #[inline]
+    pub(crate) fn ahead(&self) -> &'t [u8] {
+        self.bytes.get(self.at..self.limit).unwrap_or_default()
+    }
+
+    /// The character here, which is not at the limit.
+    pub(crate) fn character(&self) -> Option<char> {
+        self.text.get(self.at..).and_then(|rest| rest.chars().next())
+    }
+
+    /// Goes over blanks, ends of lines and comments; true if a line ended.
+    ///
+    /// # Errors
+    /// A comment is not closed.
+    #[inline]
+    pub(crate) fn blanks(&mut self) -> Parse<bool> {
+        let mut ended = false;
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t' | 0x0B | 0x0C) => self.at += 1,
+                Some(b'\n' | b'\r') => {
+                    self.at += 1;
+                    ended = true;
+                }
+                Some(b'/') => match self.ahead_by(1) {
+                    Some(b'/') => self.pass_line(),
+                    Some(b'*') => self.comment()?,
+                    _ => return Ok(ended),
+                },
+                Some(0x80..) => match self.character() {
+                    Some(character) if character.is_whitespace() || character == '\u{FEFF}' => {
+                        self.at += character.len_utf8();
+                    }
+                    _ => return Ok(ended),
+                },
+                _ => return Ok(ended),
+            }
+        }
+    }
+
+    /// To the end of the line, before it.
+    pub(crate) fn pass_line(&mut self) {
+        let line = self.ahead();
+        let length = memchr2(b'\n', b'\r', line).unwrap_or(line.len());
+        look_at(length);
+        self.at += length;
+    }
+
+    /// Over `/* … */`.
+    pub(crate) fn comment(&mut self) -> Parse<()> {
+        let start = self.at;
+        self.at += 2;
+        while self.peek().is_some() {
+            let ahead = self.ahead();
+            let found = memmem::find(ahead, b"*/");
+            look_at(found.unwrap_or(ahead.len()));
+            if let Some(found) = found {
+                self.at += found + 2;
+                return Ok(());
+            }
+            self.at = self.limit;
+        }
+        self.at = start;
+        Err(Box::new(Problem { at: start, expected: "`*/` at the end of the comment".into(), rest: Rest::Block }))
+    }
+
+    /// The identifier here, if there is one.
+    #[inline]
+    pub(crate) fn identifier(&mut self) -> Option<&'t str> {
+        let start = self.at;
+        match self.peek()? {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => {}
+            0x80.. if self.character().is_some_and(unicode_ident::is_xid_start) => {}
+            _ => return None,
+        }
+        loop {
+            let ascii = self.ahead().iter().take_while(|byte| is_identifier_part(**byte)).count();
+            look_at(ascii);
+            self.at += ascii;
+            match self.ahead_by(0) {
+                Some(0x80..) => match self.character() {
+                    Some(character) if is_identifier_character(character) => self.at += character.len_utf8(),
+                    _ => break,
+                },
+                _ => break,
+            }
+        }
+        self.text.get(start..self.at)
+    }
+
+    /// Whether a character stands here that would lengthen a number or a name.
+    pub(crate) fn at_identifier_part(&self) -> bool {
+        match self.ahead_by(0) {
+            Some(0x80..) => self.character().is_some_and(is_identifier_character),
+            Some(byte) => is_identifier_part(byte),
+            None => false,
+        }
+    }
+
+    /// How far what stands here is indented, if it is the first thing in its line.
+    pub(crate) fn indent(&self) -> Option<usize> {
+        line_of_first(self.bytes, self.at).map(|line| self.at - line)
+    }
+
+    /// A problem here.
+    #[cold]
+    pub(crate) fn expected<T>(&mut self, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
+        Err(Box::new(Problem { at: self.at, expected: expected.into(), rest: Rest::Statement }))
+    }
+
+    /// A problem with a body.
+    #[cold]
+    pub(crate) fn expected_no_body<T>(&mut self, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
+        Err(Box::new(Problem { at: self.at, expected: expected.into(), rest: Rest::Body }))
+    }
+
+    /// A problem at `at`, inside of what begins at `start`: it is passed over from there.
+    #[cold]
+    pub(crate) fn expected_in<T>(&mut self, start: usize, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
+        let at = std::mem::replace(&mut self.at, start);
+        Err(Box::new(Problem { at, expected: expected.into(), rest: Rest::Statement }))
+    }
+}
+
+fn is_identifier_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}
+
+/// `ID_Continue`, and the two joiners that JavaScript adds.
+fn is_identifier_character(character: char) -> bool {
+    unicode_ident::is_xid_continue(character) || matches!(character, '\u{200C}' | '\u{200D}')
+}

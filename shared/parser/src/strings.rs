@@ -1,0 +1,255 @@
+//! Text in quotes, with every escape that JavaScript has.
+
+use memchr::{memchr, memchr2, memchr3};
+
+use crate::{
+    cursor::{Cursor, Parse},
+    fences::{line_of_first, run},
+    work::look_at,
+};
+
+impl Cursor<'_, '_> {
+    /// Text in `'` or `"`, which ends on its line.
+    pub(crate) fn quoted(&mut self, quote: u8) -> Parse<String> {
+        let start = self.at;
+        self.at += 1;
+        let mut value = String::new();
+        loop {
+            let ahead = if self.peek().is_some() { self.ahead() } else { &[] };
+            let found = memchr3(quote, b'\\', b'\n', ahead);
+            look_at(found.unwrap_or(ahead.len()));
+            let piece = ahead.get(..found.unwrap_or(ahead.len())).unwrap_or_default();
+            let end = found.and_then(|found| ahead.get(found));
+            let whole = matches!(end, Some(end) if *end != b'\n') && memchr(b'\r', piece).is_none();
+            if !whole {
+                self.at = start;
+                let quote = char::from(quote);
+                return self.expected(format!(
+                    "`{quote}` at the end of the text, before the end of the line (`\\n` for a new line, or back-ticks)"
+                ));
+            }
+            let piece = self.text.get(self.at..self.at + piece.len()).unwrap_or_default();
+            self.at += piece.len();
+            if end == Some(&quote) {
+                self.at += 1;
+                if value.is_empty() {
+                    return Ok(piece.to_owned());
+                }
+                value.push_str(piece);
+                return Ok(value);
+            }
+            value.push_str(piece);
+            self.escape(start, &mut value)?;
+        }
+    }
+
+    /// Text in back-ticks, over any number of lines.
+    pub(crate) fn back_ticked(&mut self) -> Parse<String> {
+        let start = self.at;
+        self.at += 1;
+        let mut value = String::new();
+        while self.peek().is_some() {
+            let ahead = self.ahead();
+            let found = memchr3(b'`', b'\\', b'$', ahead);
+            look_at(found.unwrap_or(ahead.len()));
+            let length = found.unwrap_or(ahead.len());
+            let piece = self.text.get(self.at..self.at + length).unwrap_or_default();
+            push_lines(&mut value, piece);
+            self.at += length;
+            match self.ahead_by(0) {
+                None => {}
+                Some(b'\\') => self.escape(start, &mut value)?,
+                Some(b'$') if self.ahead_by(1) == Some(b'{') => {
+                    return self.expected_in(
+                        start,
+                        "text without `${…}`: a value must be written out (`\\${` for the characters themselves)",
+                    );
+                }
+                Some(b'$') => {
+                    value.push('$');
+                    self.at += 1;
+                }
+                Some(_) => match self.fence_in_text(start) {
+                    None => {
+                        self.at += 1;
+                        return Ok(value);
+                    }
+                    Some(marks) => {
+                        value.push_str(self.text.get(self.at..self.at + marks).unwrap_or_default());
+                        self.at += marks;
+                    }
+                },
+            }
+        }
+        self.at = start;
+        self.expected(
+            "a back-tick at the end of the text (a line of back-ticks inside of it ends the block: begin the block with more of them)",
+        )
+    }
+
+    /// Whether the back-ticks here are a fence within the text: its length. JavaScript would have the text end at the
+    /// first, and what follows could not be right.
+    fn fence_in_text(&self, start: usize) -> Option<usize> {
+        let marks = run(self.ahead(), b'`');
+        if marks < 3 || line_of_first(self.bytes, self.at)? <= start {
+            return None;
+        }
+        let behind = self.ahead().get(marks..).unwrap_or_default();
+        let found = memchr3(b'`', b'\n', b'\r', behind);
+        look_at(found.unwrap_or(behind.len()));
+        found.is_some_and(|found| behind.get(found) != Some(&b'`')).then_some(marks)
+    }
+
+    /// An escape, in the text that begins at `start`.
+    fn escape(&mut self, start: usize, value: &mut String) -> Parse<()> {
+        self.at += 1;
+        let character = match self.ahead_by(0) {
+            Some(b'n') => '\n',
+            Some(b't') => '\t',
+            Some(b'r') => '\r',
+            Some(b'b') => '\u{8}',
+            Some(b'v') => '\u{B}',
+            Some(b'f') => '\u{C}',
+            Some(b'0') if !self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => '\0',
+            Some(b'0'..=b'9') => return self.expected_in(start, "no digit after `\\`: write `\\xHH`"),
+            Some(b'x') => return self.hexadecimal(start, value),
+            Some(b'u') => return self.unicode(start, value),
+            Some(b'\r') => {
+                self.at += if self.ahead_by(1) == Some(b'\n') { 2 } else { 1 };
+                return Ok(());
+            }
+            Some(b'\n') => {
+                self.at += 1;
+                return Ok(());
+            }
+            // The other two ends of lines that JavaScript knows.
+            Some(_) => match self.character() {
+                Some(end @ ('\u{2028}' | '\u{2029}')) => {
+                    self.at += end.len_utf8();
+                    return Ok(());
+                }
+                Some(itself) => itself,
+                None => return Ok(()),
+            },
+            None => return self.expected_in(start, "something after `\\`"),
+        };
+        // What was read is as long as what it stands for, but for the letters, which are one byte like theirs.
+        self.at += character.len_utf8();
+        value.push(character);
+        Ok(())
+    }
+
+    /// `\xHH`; the cursor is on the `x`.
+    fn hexadecimal(&mut self, start: usize, value: &mut String) -> Parse<()> {
+        match (self.digit_ahead(1), self.digit_ahead(2)) {
+            (Some(high), Some(low)) => {
+                self.at += 3;
+                value.extend(char::from_u32(high * 16 + low));
+                Ok(())
+            }
+            _ => self.expected_in(start, "two hexadecimal digits after `\\x`"),
+        }
+    }
+
+    /// `\uHHHH` or `\u{…}`, and a second one if they are a pair; the cursor is on the `u`. Half a pair becomes U+FFFD, as it
+    /// does wherever JavaScript's text is sent as UTF-8.
+    fn unicode(&mut self, start: usize, value: &mut String) -> Parse<()> {
+        let code = self.code(start)?;
+        if (0xD800..0xDC00).contains(&code) && self.ahead_by(0) == Some(b'\\') && self.ahead_by(1) == Some(b'u') {
+            let behind_first = self.at;
+            self.at += 1;
+            let second = self.code(start)?;
+            if (0xDC00..0xE000).contains(&second) {
+                value.extend(char::from_u32(0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00)));
+                return Ok(());
+            }
+            self.at = behind_first;
+        }
+        value.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        Ok(())
+    }
+
+    fn code(&mut self, start: usize) -> Parse<u32> {
+        const EXPECTED: &str = "four hexadecimal digits after `\\u`, or up to `10FFFF` in `\\u{…}`";
+        let mut code = 0;
+        if self.ahead_by(1) != Some(b'{') {
+            for place in 1..=4 {
+                let Some(digit) = self.digit_ahead(place) else { return self.expected_in(start, EXPECTED) };
+                code = code * 16 + digit;
+            }
+            self.at += 5;
+            return Ok(code);
+        }
+        let escape = self.at;
+        self.at += 2;
+        let digits = self.at;
+        while let Some(digit) = self.digit_ahead(0) {
+            look_at(1);
+            code = (code * 16 + digit).min(0x11_0000);
+            self.at += 1;
+        }
+        if self.ahead_by(0) != Some(b'}') || self.at == digits || code > 0x10_FFFF {
+            self.at = escape;
+            return self.expected_in(start, EXPECTED);
+        }
+        self.at += 1;
+        Ok(code)
+    }
+
+    fn digit_ahead(&self, by: usize) -> Option<u32> {
+        self.ahead_by(by).and_then(|byte| char::from(byte).to_digit(16))
+    }
+
+    /// Over text in back-ticks, whatever is in it; false, and nowhere, if it does not end.
+    pub(crate) fn pass_back_ticked(&mut self) -> bool {
+        let start = self.at;
+        self.at += 1;
+        while self.peek().is_some() {
+            let ahead = self.ahead();
+            let found = memchr2(b'`', b'\\', ahead);
+            look_at(found.unwrap_or(ahead.len()));
+            match found {
+                None => self.at = self.limit,
+                Some(found) if ahead.get(found) == Some(&b'`') => {
+                    self.at += found + 1;
+                    return true;
+                }
+                Some(found) => self.at += found + 2,
+            }
+        }
+        self.at = start;
+        false
+    }
+
+    /// Over text in quotes, whatever is in it; to the end of the line if it does not end there.
+    pub(crate) fn pass_quoted(&mut self, quote: u8) {
+        self.at += 1;
+        loop {
+            let ahead = self.ahead();
+            let found = memchr3(quote, b'\\', b'\n', ahead);
+            look_at(found.unwrap_or(ahead.len()));
+            self.at += found.unwrap_or(ahead.len());
+            match self.ahead_by(0) {
+                Some(b'\\') if !matches!(self.ahead_by(1), None | Some(b'\n' | b'\r')) => self.at += 2,
+                Some(b'\\') => self.at += 1,
+                Some(byte) if byte == quote => {
+                    self.at += 1;
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Ends of lines are one LF each in a text over several lines, however the answer was written.
+fn push_lines(value: &mut String, piece: &str) {
+    let mut rest = piece;
+    while let Some((line, behind)) = memchr(b'\r', rest.as_bytes()).and_then(|end| rest.split_at_checked(end)) {
+        value.push_str(line);
+        value.push('\n');
+        rest = behind.strip_prefix("\r\n").or_else(|| behind.strip_prefix('\r')).unwrap_or_default();
+    }
+    look_at(piece.len());
+    value.push_str(rest);
+}

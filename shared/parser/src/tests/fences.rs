@@ -1,0 +1,124 @@
+use super::{brief, errors, good};
+use crate::parse;
+
+#[test]
+fn a_tool_fence_in_every_form() {
+    for answer in [
+        "```tool\nreturn f(1);\n```",
+        "```tool\r\nreturn f(1);\r\n```\r\n",
+        "```tool\rreturn f(1);\r```\r",
+        "````tool\nreturn f(1);\n````\nprose() (",
+        "```tool\nreturn f(1);\n``````\nprose() (",
+        "Prose first:\n   ``` Tool  \t\n   return f(1);\n   ```  \n more prose",
+        "1. item\n\n\t```TOOL\n\treturn f(1);\n\t```",
+        "```tool\nreturn f(1);",
+        "~~~tool\nreturn f(1);\n~~~\nprose() (",
+        "```tool return f(1);\n```\nprose() (",
+        "```tool return f(1); ```\nprose() (",
+        "```tool\nreturn f(1);```\nprose() (",
+        "```tool\nreturn f(1) ```` prose() (",
+        "```tool\nf(1) // `\n```",
+        "```\nf(2)\n```\n```tool\nf(1)\n```\n```js\nf(3)\n```",
+        "```js\nf(2)\n```tool\n```\n```tool\nf(1)\n```",
+        "say ```code```\n```inline``` code\n```tool\nf(1)\n```",
+        "~~~\n```tool\nf(2)\n```\n~~~\n```tool\nf(1)\n```",
+        "```tools\nf(2)\n```\n```tool\nf(1)\n```",
+        "\u{FEFF}\n```tool\n\u{A0}\u{3000}f(1)\u{2028}\n```",
+    ] {
+        assert_eq!(good(answer), ["f(1)"], "{answer:?}");
+        assert_eq!(parse(answer).blocks, 1, "{answer:?}");
+    }
+}
+
+#[test]
+fn what_is_no_tool_block() {
+    for answer in [
+        "````markdown\n```tool\nf(1)\n```\n````",
+        "````\n```tool\nf(1)\n```\n````",
+        "~~~~ md\n~~~\n```tool\nf(1)\n```\n~~~~",
+        "```js\n```tool\nf(1)\n```",
+        "text ```tool\nf(1)\n",
+        "> ```tool\n> f(1)\n> ```",
+        "``tool\nf(1)\n``",
+        "```tool_code\nf(1)\n```",
+        "```tool```\nf(1)",
+        "```js tool\nf(1)\n```",
+        "~~~\n```tool\nf(1)",
+    ] {
+        let parsed = parse(answer);
+        assert_eq!((parsed.blocks, parsed.entries.len(), parsed.unclosed), (0, 0, None), "{answer:?}");
+    }
+}
+
+#[test]
+fn blocks_on_end() {
+    let answer = "```tool\na()\n```\n```tool\nb()\n```\nand\n~~~ tool\nc()\n~~~\n```tool\nd()```\n```tool e()```";
+    assert_eq!(good(answer), ["a()", "b()", "c()", "d()", "e()"]);
+    assert_eq!(parse(answer).blocks, 5);
+}
+
+#[test]
+fn a_block_that_was_not_closed_ends_with_the_answer() {
+    let parsed = parse("one\n\n```tool\nreturn f(1);\nreturn g({a: [1, 'x");
+    assert_eq!((parsed.unclosed, parsed.blocks), (Some(3), 1));
+    assert_eq!(brief(&parsed), ["f(1)"]);
+    assert_eq!(errors(&parsed).len(), 1);
+    assert_eq!(parse("```tool\nf(1)\n```").unclosed, None);
+    assert_eq!(parse("```tool").unclosed, Some(1));
+    assert_eq!(parse("````tool\nf(1)\n```").unclosed, Some(1));
+}
+
+#[test]
+fn a_block_that_was_not_closed_ends_where_the_next_begins() {
+    let parsed = parse("```tool\nf({\n```tool\nreturn g(1)\n```\nprose");
+    assert_eq!((brief(&parsed), parsed.blocks, parsed.unclosed), (vec!["g(1)".to_owned()], 2, None));
+    assert_eq!(
+        errors(&parsed),
+        ["line 3, column 1: in the call of f, expected `}` at the end of the object, found the end of the block"]
+    );
+    assert_eq!(good("```tool\nf(1)\n```tool\ng(1)\n```"), ["f(1)", "g(1)"]);
+}
+
+#[test]
+fn a_longer_fence_holds_shorter_ones() {
+    let answer = "````tool\nreturn post('a', `Try this:\n```js\nlet a = 1;\n```\ndone`);\nreturn f(1)\n````";
+    assert_eq!(good(answer), ["post(\"a\", \"Try this:\\n```js\\nlet a = 1;\\n```\\ndone\")", "f(1)"]);
+    let answer = "````tool\nreturn post(`\n```tool\nf(1)\n```\n`)\n````\nprose(";
+    assert_eq!(good(answer), ["post(\"\\n```tool\\nf(1)\\n```\\n\")"]);
+    let answer = "````tool\nreturn post(`\\`\\`\\`js`, \"```\", '```js') /*\n```\n*/\n````";
+    assert_eq!(good(answer), ["post(\"```js\", \"```\", \"```js\")"]);
+}
+
+#[test]
+fn back_ticks_that_close_the_block_in_a_text_are_explained() {
+    let parsed = parse("```tool\nreturn post(`Try:\n```js\nlet a = 1;\n```\ndone`)\n```");
+    assert_eq!(brief(&parsed), Vec::<String>::new());
+    assert_eq!(errors(&parsed).len(), 1);
+    assert!(errors(&parsed)[0].contains("begin the block with more of them"), "{parsed:?}");
+}
+
+#[test]
+fn an_empty_block_is_told_of() {
+    for (answer, place) in [
+        ("```tool\n```", "line 2, column 1"),
+        ("x\n```tool\n\n // nothing\n ```", "line 5, column 1"),
+        ("```tool ```", "line 1, column 9"),
+        ("```tool", "line 1, column 8"),
+        ("```tool\n;;", "line 2, column 3"),
+    ] {
+        let parsed = parse(answer);
+        let expected =
+            format!("{place}: expected a call in the block, `name(argument, …)`, found the end of the block");
+        assert_eq!((errors(&parsed), parsed.blocks), (vec![expected], 1), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_shorter_fence_between_calls_is_told_of() {
+    let parsed = parse("````tool\nf(1)\n```\ng(1)\n````");
+    assert_eq!(brief(&parsed), ["f(1)", "g(1)"]);
+    assert_eq!(
+        errors(&parsed),
+        ["line 3, column 1: expected a call, or as many marks as the block was opened with to close it, found `````"]
+    );
+}

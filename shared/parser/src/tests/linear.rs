@@ -1,0 +1,167 @@
+//! Work is counted in bytes looked at, not in seconds: twice the input must not take more than twice the work.
+
+use crate::{parse, work::looked_at};
+
+/// Bytes looked at for each byte of the answer, at most.
+const MOST: usize = 24;
+
+fn work(answer: &str) -> usize {
+    let before = looked_at();
+    parse(answer);
+    looked_at() - before
+}
+
+#[test]
+fn work_is_linear_in_the_length() {
+    let units = [
+        "`",
+        "``",
+        "``` ",
+        "```\n",
+        "````\n```\n",
+        "`\n",
+        " ```",
+        "\n```tool",
+        "```tool\n",
+        "```tool f(",
+        "```tool f()```\n",
+        "```tool\nf()```\n",
+        "```tool\nf(`\n",
+        "```tool\nf(\"\n",
+        "```tool\nf(/*\n",
+        "~~~tool\nf(`\n",
+        "~~~\n```\n",
+        "~",
+        "~~~ ",
+        " ",
+        "\n",
+        "\r",
+        "\r\n",
+        "\t```x`",
+        "(",
+        "f(",
+        "f(\n",
+        "f({",
+        "f({\n",
+        "\"",
+        "'",
+        "\"'",
+        "'\\'",
+        "\\",
+        "\\'",
+        "\\`",
+        "`\\",
+        "[",
+        "[\n",
+        "{",
+        "{a:",
+        "f([",
+        "f([\n",
+        "/*",
+        "/* ",
+        "f(/*",
+        "f(/*\n",
+        "f() /*\n",
+        "//",
+        "/",
+        "//\n",
+        "return ",
+        "return\n",
+        "return return f(",
+        "f(`",
+        "f(`\n",
+        "f(`\\`\n",
+        "f(\n```x\n",
+        "f(`\n```x\n",
+        "f(`${",
+        "f(`${\n",
+        "f(`${`)",
+        "f('\\u{0",
+        "f('\\ud800\\ud800')\n",
+        "f('\\1')\n",
+        "f('\\",
+        "f(1)",
+        "f(1) ",
+        "f(1)\n",
+        "f(1);",
+        "f(1)\n/**/",
+        "f(x)\n",
+        "f(x)",
+        "a.b\n",
+        "a.",
+        "é",
+        "é(é",
+        "if (x) {\n",
+        "if (x)\n  ",
+        "x => {\n",
+        "function\n",
+        "1",
+        "f(1_",
+        "f(0x1",
+        "f(0x1\n",
+        "f(.1",
+        "f(-",
+        "f(-\n",
+        "f(- ",
+        "await ",
+        "await\n",
+        "f(await g(\n",
+        ";",
+        "=",
+        "=>",
+        "f(a=",
+        "f(a\n",
+        "f(a \n\n\n\n",
+        "const ",
+        "   f(\n",
+        "f(   ",
+        "f('a' ",
+        "f('a',\n",
+        "f({a:1,",
+        "f({a:1,a:",
+        "f(\u{a0}",
+        "\u{2028}f(",
+        "f(\\\n",
+        "f('\\\n",
+        "f('\\\r\n",
+        "`\n\\\n",
+        "f(\"x\\\"\n",
+    ];
+    for opening in
+        ["", "```tool\n", "````tool\n", "```tool\nf(", "```tool\nf(`", "```js\n", "```tool\nf('", "```tool\nf({a: ["]
+    {
+        for unit in units {
+            let answer = |length: usize| opening.to_owned() + &unit.repeat(length / unit.len());
+            let (short, long) = (work(&answer(20_000)), work(&answer(40_000)));
+            assert!(long <= 2 * short + 2_000, "{opening:?} and {unit:?}: {short} then {long}");
+            assert!(long <= MOST * 40_000, "{opening:?} and {unit:?}: {} for each byte", long / 40_000);
+        }
+    }
+}
+
+/// Fences that get shorter, and calls that end their block early: each block looks for an end of its own.
+#[test]
+fn work_is_linear_with_fences_of_every_length() {
+    for (separator, closing) in [
+        ("tool\n", ""),
+        ("tool f()", ""),
+        ("tool\nf(`\n", ""),
+        ("tool f()", "same"),
+        ("tool\nf(`", "same"),
+        ("js\n", ""),
+    ] {
+        for rising in [true, false] {
+            let answer = |count: usize| {
+                let line = |length: usize| {
+                    let marks = "`".repeat(length);
+                    let end = if closing.is_empty() { "" } else { marks.as_str() };
+                    format!("{marks}{separator}{end}\n")
+                };
+                let lengths = 3..count;
+                if rising { lengths.map(line).collect::<String>() } else { lengths.rev().map(line).collect() }
+            };
+            let long = answer(500);
+            assert!(work(&long) <= MOST * long.len(), "{separator:?}: {} for {}", work(&long), long.len());
+        }
+    }
+}

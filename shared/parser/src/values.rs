@@ -1,0 +1,221 @@
+//! Arguments: JavaScript literals, as JSON.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::cursor::{Cursor, Parse};
+
+/// So many lists and objects may stand inside each other.
+pub const DEEPEST: usize = 64;
+
+const VALUE: &str = "a value (text in quotes, a number, `true`, `false`, `null`, a list or an object)";
+
+impl Cursor<'_, '_> {
+    /// A literal; none for `undefined`.
+    pub(crate) fn value(&mut self) -> Parse<Option<Value>> {
+        let Some(byte) = self.peek() else { return self.expected(VALUE) };
+        let value = match byte {
+            b'"' | b'\'' => Value::String(self.quoted(byte)?),
+            b'`' => Value::String(self.back_ticked()?),
+            b'0'..=b'9' => self.number(self.at, false)?,
+            b'.' if self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => self.number(self.at, false)?,
+            b'+' | b'-' => self.signed(byte == b'-')?,
+            b'[' => self.list()?,
+            b'{' => self.object()?,
+            _ => return self.word(byte),
+        };
+        Ok(Some(value))
+    }
+
+    fn signed(&mut self, negative: bool) -> Parse<Value> {
+        let start = self.at;
+        self.at += 1;
+        self.blanks()?;
+        match self.peek() {
+            Some(b'0'..=b'9' | b'.') => self.number(start, negative),
+            Some(b'I') => self.expected_in(start, "a finite number: JSON has no `Infinity`"),
+            _ => self.expected_in(start, "a number after the sign: a value must be written out, nothing is computed"),
+        }
+    }
+
+    /// `true`, `false`, `null` and `undefined`, and what is no literal.
+    fn word(&mut self, byte: u8) -> Parse<Option<Value>> {
+        let start = self.at;
+        match self.identifier() {
+            Some("true") => Ok(Some(Value::Bool(true))),
+            Some("false") => Ok(Some(Value::Bool(false))),
+            Some("null") => Ok(Some(Value::Null)),
+            Some("undefined") => Ok(None),
+            Some(name) => {
+                let (expected, body) = self.instead_of(name)?;
+                self.at = start;
+                if body { self.expected_no_body(expected) } else { self.expected(expected) }
+            }
+            None => match byte {
+                b'(' => self.expected_no_body("a value written out: functions and parentheses are not executed"),
+                b'/' => self.expected("a value: write a pattern as text in quotes"),
+                b'.' => self.expected("a value written out: nothing can be spread with `...`"),
+                b'<' | b'!' | b'~' => self.expected("a value written out: nothing is computed"),
+                _ => match self.character() {
+                    Some('“' | '”' | '„' | '‘' | '’' | '«' | '»') => {
+                        self.expected("a value: text stands in straight quotes, `\"` or `'`")
+                    }
+                    _ => self.expected(VALUE),
+                },
+            },
+        }
+    }
+
+    /// What to write instead of a name, and whether it has a body. The cursor is behind the name.
+    #[cold]
+    fn instead_of(&mut self, name: &str) -> Parse<(Cow<'static, str>, bool)> {
+        let text: Cow<'static, str> = match name {
+            "True" => "`true`, in small letters".into(),
+            "False" => "`false`, in small letters".into(),
+            "None" | "nil" | "NULL" | "Null" => "`null`".into(),
+            "NaN" | "Infinity" => format!("a finite number or `null`: JSON has no `{name}`").into(),
+            "function" | "async" | "class" => return Ok(("a value: functions are not executed".into(), true)),
+            "await" | "new" | "typeof" | "void" => {
+                format!("a value written out: `{name} …` would have to be executed").into()
+            }
+            _ => {
+                self.blanks()?;
+                let name = short(name);
+                let argument = self.open == 1;
+                match (self.ahead_by(0), self.ahead_by(1)) {
+                    (Some(b'='), Some(b'>')) => return Ok(("a value: functions are not executed".into(), true)),
+                    (Some(b'=' | b':'), _) if argument => {
+                        format!("a value: to give arguments by name, write one object, `{{{name}: …}}`").into()
+                    }
+                    (Some(b'('), _) => format!(
+                        "a value written out: `{name}(…)` is a call; make it first, by itself, and use what it gives"
+                    )
+                    .into(),
+                    _ => format!("a value written out: `{name}` is a name; text stands in quotes").into(),
+                }
+            }
+        };
+        Ok((text, false))
+    }
+
+    /// One deeper, unless that is too deep.
+    fn enter(&mut self) -> Parse<()> {
+        // The parentheses of the call are the first that are open.
+        if self.open > DEEPEST {
+            return self.expected(format!("at most {DEEPEST} lists and objects inside each other"));
+        }
+        self.open += 1;
+        self.at += 1;
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.open -= 1;
+        self.at += 1;
+    }
+
+    fn list(&mut self) -> Parse<Value> {
+        self.enter()?;
+        let mut items = Vec::new();
+        loop {
+            self.blanks()?;
+            match self.peek() {
+                Some(b']') => break,
+                Some(b',') => {
+                    items.push(Value::Null);
+                    self.at += 1;
+                    continue;
+                }
+                None => return self.expected("`]` at the end of the list"),
+                Some(_) => items.push(self.value()?.unwrap_or_default()),
+            }
+            self.blanks()?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return self.behind_value("`,` or `]` after an item of a list"),
+            }
+        }
+        self.leave();
+        Ok(Value::Array(items))
+    }
+
+    fn object(&mut self) -> Parse<Value> {
+        self.enter()?;
+        let mut members = Map::new();
+        loop {
+            self.blanks()?;
+            if self.peek() == Some(b'}') {
+                break;
+            }
+            let key = self.key()?;
+            self.blanks()?;
+            if self.peek() != Some(b':') {
+                return match self.peek() {
+                    Some(_) if matches!(&key[..], "get" | "set" | "async") => {
+                        self.expected_no_body(format!("`:` and a value after `{key}`: no methods"))
+                    }
+                    Some(b'(') => self.expected_no_body(format!("`:` and a value after `{}`: no methods", short(&key))),
+                    Some(b',' | b'}') => {
+                        self.expected(format!("`:` and a value after `{}`: a value must be written out", short(&key)))
+                    }
+                    _ => self.expected(format!("`:` and a value after `{}`", short(&key))),
+                };
+            }
+            self.at += 1;
+            self.blanks()?;
+            match self.value()? {
+                Some(value) => members.insert(key, value),
+                None => members.remove(&key),
+            };
+            self.blanks()?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return self.behind_value("`,` or `}` after a member of an object"),
+            }
+        }
+        self.leave();
+        Ok(Value::Object(members))
+    }
+
+    fn key(&mut self) -> Parse<String> {
+        match self.peek() {
+            Some(quote @ (b'"' | b'\'')) => self.quoted(quote),
+            Some(b'0'..=b'9') => self.number_as_key(),
+            Some(b'.') if self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => self.number_as_key(),
+            Some(b'.') => self.expected("a key: nothing can be spread with `...`"),
+            Some(b'[') => self.expected("a key written out, not computed in `[…]`"),
+            Some(b'`') => self.expected("a key in `\"` or `'`, or without quotes"),
+            None => self.expected("`}` at the end of the object"),
+            Some(_) => match self.identifier() {
+                Some(name) => Ok(name.to_owned()),
+                None => self.expected("a key of the object, or `}`"),
+            },
+        }
+    }
+
+    /// Something else than what separates values stands behind one.
+    #[cold]
+    pub(crate) fn behind_value<T>(&mut self, expected: &'static str) -> Parse<T> {
+        match self.peek() {
+            Some(b'+' | b'-' | b'*' | b'/' | b'%' | b'?' | b'|' | b'&' | b'<' | b'>' | b'.' | b'[' | b'(' | b'`') => {
+                self.expected(format!("{expected}: a value must be written out, nothing is computed"))
+            }
+            Some(b'=') if self.ahead_by(1) == Some(b'>') => {
+                self.expected_no_body("a value: functions are not executed")
+            }
+            _ => self.expected(expected),
+        }
+    }
+}
+
+/// A name as it may stand in a sentence.
+pub(crate) fn short(name: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 40;
+    match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()).into(),
+        None => name.into(),
+    }
+}
