@@ -4,6 +4,8 @@
 //! A tool is a [`ToolDefinition`]; the registry holds them, and a run can call only what it was offered.
 
 mod definition;
+mod wget;
 
 pub use definition::{CallContext, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter};
 pub use tool_calls as parser;
+pub use wget::wget;

@@ -116,8 +116,8 @@ impl Outbound {
     /// [`Failure::Refused`] for an address that is not allowed, else as for every vendor.
     pub async fn open(&self, request: Request, deadline: Deadline) -> Result<Response, Error> {
         let Request { method, mut url, mut headers, body, limit: _ } = request;
-        for _hop in 0..=REDIRECTS {
-            self.check(&url).map_err(refused)?;
+        for hop in 0..=REDIRECTS {
+            self.check(&url).map_err(|why| refused(if hop == 0 { why } else { format!("it redirects, and {why}") }))?;
             let outgoing = self.client(&url).request(method.clone(), url.clone());
             let mut outgoing = outgoing.headers(headers.clone()).timeout(deadline.remaining());
             if let Some(body) = &body {

@@ -1,0 +1,485 @@
+//! `wget(uri, timeoutMs?, format?)`: what stands at a public address.
+//!
+//! Only GET, only through the guarded client, and never more than [`MOST_READ`] bytes in and [`MOST_GIVEN`] out. What goes
+//! wrong is told in a sentence that begins with `Error:`.
+
+mod charset;
+mod page;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::{BoxFuture, OptionFuture};
+use reqwest::{
+    Method, Response, StatusCode, Url,
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+};
+use serde_json::{Map, Value, json};
+use tokio::{sync::mpsc, task::spawn_blocking};
+
+use self::charset::Decoder;
+use super::{CallContext, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter};
+use crate::{
+    Deadline, Result,
+    clients::{Failure, Outbound, outbound::Request},
+};
+
+/// Of an answer, in bytes.
+const MOST_READ: usize = 10 * 1024 * 1024;
+/// To the model, in bytes, with the note that the rest is left out.
+const MOST_GIVEN: usize = 64 * 1024;
+/// Of an answer that is a failure.
+const MOST_OF_A_FAILURE: usize = 2 * 1024;
+/// Is read before it is decided what the answer is: enough for what declares an encoding.
+const HEAD: usize = 1024;
+/// Is decoded at a time.
+const PIECE: usize = 16 * 1024;
+
+const DEFAULT_TIMEOUT: u64 = 30_000;
+const LONGEST_TIMEOUT: u64 = 60_000;
+/// Of the run's time, what is left for what follows the call.
+const RESERVE: Duration = Duration::from_secs(1);
+
+/// The tool that fetches addresses through this client.
+pub fn wget(outbound: Outbound) -> ToolDefinition {
+    let parameter = |name: &str, schema: Value, required| ToolParameter { name: name.to_owned(), schema, required };
+    ToolDefinition {
+        name: "wget".to_owned(),
+        description: "Downloads a public https address (GET) and gives its content, at most 64 KB.".to_owned(),
+        parameters: vec![
+            parameter("uri", json!({"type": "string", "description": "whole address, https://…"}), true),
+            parameter(
+                "timeoutMs",
+                json!({
+                    "type": "number", "minimum": 1, "maximum": LONGEST_TIMEOUT, "default": DEFAULT_TIMEOUT,
+                    "description": "1 to 60000, default 30000",
+                }),
+                false,
+            ),
+            parameter(
+                "format",
+                json!({
+                    "type": "string", "enum": ["raw", "text"], "default": "raw",
+                    "description": "\"text\": only the text of an HTML page, with [links](address); default \"raw\"",
+                }),
+                false,
+            ),
+        ],
+        returns: "string",
+        examples: vec![
+            r#"wget("https://example.com/opening-hours", 30000, "text")"#.to_owned(),
+            r#"wget("https://api.example.com/v1/prices?item=7")"#.to_owned(),
+            r#"wget({uri: "https://example.com/news", format: "text"})"#.to_owned(),
+        ],
+        read_only: true,
+        implementation: Arc::new(Wget { outbound }),
+    }
+}
+
+struct Wget {
+    outbound: Outbound,
+}
+
+/// Arguments that make sense.
+struct Asked {
+    url: Url,
+    timeout: Duration,
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Raw,
+    Text,
+}
+
+impl ToolImplementation for Wget {
+    fn call<'a>(
+        &'a self,
+        arguments: Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput>> {
+        Box::pin(async move {
+            let content = match self.asked(&arguments) {
+                Ok(asked) => self.fetch(asked, context.deadline).await,
+                Err(problem) => Err(problem),
+            };
+            Ok(match content {
+                Ok(content) => ToolOutput::of(content),
+                Err(problem) => ToolOutput::failed(format!("Error: {problem}")),
+            })
+        })
+    }
+}
+
+impl Wget {
+    fn asked(&self, arguments: &Map<String, Value>) -> Result<Asked, String> {
+        let argument = |name| arguments.get(name).filter(|value| !value.is_null());
+        let uri = argument("uri").and_then(Value::as_str).ok_or("uri must be a text, the address to download.")?;
+        // The guard's own sentence speaks of headers, which there are none of here.
+        if Url::parse(uri.trim()).is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
+            return Err("uri: the address must not hold a user name or password.".to_owned());
+        }
+        let url = self.outbound.parse(uri).map_err(|why| format!("uri: {why}."))?;
+        let timeout = match argument("timeoutMs") {
+            None => DEFAULT_TIMEOUT,
+            Some(given) => whole(given).filter(|ms| (1..=LONGEST_TIMEOUT).contains(ms)).ok_or_else(|| {
+                format!("timeoutMs must be a whole number of milliseconds from 1 to {LONGEST_TIMEOUT}.")
+            })?,
+        };
+        let format = match argument("format").map(Value::as_str) {
+            None | Some(Some("raw")) => Format::Raw,
+            Some(Some("text")) => Format::Text,
+            Some(_) => return Err("format must be \"raw\" or \"text\".".to_owned()),
+        };
+        Ok(Asked { url, timeout: Duration::from_millis(timeout), format })
+    }
+
+    /// What the model is told of the address, or why nothing.
+    async fn fetch(&self, asked: Asked, deadline: Deadline) -> Result<String, String> {
+        let Asked { url, timeout, format } = asked;
+        let deadline = deadline.reserving(RESERVE).at_most(timeout);
+        let patience = deadline.remaining().min(timeout);
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let late =
+            || format!("{host} had not answered in full after {} ms; try a longer timeoutMs.", patience.as_millis());
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/json,text/*;q=0.9,*/*;q=0.5"));
+        let origin = url.origin();
+        let request = Request { method: Method::GET, url, headers, body: None, limit: MOST_READ };
+        let response = self.outbound.open(request, deadline).await.map_err(|error| match error.failure {
+            Failure::Refused(why) => format!("{host} was not downloaded: {why}."),
+            Failure::Unreachable => format!("{host} cannot be reached: nothing answers at that address."),
+            _ if deadline.remaining().is_zero() => late(),
+            _ => format!("{host} broke the connection off before it answered."),
+        })?;
+
+        let status = response.status();
+        let known = response.url().origin() == origin;
+        if !status.is_success() {
+            return Err(failure(&host, response, known).await);
+        }
+        let size = response.content_length();
+        let answer = Answer::begin(response).await.map_err(|error| broken(&error, &host, &late))?;
+        if let Some(why) = answer.unreadable() {
+            return Err(format!("{host} answered with {why}."));
+        }
+        let of_html = format == Format::Text && answer.is_html();
+        let text = answer.read(of_html.then_some(known), MOST_GIVEN).await;
+        let text = text.map_err(|error| broken(&error, &host, &late))?;
+        Ok(text.told(of_html, size))
+    }
+}
+
+/// A number without a fraction, however it is written.
+fn whole(number: &Value) -> Option<u64> {
+    number.as_u64().or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
+}
+
+fn broken(error: &reqwest::Error, host: &str, late: &impl Fn() -> String) -> String {
+    if error.is_timeout() { late() } else { format!("{host} broke the connection off in the middle of its answer.") }
+}
+
+/// An answer that is none: its status, and what the page says about it.
+async fn failure(host: &str, response: Response, known: bool) -> String {
+    let status = response.status();
+    let phrase = status.canonical_reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let wait = header(&response, RETRY_AFTER).parse::<u64>().ok();
+    let wait = wait.filter(|_| matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE));
+    let wait = wait.map(|seconds| format!("; it asks to wait {seconds} s")).unwrap_or_default();
+    let mut told = format!("{host} answered with status {}{phrase}{wait}", status.as_u16());
+    // The status is what matters: a body that cannot be read is none.
+    if let Ok(answer) = Answer::begin(response).await
+        && answer.unreadable().is_none()
+    {
+        let of_html = answer.is_html().then_some(known);
+        if let Ok(read) = answer.read(of_html, MOST_OF_A_FAILURE).await
+            && !read.text.trim().is_empty()
+        {
+            let cut = if read.cut { " … (cut)" } else { "" };
+            told = format!("{told}:\n{}{cut}", read.text.trim());
+            return told;
+        }
+    }
+    told + "."
+}
+
+fn header(response: &Response, name: HeaderName) -> &str {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().trim()
+}
+
+/// An answer of which the beginning is known.
+struct Answer {
+    response: Response,
+    content_type: String,
+    head: Vec<u8>,
+    decoder: Decoder,
+}
+
+/// What was read of an answer.
+struct Read {
+    /// At most as long as was asked for.
+    text: String,
+    /// There is more.
+    cut: bool,
+    /// There is more because no more was read.
+    read_to_the_limit: bool,
+    /// Bytes were no text in this encoding.
+    replaced: Option<&'static str>,
+}
+
+impl Answer {
+    async fn begin(mut response: Response) -> reqwest::Result<Self> {
+        let mut head = Vec::new();
+        while head.len() < HEAD
+            && let Some(chunk) = response.chunk().await?
+        {
+            head.extend_from_slice(&chunk);
+        }
+        let content_type = header(&response, CONTENT_TYPE).to_ascii_lowercase();
+        let decoder = Decoder::of(&content_type, &head);
+        Ok(Self { response, content_type, head, decoder })
+    }
+
+    fn beginning(&self) -> &[u8] {
+        self.head.get(..HEAD).unwrap_or(&self.head)
+    }
+
+    /// `text/html` of `text/html; charset=utf-8`; nothing if the server does not know either.
+    fn media_type(&self) -> Option<&str> {
+        let media_type = self.content_type.split(';').next().unwrap_or_default().trim();
+        Some(media_type).filter(|known| !["", "application/octet-stream"].contains(known))
+    }
+
+    /// Why this is nothing to read, if so.
+    fn unreadable(&self) -> Option<String> {
+        let packed = header(&self.response, CONTENT_ENCODING).to_ascii_lowercase();
+        if !["", "identity"].contains(&packed.as_str()) {
+            return Some(format!("compressed content ({packed}) although that was not asked for, and cannot be read"));
+        }
+        let media_type = self.media_type();
+        let is_text = media_type.is_none_or(|known| {
+            let (kind, subtype) = known.split_once('/').unwrap_or_default();
+            let known =
+                ["json", "xml", "javascript", "ecmascript", "x-javascript", "yaml", "x-yaml", "toml", "sql", "x-sh"];
+            let lines = ["x-ndjson", "ndjson", "jsonl", "x-www-form-urlencoded", "graphql", "rtf"];
+            kind == "text"
+                || kind == "application" && (known.contains(&subtype) || lines.contains(&subtype))
+                || ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix))
+        });
+        // Of what is called text only a 0 is doubted; of what is called nothing, whatever no text has.
+        let binary =
+            |byte: &u8| *byte == 0 || media_type.is_none() && matches!(byte, 1..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+        if is_text && (self.decoder.is_utf_16() || !self.beginning().iter().any(binary)) {
+            return None;
+        }
+        let size = self.response.content_length().map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+        Some(format!("{}{size}, which is no text", media_type.unwrap_or("binary content")))
+    }
+
+    fn is_html(&self) -> bool {
+        let begins = |with: &[u8]| {
+            let head = self.beginning().trim_ascii_start();
+            head.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with))
+        };
+        match self.media_type() {
+            Some(known) => ["text/html", "application/xhtml+xml"].contains(&known),
+            None => begins(b"<!doctype html") || begins(b"<html"),
+        }
+    }
+
+    /// Reads on until there are `limit` bytes of text; `of_html` asks for the text of a page, and says whether its links may
+    /// do without its site. Of what is read, no more is kept than what is given.
+    async fn read(self, of_html: Option<bool>, limit: usize) -> reqwest::Result<Read> {
+        let Self { mut response, head, decoder, .. } = self;
+        let mut reading = Reading { decoder, read: 0, limit, to: To::Text(String::new()) };
+        let mut page = None;
+        if let Some(known) = of_html {
+            let (to, mut pieces) = mpsc::channel(1);
+            reading.to = To::Page(to);
+            let url = response.url().clone();
+            // The tokenizer pulls, so it has a thread of its own to wait in.
+            page = Some(spawn_blocking(move || page::text(|| pieces.blocking_recv(), &url, known, limit)));
+        }
+        let mut more = reading.take(&head).await;
+        drop(head);
+        while more && let Some(chunk) = response.chunk().await? {
+            more = reading.take(&chunk).await;
+        }
+        let read_to_the_limit = reading.read >= MOST_READ;
+        if more {
+            reading.put(&[], true).await;
+        }
+        let replaced = reading.decoder.replaced.then(|| reading.decoder.encoding().name());
+        let (mut text, enough) = match (reading.to, page) {
+            (To::Text(text), _) => (text, false),
+            (To::Page(to), page) => {
+                drop(to);
+                // A tokenizer that panics has no text.
+                OptionFuture::from(page).await.and_then(Result::ok).unwrap_or_default()
+            }
+        };
+        let cut = enough || text.len() > limit;
+        text.truncate(text.floor_char_boundary(limit));
+        Ok(Read { text, cut: cut || read_to_the_limit, read_to_the_limit: read_to_the_limit && !cut, replaced })
+    }
+}
+
+/// An answer on its way.
+struct Reading {
+    decoder: Decoder,
+    /// In bytes.
+    read: usize,
+    limit: usize,
+    to: To,
+}
+
+/// Where its text goes.
+enum To {
+    Text(String),
+    Page(mpsc::Sender<String>),
+}
+
+impl Reading {
+    /// Whether more is wanted.
+    async fn take(&mut self, bytes: &[u8]) -> bool {
+        for piece in bytes.chunks(PIECE) {
+            let piece = piece.get(..MOST_READ - self.read).unwrap_or(piece);
+            self.read += piece.len();
+            if !self.put(piece, false).await || self.read >= MOST_READ {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn put(&mut self, bytes: &[u8], last: bool) -> bool {
+        let piece = self.decoder.decode(bytes, last);
+        match &mut self.to {
+            To::Text(text) => {
+                text.push_str(&piece);
+                text.len() <= self.limit
+            }
+            To::Page(page) => page.send(piece).await.is_ok(),
+        }
+    }
+}
+
+impl Read {
+    /// The text, and what must be said about it, together in the budget; `size` is that of the answer, in bytes.
+    fn told(self, of_html: bool, size: Option<u64>) -> String {
+        let Self { mut text, cut, read_to_the_limit, replaced } = self;
+        let whole = match size {
+            Some(bytes) if of_html => format!("the whole page has {bytes} bytes of HTML"),
+            Some(bytes) => format!("the whole has {bytes} bytes"),
+            None => "how much there is is not known".to_owned(),
+        };
+        let about_length = if read_to_the_limit {
+            Some("[Cut: only the first 10 MB were read.]".to_owned())
+        } else {
+            cut.then(|| format!("[Cut: this is only the beginning, 64 KB at most; {whole}.]"))
+        };
+        let about_bytes = replaced.map(|name| format!("[Bytes that are not {name} were replaced by \u{fffd}.]"));
+        let empty = if of_html {
+            "[The page has no text of its own: scripts may make it. The format \"raw\" gives its HTML.]"
+        } else {
+            "[The answer is empty.]"
+        };
+        let about_nothing = text.trim().is_empty().then(|| empty.to_owned());
+        let is_empty = about_nothing.is_some();
+        let notes: Vec<String> = [about_nothing, about_length, about_bytes].into_iter().flatten().collect();
+        let notes = notes.join("\n");
+        if is_empty || notes.is_empty() {
+            return if is_empty { notes } else { text };
+        }
+        text.truncate(text.floor_char_boundary(MOST_GIVEN.saturating_sub(notes.len() + 1)));
+        format!("{text}\n{notes}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wget() -> Wget {
+        Wget { outbound: Outbound::new(Vec::new()).unwrap() }
+    }
+
+    fn asked(arguments: &Value) -> Result<Asked, String> {
+        wget().asked(arguments.as_object().unwrap())
+    }
+
+    #[test]
+    fn what_may_be_left_out_is_made_up() {
+        let read = asked(&json!({"uri": " https://shop.example/a?b "})).unwrap();
+        assert_eq!(read.url.as_str(), "https://shop.example/a?b");
+        assert_eq!((read.timeout, read.format), (Duration::from_secs(30), Format::Raw));
+        let nothing = json!({"uri": "https://shop.example", "timeoutMs": null, "format": null});
+        assert_eq!(asked(&nothing).unwrap().timeout, Duration::from_secs(30));
+        for (timeout, format, expected) in [
+            (json!(1), "raw", (Duration::from_millis(1), Format::Raw)),
+            (json!(60_000), "text", (Duration::from_secs(60), Format::Text)),
+            (json!(5e3), "text", (Duration::from_secs(5), Format::Text)),
+        ] {
+            let read = asked(&json!({"uri": "https://shop.example", "timeoutMs": timeout, "format": format})).unwrap();
+            assert_eq!((read.timeout, read.format), expected);
+        }
+    }
+
+    #[test]
+    fn a_wrong_argument_is_named() {
+        let with = |name: &str, value: Value| {
+            let mut arguments = json!({"uri": "https://shop.example"});
+            arguments[name] = value;
+            asked(&arguments).map(|_asked| ()).unwrap_err()
+        };
+        for timeout in [json!(0), json!(-1), json!(60_001), json!(1.5), json!(1e300), json!("5000"), json!([1])] {
+            let why = with("timeoutMs", timeout.clone());
+            assert_eq!(why, "timeoutMs must be a whole number of milliseconds from 1 to 60000.", "{timeout}");
+        }
+        for format in [json!("TEXT"), json!(""), json!(1), json!({})] {
+            assert_eq!(with("format", format), "format must be \"raw\" or \"text\".");
+        }
+        for (uri, why) in [
+            (json!(null), "uri must be a text"),
+            (json!(7), "uri must be a text"),
+            (json!("shop.example/x"), "uri: the address is no URL"),
+            (json!(""), "uri: the address is no URL"),
+            (json!("http://shop.example/"), "uri: only https addresses may be called, not http."),
+            (json!("ftp://shop.example/"), "uri: only https addresses may be called, not ftp."),
+            (json!("file:///etc/passwd"), "uri: "),
+            (json!("data:text/plain,x"), "uri: the address names no host"),
+            (json!("https://user:pass@shop.example/"), "uri: the address must not hold a user name or password."),
+            (json!("https://127.0.0.1/"), "uri: the address 127.0.0.1 is not public."),
+        ] {
+            let told = with("uri", uri.clone());
+            assert!(told.starts_with(why) && !told.contains("pass@"), "{uri}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_and_what_is_said_of_it_keep_to_the_budget() {
+        let read = |text: &str, cut| Read { text: text.to_owned(), cut, read_to_the_limit: false, replaced: None };
+        assert_eq!(read("\n x \n", false).told(false, None), "\n x \n");
+        assert_eq!(read("x", true).told(false, Some(70_000)).lines().last().unwrap(), {
+            "[Cut: this is only the beginning, 64 KB at most; the whole has 70000 bytes.]"
+        });
+        assert_eq!(read(" \n", false).told(false, Some(2)), "[The answer is empty.]");
+        let longest = Read { replaced: Some("windows-1252"), ..read(&"é".repeat(MOST_GIVEN / 2), true) };
+        let told = longest.told(true, Some(u64::MAX));
+        assert!((MOST_GIVEN - 1..=MOST_GIVEN).contains(&told.len()), "{}", told.len());
+        assert!(told.ends_with("é\n[Cut: this is only the beginning, 64 KB at most; the whole page has 18446744073709551615 bytes of HTML.]\n[Bytes that are not windows-1252 were replaced by \u{fffd}.]"));
+    }
+
+    /// It stands in every prompt that offers it.
+    #[test]
+    fn the_definition_is_short_and_has_its_examples() {
+        let definition = super::wget(Outbound::new(Vec::new()).unwrap());
+        let schemas: Vec<&str> =
+            definition.parameters.iter().map(|one| one.schema["description"].as_str().unwrap()).collect();
+        assert!(definition.description.len() + schemas.concat().len() < 260);
+        assert!(definition.examples.len() >= 3 && definition.read_only);
+        let names: Vec<(&str, bool)> =
+            definition.parameters.iter().map(|one| (one.name.as_str(), one.required)).collect();
+        assert_eq!(names, [("uri", true), ("timeoutMs", false), ("format", false)]);
+    }
+}
