@@ -6,8 +6,10 @@
 
 mod account;
 mod answer;
+mod events;
 mod oauth;
 mod refusal;
+mod streaming;
 
 use std::{
     collections::HashMap,
@@ -15,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::Stream;
 use reqwest::{
     RequestBuilder, Response,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
@@ -26,10 +29,12 @@ use serde_json::Value;
 pub use self::{
     account::{Account, Credentials, OPENROUTER},
     answer::{Completion, Finish, ToolCall, Usage},
+    streaming::Delta,
 };
 use self::{
     account::{Holder, Key, Whose},
     refusal::Private,
+    streaming::{Opened, Reading},
 };
 use super::{
     Error, Failure, Outbound, Service,
@@ -113,6 +118,31 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     tools: &'a [Value],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+/// OpenRouter counts tokens anyway; OpenAI and vLLM want to be asked.
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+impl<'a> Body<'a> {
+    fn of(request: &Request<'a>, account: &'a Account, streams: bool) -> Self {
+        let Request { model, messages, temperature, max_tokens, tools } = *request;
+        Self {
+            model: model.unwrap_or(&account.model),
+            messages,
+            temperature,
+            max_tokens,
+            tools,
+            stream: streams.then_some(true),
+            stream_options: streams.then_some(StreamOptions { include_usage: true }),
+        }
+    }
 }
 
 impl Llm {
@@ -133,22 +163,50 @@ impl Llm {
         request: &Request<'_>,
         deadline: Deadline,
     ) -> Result<Completion, Error> {
-        let model = request.model.unwrap_or(&account.model);
-        let Request { messages, temperature, max_tokens, tools, .. } = *request;
-        let prepared = self.prepare(account, &Body { model, messages, temperature, max_tokens, tools })?;
-        let prepared = prepared.header(ACCEPT, "application/json");
+        let body = Body::of(request, account, false);
+        let prepared = self.prepare(account, &body)?.header(ACCEPT, "application/json");
         self.authorized(account, deadline, async |bearer: &SecretString| {
-            let private = Private { messages, secret: bearer };
+            let private = Private { messages: body.messages, secret: bearer };
             retrying(Retry::Harmless, deadline, || async {
                 let limit = deadline.at_most(ATTEMPT);
                 let response = attempt(&prepared, bearer, limit.remaining(), &private).await?;
-                let id = generation_id(&response);
-                let body = read(response, LARGEST_ANSWER).await.map_err(|unread| unread.of(Service::Llm))?;
-                answer::whole(&body, id, model, &private)
+                whole(response, body.model, &private).await
             })
             .await
         })
         .await
+    }
+
+    /// The model's answer as it comes. What is tried again ends with the first event; from there on an error is an item of the
+    /// stream, after the texts that came before it. A connection that ends before the answer does is an error.
+    ///
+    /// # Errors
+    /// As [`Llm::complete`], also of the items.
+    pub async fn stream(
+        &self,
+        account: &Account,
+        request: &Request<'_>,
+        deadline: Deadline,
+    ) -> Result<impl Stream<Item = Result<Delta, Error>> + Send + use<>, Error> {
+        let body = Body::of(request, account, true);
+        let prepared = self.prepare(account, &body)?.header(ACCEPT, "text/event-stream");
+        let opened = self
+            .authorized(account, deadline, async |bearer: &SecretString| {
+                let private = Private { messages: body.messages, secret: bearer };
+                retrying(Retry::Harmless, deadline, || async {
+                    let sent = attempt(&prepared, bearer, deadline.remaining(), &private);
+                    let begun = tokio::time::timeout(ATTEMPT, sent).await;
+                    let response =
+                        begun.map_err(|silence| Error::because(Service::Llm, Failure::NoAnswer, silence))??;
+                    if streaming::is_json(&response) {
+                        return whole(response, body.model, &private).await.map(Box::new).map(Opened::Whole);
+                    }
+                    Ok(Opened::Events(Box::new(Reading::new(response, private.bytes(), body.model))))
+                })
+                .await
+            })
+            .await?;
+        Ok(streaming::deltas(opened))
     }
 
     /// The request but for its authorization.
@@ -225,6 +283,13 @@ async fn attempt(
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let body = read(response, LARGEST_ANSWER).await.unwrap_or_default();
     Err(refusal::of(status, &headers, &body, private))
+}
+
+/// Reads a success to its end.
+async fn whole(response: Response, model: &str, private: &Private<'_>) -> Result<Completion, Error> {
+    let id = generation_id(&response);
+    let body = read(response, LARGEST_ANSWER).await.map_err(|unread| unread.of(Service::Llm))?;
+    answer::whole(&body, id, model, private)
 }
 
 /// Checked here: what cannot stand in a header would look like an address that cannot be reached.

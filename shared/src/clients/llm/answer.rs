@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{
     super::{Error, Failure, Service},
-    Message,
     refusal::{self, Private},
     unusable,
 };
@@ -69,12 +68,12 @@ pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Priv
     let answer: Value = serde_json::from_slice(body)
         .map_err(|error| unusable(format!("the body is no JSON (line {}, column {})", error.line(), error.column())))?;
     if let Some(error) = error_in(&answer) {
-        return Err(refusal::inside(error, private));
+        return Err(refusal::inside(error, Some(private)));
     }
     let choices = answer.get("choices").and_then(Value::as_array).ok_or_else(|| unusable("choices is missing"))?;
     let choice = choices.first().ok_or_else(|| unusable("choices[0] is missing"))?;
     if let Some(error) = error_in(choice) {
-        return Err(refusal::inside(error, private));
+        return Err(refusal::inside(error, Some(private)));
     }
     let finish = finish_in(choice)?;
     let message = choice.get("message").filter(|message| message.is_object());
@@ -85,7 +84,7 @@ pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Priv
         _ => (said, finish.unwrap_or(Finish::Other)),
     };
     let tool_calls = tool_calls(message)?;
-    let usage = Usage::read(answer.get("usage")).unwrap_or_else(|| Usage::guess(private.messages, &text, &tool_calls));
+    let usage = Usage::read(answer.get("usage")).unwrap_or_else(|| Usage::guess(private.bytes(), &text, &tool_calls));
     let told = |name: &str| text_at(&answer, name).filter(|text| !text.is_empty());
     Ok(Completion {
         text,
@@ -182,10 +181,10 @@ impl Usage {
         })
     }
 
-    /// About four bytes make a token.
-    pub(super) fn guess(messages: &[Message], text: &str, calls: &[ToolCall]) -> Self {
+    /// From a conversation of so many bytes; about four make a token.
+    pub(super) fn guess(asked: usize, text: &str, calls: &[ToolCall]) -> Self {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
-        let prompt_tokens = tokens(messages.iter().map(|message| message.content.len()).sum());
+        let prompt_tokens = tokens(asked);
         let called = calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>();
         let completion_tokens = tokens(text.len() + called);
         let total_tokens = prompt_tokens.saturating_add(completion_tokens);
@@ -197,7 +196,7 @@ impl Usage {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{super::Message, *};
 
     fn read(body: &Value) -> Result<Completion, Error> {
         let messages = [Message::user("12345678")];

@@ -68,13 +68,14 @@ pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Privat
         Ok(body) => Said::by(&body),
         Err(_no_json) => Said { message: String::from_utf8_lossy(body).into_owned(), ..Said::default() },
     };
-    let error = said.error(status, private);
+    let error = said.error(status, Some(private));
     let wait = if error.transient() { retry_after(headers) } else { None };
     Error { retry_after: wait, ..error }
 }
 
-/// The error that stands inside a success: the value of `error`, or a whole body of vLLM's.
-pub(super) fn inside(error: &Value, private: &Private<'_>) -> Error {
+/// The error that stands inside a success: the value of `error`, or a whole body of vLLM's. Its message is kept only if it can be
+/// told from what is private.
+pub(super) fn inside(error: &Value, private: Option<&Private<'_>>) -> Error {
     let said = Said::by(error);
     let known = |words: &[&str]| said.is_any(words);
     let status = match said.number {
@@ -111,7 +112,12 @@ impl Said {
         let message = ["message", "detail"].iter().find_map(|name| text(error, name));
         Self {
             number,
-            words: words.into_iter().flatten().map(|word| word.to_ascii_lowercase()).collect(),
+            words: words
+                .into_iter()
+                .flatten()
+                .filter(|word| is_word(word))
+                .map(|word| word.to_ascii_lowercase())
+                .collect(),
             message: message.or_else(|| error.as_str().map(str::to_owned)).unwrap_or_default(),
             in_flight: text(metadata, "limit_source").is_some_and(|source| source == IN_FLIGHT),
             limited: metadata.get("limit_source").is_some(),
@@ -123,7 +129,7 @@ impl Said {
         self.words.iter().any(|word| words.contains(&word.as_str()))
     }
 
-    fn error(&self, status: u16, private: &Private<'_>) -> Error {
+    fn error(&self, status: u16, private: Option<&Private<'_>>) -> Error {
         if status == 402 && self.in_flight {
             return Error::new(Service::Llm, Failure::RateLimited);
         }
@@ -159,16 +165,21 @@ impl Said {
     }
 
     /// Codes and message, for the log.
-    fn shown(&self, private: &Private<'_>) -> String {
+    fn shown(&self, private: Option<&Private<'_>>) -> String {
         let words = self.words.join(" ");
-        let separator = if words.is_empty() || self.message.is_empty() { "" } else { ": " };
-        let text = format!("{words}{separator}{}", self.message);
-        let shown: String = excerpt(text.as_bytes());
-        if private.is_in(&shown) || private.is_in(&text) { "(it quotes what is private)".into() } else { shown }
+        let message = private.map_or("", |_| &self.message);
+        let separator = if words.is_empty() || message.is_empty() { "" } else { ": " };
+        let text = format!("{words}{separator}{message}");
+        if private.is_some_and(|private| private.is_in(&text)) { words } else { excerpt(text.as_bytes()) }
     }
 }
 
 impl Private<'_> {
+    /// Of the conversation.
+    pub(super) fn bytes(&self) -> usize {
+        self.messages.iter().map(|message| message.content.len()).sum()
+    }
+
     /// Whether the text repeats some of it. Some gateways quote the request that they refuse.
     fn is_in(&self, text: &str) -> bool {
         let secret = self.secret.expose_secret();
@@ -186,6 +197,11 @@ impl Private<'_> {
 
 /// In characters: more than an excerpt has.
 const LONGEST_COMPARED: usize = 400;
+
+/// Whether it is a name as programs have them, and no sentence.
+fn is_word(text: &str) -> bool {
+    text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
 
 #[cfg(test)]
 mod tests {
@@ -260,7 +276,7 @@ mod tests {
             (json!("overloaded"), 502, true),
             (json!({"object": "error", "message": "x", "type": "BadRequestError", "code": 400}), 400, false),
         ] {
-            let read = inside(&error, &private);
+            let read = inside(&error, Some(&private));
             assert_eq!((read.status(), read.transient()), (Some(status), transient), "{error}");
         }
     }
