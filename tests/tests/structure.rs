@@ -32,7 +32,7 @@ fn functions() -> BTreeSet<String> {
 }
 
 fn production_code() -> Vec<Source> {
-    ["shared/src", "functions", "infra/local/src"].iter().flat_map(|folder| rust(folder)).collect()
+    ["shared/src", "shared/parser/src", "functions", "infra/local/src"].iter().flat_map(|folder| rust(folder)).collect()
 }
 
 fn set<T: Into<String>>(names: impl IntoIterator<Item = T>) -> BTreeSet<String> {

@@ -240,6 +240,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
     }
 }
 
+#[inline]
 fn is_identifier_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }

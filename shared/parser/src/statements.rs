@@ -169,7 +169,7 @@ impl<'t> Block<'t, '_> {
             if cursor.peek() == Some(b')') {
                 break;
             }
-            arguments.push(cursor.value()?.unwrap_or_default());
+            cursor.one_more(&mut arguments)?;
             cursor.blanks()?;
             match cursor.peek() {
                 Some(b',') => cursor.at += 1,
@@ -220,7 +220,10 @@ impl<'t> Block<'t, '_> {
         self.name = None;
         match problem.rest {
             Rest::Block => self.pass_block(),
-            rest => self.pass(start, rest),
+            rest => {
+                self.pass_to(problem.at);
+                self.pass(start, rest);
+            }
         }
     }
 
@@ -228,6 +231,19 @@ impl<'t> Block<'t, '_> {
         while self.cursor.peek().is_some() {
             self.cursor.at = self.cursor.limit;
         }
+    }
+
+    /// Over the text in quotes in which a problem was found, and in any case behind what was reported: entries have an order.
+    fn pass_to(&mut self, problem: usize) {
+        if self.cursor.at >= problem {
+            return;
+        }
+        match self.cursor.peek() {
+            Some(quote @ (b'"' | b'\'')) => self.cursor.pass_quoted(quote),
+            Some(b'`') if !self.blind => self.blind = !self.cursor.pass_back_ticked(),
+            _ => {}
+        }
+        self.cursor.at = self.cursor.at.max(problem);
     }
 
     /// Goes to the end of the statement that began at `start`: to `;` or the end of a line with no bracket open, or to what

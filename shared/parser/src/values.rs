@@ -12,20 +12,31 @@ pub const DEEPEST: usize = 64;
 const VALUE: &str = "a value (text in quotes, a number, `true`, `false`, `null`, a list or an object)";
 
 impl Cursor<'_, '_> {
-    /// A literal; none for `undefined`.
-    pub(crate) fn value(&mut self) -> Parse<Option<Value>> {
+    /// Puts a literal into `slot`, which is null: there it is built, for a value is slow to move. False for `undefined`.
+    pub(crate) fn value(&mut self, slot: &mut Value) -> Parse<bool> {
         let Some(byte) = self.peek() else { return self.expected(VALUE) };
-        let value = match byte {
-            b'"' | b'\'' => Value::String(self.quoted(byte)?),
-            b'`' => Value::String(self.back_ticked()?),
-            b'0'..=b'9' => self.number(self.at, false)?,
-            b'.' if self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => self.number(self.at, false)?,
-            b'+' | b'-' => self.signed(byte == b'-')?,
-            b'[' => self.list()?,
-            b'{' => self.object()?,
-            _ => return self.word(byte),
-        };
-        Ok(Some(value))
+        match byte {
+            b'"' | b'\'' => *slot = Value::String(self.quoted(byte)?),
+            b'`' => *slot = Value::String(self.back_ticked()?),
+            b'0'..=b'9' => *slot = self.number(self.at, false)?,
+            b'.' if self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => {
+                *slot = self.number(self.at, false)?;
+            }
+            b'+' | b'-' => *slot = self.signed(byte == b'-')?,
+            b'[' => *slot = Value::Array(self.list()?),
+            b'{' => *slot = Value::Object(self.object()?),
+            _ => return self.word(byte, slot),
+        }
+        Ok(true)
+    }
+
+    /// One more value at the end of `values`; null for `undefined`.
+    pub(crate) fn one_more(&mut self, values: &mut Vec<Value>) -> Parse<()> {
+        values.push(Value::Null);
+        if let Some(slot) = values.last_mut() {
+            self.value(slot)?;
+        }
+        Ok(())
     }
 
     fn signed(&mut self, negative: bool) -> Parse<Value> {
@@ -40,13 +51,19 @@ impl Cursor<'_, '_> {
     }
 
     /// `true`, `false`, `null` and `undefined`, and what is no literal.
-    fn word(&mut self, byte: u8) -> Parse<Option<Value>> {
+    fn word(&mut self, byte: u8, slot: &mut Value) -> Parse<bool> {
         let start = self.at;
         match self.identifier() {
-            Some("true") => Ok(Some(Value::Bool(true))),
-            Some("false") => Ok(Some(Value::Bool(false))),
-            Some("null") => Ok(Some(Value::Null)),
-            Some("undefined") => Ok(None),
+            Some("null") => Ok(true),
+            Some("undefined") => Ok(false),
+            Some("true") => {
+                *slot = Value::Bool(true);
+                Ok(true)
+            }
+            Some("false") => {
+                *slot = Value::Bool(false);
+                Ok(true)
+            }
             Some(name) => {
                 let (expected, body) = self.instead_of(name)?;
                 self.at = start;
@@ -115,7 +132,7 @@ impl Cursor<'_, '_> {
         self.at += 1;
     }
 
-    fn list(&mut self) -> Parse<Value> {
+    fn list(&mut self) -> Parse<Vec<Value>> {
         self.enter()?;
         let mut items = Vec::new();
         loop {
@@ -128,7 +145,7 @@ impl Cursor<'_, '_> {
                     continue;
                 }
                 None => return self.expected("`]` at the end of the list"),
-                Some(_) => items.push(self.value()?.unwrap_or_default()),
+                Some(_) => self.one_more(&mut items)?,
             }
             self.blanks()?;
             match self.peek() {
@@ -138,10 +155,10 @@ impl Cursor<'_, '_> {
             }
         }
         self.leave();
-        Ok(Value::Array(items))
+        Ok(items)
     }
 
-    fn object(&mut self) -> Parse<Value> {
+    fn object(&mut self) -> Parse<Map<String, Value>> {
         self.enter()?;
         let mut members = Map::new();
         loop {
@@ -165,10 +182,12 @@ impl Cursor<'_, '_> {
             }
             self.at += 1;
             self.blanks()?;
-            match self.value()? {
-                Some(value) => members.insert(key, value),
-                None => members.remove(&key),
-            };
+            let mut value = Value::Null;
+            if self.value(&mut value)? {
+                members.insert(key, value);
+            } else {
+                members.remove(&key);
+            }
             self.blanks()?;
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -177,7 +196,7 @@ impl Cursor<'_, '_> {
             }
         }
         self.leave();
-        Ok(Value::Object(members))
+        Ok(members)
     }
 
     fn key(&mut self) -> Parse<String> {

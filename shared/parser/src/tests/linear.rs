@@ -132,9 +132,9 @@ fn work_is_linear_in_the_length() {
     {
         for unit in units {
             let answer = |length: usize| opening.to_owned() + &unit.repeat(length / unit.len());
-            let (short, long) = (work(&answer(20_000)), work(&answer(40_000)));
-            assert!(long <= 2 * short + 2_000, "{opening:?} and {unit:?}: {short} then {long}");
-            assert!(long <= MOST * 40_000, "{opening:?} and {unit:?}: {} for each byte", long / 40_000);
+            let (short, long) = (work(&answer(8_000)), work(&answer(16_000)));
+            assert!(long <= 2 * short + 1_000, "{opening:?} and {unit:?}: {short} then {long}");
+            assert!(long <= MOST * 16_000, "{opening:?} and {unit:?}: {} for each byte", long / 16_000);
         }
     }
 }

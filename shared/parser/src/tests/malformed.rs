@@ -27,6 +27,15 @@ fn entries_keep_their_order() {
     assert_eq!(brief(&parsed), ["a(1)", "c(2)", "f(3)"]);
 }
 
+/// Found by fuzzing: the statement in the open text was told of after the end of the text, which stands behind it.
+#[test]
+fn what_stands_in_a_text_that_does_not_end_is_no_statement() {
+    for text in ["f(`a\ng(2)\n\\", "f(`a\ng(2)\n${", "f('a\\\ng(2) \\1'\n", "f('a\\\ng(2) \\1"] {
+        let parsed = parse(&format!("```tool\n{text}"));
+        assert_eq!((brief(&parsed).len(), errors(&parsed).len()), (0, 1), "{text:?}: {parsed:?}");
+    }
+}
+
 #[test]
 fn the_rest_of_many_errors_is_counted() {
     let many = |count: usize| parse(&block(&format!("{}good(1)", "bad.bad(1)\n".repeat(count))));
