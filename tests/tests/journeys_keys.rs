@@ -6,12 +6,21 @@
     reason = "a test says what is wrong and stops"
 )]
 
+use std::time::Duration;
+
 use futures_util::join;
 use serde_json::{Value, json};
-use shared::models::KeyService;
+use shared::{
+    Deadline, Error,
+    clients::{
+        Llm, http_client,
+        llm::{Message, Request},
+    },
+    models::KeyService,
+};
 use tests::{
-    ANOTHER_KEY, Answer, Event, Fault, OWN_KEYS, PLATFORM_KEY, SECOND_PLATFORM_KEY, Tenant, Trouble, World, ai_sms,
-    logs::Logs, standins,
+    ANOTHER_KEY, Answer, Event, Fault, OWN_KEYS, Options, PLATFORM_KEY, SECOND_PLATFORM_KEY, Tenant, Trouble, World,
+    ai_sms, logs::Logs, standins,
 };
 use uuid::Uuid;
 
@@ -281,6 +290,48 @@ async fn the_llms_account_is_kept_for_who_speaks_to_it() {
     remove(&world, "llm").await.expect(200);
     assert_eq!(read().await, None);
     assert!(world.aws.secret_names(SECRETS).is_empty());
+}
+
+/// What the organization's LLM answers, as a function asks it.
+async fn ask(world: &World, tenant: &Tenant) -> Result<String, Error> {
+    let accounts = world.process.keys.accounts.clone().with_llm("switchboard/llm", "the/default");
+    let client = Llm::new(http_client()?, world.process.keys.outbound.clone());
+    let account = accounts.llm(tenant.organization_id.parse().unwrap()).await?;
+    let messages = [Message::user("Who are you?")];
+    let deadline = Deadline::after(Duration::from_secs(30));
+    Ok(client.complete(&account, &Request::new(&messages), deadline).await?.text)
+}
+
+/// Who answers for an organization: its own LLM, else the platform's, else a sentence that says how to get one.
+#[tokio::test]
+async fn an_organizations_llm_answers_for_it_and_for_nobody_else() {
+    let [own, platforms] = ["own-key", "platforms-key"].map(|api_key| {
+        let options = standins::llm::Options { api_key: api_key.to_owned(), ..Default::default() };
+        standins::llm::start(([127, 0, 0, 1], 0).into(), options).unwrap()
+    });
+    let text = standins::llm::Turn::text;
+    let mut world = World::with(Options { open_hosts: vec![own.address().to_string()], ..Options::default() }).await;
+    world.aws.put_secret("switchboard/llm", &json!({"api_key": "", "base_url": platforms.url}));
+    let missing = ask(&world, &world.home).await.unwrap_err();
+    assert_eq!(missing.status(), 409);
+    for way in ["PUT /api/{slug}/keys/llm", "LlmApiKey"] {
+        assert!(missing.to_string().contains(way), "{missing}");
+    }
+    let key = json!({"api_key": "own-key", "base_url": own.url, "model": "small"});
+    world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);
+    own.script([text("yours")]);
+    assert_eq!(ask(&world, &world.home).await.unwrap(), "yours");
+    assert_eq!(own.requests()[0].body["model"], "small");
+    assert_eq!(ask(&world, &world.other).await.unwrap_err().status(), 409, "another organization's key is nobody's");
+
+    world.aws.put_secret("switchboard/llm", &json!({"api_key": "platforms-key", "base_url": platforms.url}));
+    world.restart();
+    platforms.script([text("everybody's"), text("everybody's")]);
+    assert_eq!(ask(&world, &world.other).await.unwrap(), "everybody's");
+    remove(&world, "llm").await.expect(200);
+    assert_eq!(ask(&world, &world.home).await.unwrap(), "everybody's");
+    assert_eq!(platforms.requests()[0].body["model"], "the/default");
+    assert!(own.script_left().is_empty() && platforms.script_left().is_empty());
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 //! ```json
 //! {"api_key": "…", "webhook_bearer": "…"}
 //! {"api_key": "…", "base_url": "https://openrouter.ai/api/v1", "model": "…"}
-//! {"client_id": "…", "client_secret": "…", "token_url": "https://…", "base_url": "https://…", "model": "…"}
+//! {"client_id": "…", "client_secret": "…", "token_url": "https://…", "base_url": "https://…", "model": "…", "scope": "…",
+//!  "audience": "…"}
 //! ```
 //!
 //! The first is for `vapi`; the others for `llm`, which speaks OpenAI's API: with a key, at OpenRouter unless another address
@@ -13,18 +14,17 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use shared::{
     Result,
-    clients::{Outbound, vapi::Account},
+    clients::{Outbound, llm::OPENROUTER, vapi::Account},
     error::Problems,
     fields::Fields,
 };
-
-/// Where an LLM is called with a key, unless another address is given.
-const OPENROUTER: &str = "https://openrouter.ai/api/v1";
 
 /// In characters. Some issuers' keys are JWTs.
 const LONGEST_KEY: usize = 4_000;
 const LONGEST_URL: usize = 2_000;
 const LONGEST_MODEL: usize = 200;
+/// Of a scope or an audience.
+const LONGEST_GRANT: usize = 1_000;
 
 pub(crate) fn vapi(body: &Value) -> Result<Account> {
     let mut problems = Problems::default();
@@ -50,7 +50,14 @@ pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<SecretString> {
             let client_secret = required_credential(&mut fields, "client_secret");
             let token_url = fields.required("token_url").and_then(|_| address(&mut fields, "token_url", outbound));
             let base_url = fields.required("base_url").and_then(|_| address(&mut fields, "base_url", outbound));
-            json!({"client_id": client_id, "client_secret": client_secret, "token_url": token_url, "base_url": base_url})
+            let mut content =
+                json!({"client_id": client_id, "client_secret": client_secret, "token_url": token_url, "base_url": base_url});
+            for name in ["scope", "audience"] {
+                if let (Some(text), Some(content)) = (fields.text(name, LONGEST_GRANT), content.as_object_mut()) {
+                    content.insert(name.into(), text.into());
+                }
+            }
+            content
         } else {
             let api_key = required_credential(&mut fields, "api_key");
             let base_url = address(&mut fields, "base_url", outbound).unwrap_or_else(|| OPENROUTER.to_owned());
@@ -157,6 +164,11 @@ mod tests {
             "base_url": "https://llm.example.com",
         });
         assert_eq!(stored(&body), body);
+        let mut whole = body;
+        whole["scope"] = json!("chat models");
+        whole["audience"] = json!("https://llm.example.com");
+        assert_eq!(stored(&whole), whole);
+        assert_eq!(wrong(llm(&json!({"api_key": "k", "scope": "chat"}), &guard())), ["scope"], "a key has none");
     }
 
     #[test]

@@ -165,16 +165,17 @@ impl Llm {
     ) -> Result<Completion, Error> {
         let body = Body::of(request, account, false);
         let prepared = self.prepare(account, &body)?.header(ACCEPT, "application/json");
-        self.authorized(account, deadline, async |bearer: &SecretString| {
-            let private = Private { messages: body.messages, secret: bearer };
+        let (prepared, body) = (&prepared, &body);
+        let ask = |bearer: SecretString| async move {
+            let private = Private { messages: body.messages, secret: &bearer };
             retrying(Retry::Harmless, deadline, || async {
                 let limit = deadline.at_most(ATTEMPT);
-                let response = attempt(&prepared, bearer, limit.remaining(), &private).await?;
+                let response = attempt(prepared, limit.remaining(), &private).await?;
                 whole(response, body.model, &private).await
             })
             .await
-        })
-        .await
+        };
+        self.authorized(account, deadline, ask).await
     }
 
     /// The model's answer as it comes. What is tried again ends with the first event; from there on an error is an item of the
@@ -190,22 +191,20 @@ impl Llm {
     ) -> Result<impl Stream<Item = Result<Delta, Error>> + Send + use<>, Error> {
         let body = Body::of(request, account, true);
         let prepared = self.prepare(account, &body)?.header(ACCEPT, "text/event-stream");
-        let opened = self
-            .authorized(account, deadline, async |bearer: &SecretString| {
-                let private = Private { messages: body.messages, secret: bearer };
-                retrying(Retry::Harmless, deadline, || async {
-                    let sent = attempt(&prepared, bearer, deadline.remaining(), &private);
-                    let begun = tokio::time::timeout(ATTEMPT, sent).await;
-                    let response =
-                        begun.map_err(|silence| Error::because(Service::Llm, Failure::NoAnswer, silence))??;
-                    if streaming::is_json(&response) {
-                        return whole(response, body.model, &private).await.map(Box::new).map(Opened::Whole);
-                    }
-                    Ok(Opened::Events(Box::new(Reading::new(response, private.bytes(), body.model))))
-                })
-                .await
+        let (prepared, body) = (&prepared, &body);
+        let open = |bearer: SecretString| async move {
+            let private = Private { messages: body.messages, secret: &bearer };
+            retrying(Retry::Harmless, deadline, || async {
+                let begun = tokio::time::timeout(ATTEMPT, attempt(prepared, deadline.remaining(), &private)).await;
+                let response = begun.map_err(|silence| Error::because(Service::Llm, Failure::NoAnswer, silence))??;
+                if streaming::is_json(&response) {
+                    return whole(response, body.model, &private).await.map(Box::new).map(Opened::Whole);
+                }
+                Ok(Opened::Events(Box::new(Reading::new(response, private.bytes(), body.model))))
             })
-            .await?;
+            .await
+        };
+        let opened = self.authorized(account, deadline, open).await?;
         Ok(streaming::deltas(opened))
     }
 
@@ -230,14 +229,14 @@ impl Llm {
 
     /// Does `ask` with what lets the account in. A token may have ended before its time: one that is refused with 401 is
     /// replaced, once.
-    async fn authorized<T>(
+    async fn authorized<T, F: Future<Output = Result<T, Error>>>(
         &self,
         account: &Account,
         deadline: Deadline,
-        ask: impl AsyncFn(&SecretString) -> Result<T, Error>,
+        ask: impl Fn(SecretString) -> F,
     ) -> Result<T, Error> {
         let client = match &account.key {
-            Key::Api { api_key } => return ask(api_key).await,
+            Key::Api { api_key } => return ask(api_key.clone()).await,
             Key::Client(client) => client,
         };
         let bearer = self.bearer_of(account);
@@ -246,13 +245,12 @@ impl Llm {
             bearer.token(Service::Llm, deadline, || oauth::grant(request, client, deadline)).await
         };
         let first = token().await?;
-        match ask(&first).await {
+        match ask(first.clone()).await {
             Err(error) if error.status() == Some(401) => {}
             other => return other,
         }
         bearer.forget(&first).await;
-        let second = token().await?;
-        ask(&second).await
+        ask(token().await?).await
     }
 
     /// Where the account's token is; two accounts never share one.
@@ -267,15 +265,10 @@ impl Llm {
     }
 }
 
-/// Sends a request; gives a success, its body still to be read.
-async fn attempt(
-    prepared: &RequestBuilder,
-    bearer: &SecretString,
-    limit: Duration,
-    private: &Private<'_>,
-) -> Result<Response, Error> {
+/// Sends a request with what lets it in; gives a success, its body still to be read.
+async fn attempt(prepared: &RequestBuilder, limit: Duration, private: &Private<'_>) -> Result<Response, Error> {
     let request = prepared.try_clone().ok_or_else(|| unusable("a streamed request cannot be sent"))?;
-    let request = request.header(AUTHORIZATION, authorization(bearer)?).timeout(limit);
+    let request = request.header(AUTHORIZATION, authorization(private.secret)?).timeout(limit);
     let response = request.send().await.map_err(|error| refused("base_url", outbound::failed(Service::Llm, error)))?;
     if response.status().is_success() {
         return Ok(response);

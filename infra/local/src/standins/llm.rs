@@ -1,7 +1,15 @@
 //! Stand-in for an OpenAI-compatible LLM gateway: it says what a script tells it to, turn by turn.
 //!
 //! `PUT /script` takes the turns ([`Turn`]) in place of those left, `GET /script` shows what is left. A request that no turn is
-//! left for is answered 500. With `"stream": true` an answer is sent as chunks, a word at a time.
+//! left for is answered 500. With `"stream": true` an answer is sent as chunks, a word at a time. A slow answer is a [`Fault`] with
+//! a delay: faults are met in the order of the requests, as turns are.
+//!
+//! It lets in its API key, and tokens that `POST /oauth/token` gives out for client credentials (RFC 6749, 4.4).
+//!
+//! [`Fault`]: super::Fault
+
+mod request;
+mod tokens;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use self::tokens::Tokens;
 use super::{
     Standin, clock,
     exchange::{Answer, Request, refused},
@@ -24,11 +33,26 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Options {
     pub api_key: String,
+    pub client_id: String,
+    pub client_secret: String,
+    /// What tokens may be asked for; any scope if absent.
+    pub scope: Option<String>,
+    /// The only one, if there is one.
+    pub audience: Option<String>,
+    /// Seconds that a token lasts.
+    pub token_life: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { api_key: "llm-local-key".to_owned() }
+        Self {
+            api_key: "llm-local-key".to_owned(),
+            client_id: "llm-client".to_owned(),
+            client_secret: "llm-client-secret".to_owned(),
+            scope: None,
+            audience: None,
+            token_life: 3600,
+        }
     }
 }
 
@@ -40,6 +64,12 @@ pub struct Turn {
     pub content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
+    /// `stop` or `tool_calls` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
+    /// In credits; a millionth for each token if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     /// With `body`, 200 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -79,11 +109,13 @@ pub struct ToolCall {
 #[derive(Debug)]
 pub struct Llm {
     api_key: String,
+    tokens: Tokens,
     script: Mutex<VecDeque<Turn>>,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Llm>> {
-    server::serve(address, Llm { api_key: options.api_key, script: Mutex::default() })
+    let api_key = options.api_key.clone();
+    server::serve(address, Llm { api_key, tokens: Tokens::new(options), script: Mutex::default() })
 }
 
 impl Standin<Llm> {
@@ -92,26 +124,39 @@ impl Standin<Llm> {
         *locked(&self.service.script) = turns.into_iter().collect();
     }
 
+    /// The turns that no request has been answered with: none, when a script was played to its end.
     pub fn script_left(&self) -> Vec<Turn> {
         locked(&self.service.script).iter().cloned().collect()
+    }
+
+    /// How many tokens were given out.
+    pub fn tokens_granted(&self) -> usize {
+        self.service.tokens.granted()
+    }
+
+    /// Every token given out so far is refused from here on.
+    pub fn expire_tokens(&self) {
+        self.service.tokens.expire();
     }
 }
 
 impl Service for Llm {
     fn answer(&self, request: &Request) -> Answer {
+        if (request.method.as_str(), request.path.as_str()) == ("POST", "/oauth/token") {
+            return self.tokens.answer(request);
+        }
         if request.method != "POST" || !matches!(request.path.as_str(), "/chat/completions" | "/v1/chat/completions") {
             return self.failure(404);
         }
-        if request.bearer() != Some(self.api_key.as_str()) {
-            return error(401, "No auth credentials found");
+        match request.bearer() {
+            Some(bearer) if bearer == self.api_key || self.tokens.is_live(bearer) => {}
+            Some(_) => return error(401, "User not found."),
+            None => return error(401, "No auth credentials found"),
         }
-        let body = match request.json() {
+        let body = match request::read(request) {
             Ok(body) => body,
-            Err(problem) => return error(400, &format!("the body is not JSON: {problem}")),
+            Err(problem) => return error(400, &problem),
         };
-        if let Some(problem) = problem(&body) {
-            return error(400, problem);
-        }
         let Some(turn) = locked(&self.script).pop_front() else {
             return error(500, "the script has no turn left for this request");
         };
@@ -152,42 +197,14 @@ fn error(status: u16, message: &str) -> Answer {
     Answer::json(status, &json!({ "error": { "code": status, "message": message } }))
 }
 
-fn problem(body: &Value) -> Option<&'static str> {
-    let named = body.get("model").is_some_and(Value::is_string) || body.get("models").is_some_and(Value::is_array);
-    if !named {
-        return Some("model is required");
-    }
-    let Some(messages) = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty()) else {
-        return Some("messages must be a list with at least one message");
-    };
-    let known = |role: &str| matches!(role, "system" | "developer" | "user" | "assistant" | "tool");
-    if !messages.iter().all(|message| message.get("role").and_then(Value::as_str).is_some_and(known)) {
-        return Some("each message needs a role: system, developer, user, assistant or tool");
-    }
-    let answers_call = |message: &Value| message.get("tool_call_id").is_some_and(Value::is_string);
-    let is_tool = |message: &Value| message.get("role").and_then(Value::as_str) == Some("tool");
-    if !messages.iter().filter(|message| is_tool(message)).all(answers_call) {
-        return Some("a tool message needs its tool_call_id");
-    }
-    let is_function = |tool: &Value| {
-        tool.get("type").and_then(Value::as_str) == Some("function")
-            && tool.get("function").and_then(|function| function.get("name")).and_then(Value::as_str).is_some_and(
-                |name| {
-                    (1..=64).contains(&name.len())
-                        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-                },
-            )
-    };
-    match body.get("tools") {
-        None => None,
-        Some(tools) if tools.as_array().is_some_and(|tools| tools.iter().all(is_function)) => None,
-        Some(_) => Some("tools must be a list of functions with names of 1 to 64 letters, digits, _ and -"),
-    }
-}
-
 /// The events of a stream, each with the blank line that ends it.
 fn frames(text: &str) -> Vec<String> {
     text.split_inclusive("\n\n").map(str::to_owned).collect()
+}
+
+/// In credits.
+fn price(tokens: usize) -> f64 {
+    f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) / 1_000_000.0
 }
 
 struct Completion {
@@ -196,6 +213,7 @@ struct Completion {
     model: Value,
     content: Option<String>,
     tool_calls: Vec<(String, String, String)>,
+    finish_reason: String,
     usage: Value,
 }
 
@@ -209,18 +227,23 @@ impl Completion {
         // About four characters make a token; what matters is that the sum is right.
         let prompt = request.get("messages").map_or(0, |messages| messages.to_string().len() / 4);
         let answer = turn.content.as_ref().map_or(0, |content| content.len() / 4) + turn.tool_calls.len();
+        let finish_reason = if turn.tool_calls.is_empty() { "stop" } else { "tool_calls" };
         Self {
             id: format!("gen-{}", Uuid::new_v4().simple()),
             created: clock::now().as_second(),
             model,
             content: turn.content.clone(),
             tool_calls: tool_calls.collect(),
-            usage: json!({ "prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer }),
+            finish_reason: turn.finish_reason.clone().unwrap_or_else(|| finish_reason.to_owned()),
+            usage: json!({
+                "prompt_tokens": prompt,
+                "completion_tokens": answer,
+                "total_tokens": prompt + answer,
+                "prompt_tokens_details": { "cached_tokens": 0 },
+                "cost": turn.cost.unwrap_or_else(|| price(prompt + answer)),
+                "is_byok": false,
+            }),
         }
-    }
-
-    fn finish_reason(&self) -> &'static str {
-        if self.tool_calls.is_empty() { "stop" } else { "tool_calls" }
     }
 
     fn whole(&self) -> Value {
@@ -239,8 +262,8 @@ impl Completion {
             "choices": [{
                 "index": 0,
                 "message": message,
-                "finish_reason": self.finish_reason(),
-                "native_finish_reason": self.finish_reason(),
+                "finish_reason": self.finish_reason,
+                "native_finish_reason": self.finish_reason,
             }],
             "usage": self.usage,
         })
@@ -277,7 +300,7 @@ impl Completion {
                 send(delta(json!({ "tool_calls": [fragment] })), None);
             }
         }
-        send(json!([{ "index": 0, "delta": {}, "finish_reason": self.finish_reason() }]), None);
+        send(json!([{ "index": 0, "delta": {}, "finish_reason": self.finish_reason }]), None);
         send(json!([]), Some(&self.usage));
         frames.push("data: [DONE]\n\n".to_owned());
         frames

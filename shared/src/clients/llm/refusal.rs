@@ -45,6 +45,7 @@ const QUOTATION: usize = 16;
 /// What must not be repeated in an error.
 pub(super) struct Private<'a> {
     pub(super) messages: &'a [Message],
+    /// What lets us in.
     pub(super) secret: &'a SecretString,
 }
 
