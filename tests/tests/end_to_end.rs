@@ -97,7 +97,7 @@ async fn belongings(user: &User<'_>, tool: &Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_system_as_it_is_deployed_does_its_main_job() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
-    let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new() };
+    let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new(), llm: None };
     let progress = Progress::new(local::stack::STEPS + local::demo::ACTS, |line| println!("{line}"));
     let stack = Stack::start(&options, &progress).await.unwrap();
     let about = &stack.description;
@@ -169,6 +169,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     for name in ["vapi", "twilio", "pipedream", "llm"] {
         assert!(written["standins"][name].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")), "{name}");
     }
+    assert_eq!(written["llm_url"], json!(format!("{}/v1", stack.llm.url)), "no real LLM is asked in a test");
     drop(stack);
     std::fs::remove_dir_all(&state).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Error, Options, Result, ports::Ports};
+use crate::{Error, LlmService, Options, Result, ports::Ports};
 
 pub const HELP: &str = "\
 Starts Switchboard on this machine: builds the functions, starts a local AWS and stand-ins for VAPI, Twilio, Pipedream
@@ -22,6 +22,9 @@ usage: make run [ARGS=\"OPTIONS\"]   or   cargo run --bin local -- [OPTIONS]
   --once             end after the demo, with exit code 0 if it worked
   --help             this text
 
+With LLM_API_KEY in the environment the real service is asked in place of the LLM's stand-in: OpenRouter, or another that
+speaks OpenAI's API (LLM_URL); LLM_MODEL names the model (default openrouter/auto).
+
 Files in the state directory: stack.json (addresses, tokens, ids), env (the functions' environment, for
 cargo lambda watch --env-file), functions.log, ministack.log.
 ";
@@ -32,11 +35,11 @@ pub enum Command {
     Run { options: Options, demo: bool, once: bool },
 }
 
-/// Reads the arguments after the program's name.
+/// Reads the arguments after the program's name; `llm` is the real LLM that is to be asked, if there is one.
 ///
 /// # Errors
 /// [`Error::Usage`] naming the argument.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
+pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService>) -> Result<Command> {
     let mut arguments = arguments.into_iter();
     let mut base = 4500;
     let mut single: Vec<(String, u16)> = Vec::new();
@@ -82,7 +85,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
         Some(directory) => directory,
         None => crate::default_state_dir()?,
     };
-    Ok(Command::Run { options: Options { state_dir, ports, open_hosts }, demo, once })
+    Ok(Command::Run { options: Options { state_dir, ports, open_hosts, llm }, demo, once })
 }
 
 fn port(name: &str, value: &str) -> Result<u16> {
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Command> {
-        parse(line.split_whitespace().map(str::to_owned))
+        parse(line.split_whitespace().map(str::to_owned), None)
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod error;
 mod front_door;
 mod function_logs;
 mod identity;
+mod llm_service;
 mod lock;
 mod ministack;
 mod programs;
@@ -28,6 +29,7 @@ mod seed;
 mod workspace;
 
 pub use error::{Error, Result};
+pub use llm_service::LlmService;
 pub use ports::Ports;
 pub use progress::Progress;
 pub use stack::{Options, Stack};

@@ -3,7 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use local::{
-    Error, Progress, Result,
+    Error, LlmService, Progress, Result,
     arguments::{self, Command},
     demo, report,
     stack::{self, Options, Stack},
@@ -12,7 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let command = match arguments::parse(std::env::args().skip(1)) {
+    let llm = LlmService::of(|name| std::env::var_os(name)?.into_string().ok());
+    let command = match arguments::parse(std::env::args().skip(1), llm) {
         Ok(command) => command,
         Err(error) => return failed(&error),
     };

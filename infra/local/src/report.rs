@@ -14,6 +14,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
     let about = &stack.description;
     let state = shown(stack.state_dir());
     let row = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let asks_standin = about.llm_url.starts_with(&about.standins.llm);
     progress.line("\nEverything runs:");
     progress.line(&table(&[
         row("API", &about.api_url),
@@ -21,6 +22,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
         row("Twilio stand-in", &about.standins.twilio),
         row("Pipedream stand-in", &about.standins.pipedream),
         row("LLM stand-in", &about.standins.llm),
+        row("LLM that is asked", if asks_standin { "the stand-in" } else { &about.llm_url }),
         row("CRM stand-in", &about.standins.crm),
         row("AWS (ministack)", &about.endpoint_url),
         row("organization", &about.slug),

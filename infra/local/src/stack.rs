@@ -16,6 +16,7 @@ use crate::{
     front_door::FrontDoor,
     function_logs::FunctionLogs,
     identity::{User, UserPool},
+    llm_service::LlmService,
     lock::Lock,
     ministack::{self, Ministack},
     ports::{self, Ports},
@@ -37,6 +38,8 @@ pub struct Options {
     pub ports: Ports,
     /// Hosts (`host` or `host:port`) that `api_request` tools may reach beside the stand-ins, although they are private.
     pub open_hosts: Vec<String>,
+    /// Answers in the place of the LLM's stand-in, which runs all the same.
+    pub llm: Option<LlmService>,
 }
 
 /// A running system. Dropping it ends all its parts and waits, a few milliseconds, until they are gone.
@@ -83,6 +86,8 @@ pub struct Description {
     pub vapi_api_key: String,
     pub execute_token_hint: String,
     pub standins: Standins,
+    /// The LLM of organizations that have none of their own: the stand-in, or a real one.
+    pub llm_url: String,
     /// The local AWS, with the credentials `test` and `test`.
     pub endpoint_url: String,
     pub region: String,
@@ -149,7 +154,14 @@ impl Stack {
             llm: llm.url.clone(),
             crm: crm.url.clone(),
         };
-        let parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
+        let llm_service = options.llm.clone().unwrap_or_else(|| LlmService {
+            api_key: data.llm.api_key.clone(),
+            url: format!("{}/v1", llm.url),
+            model: None,
+        });
+        let mut parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
+        parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
+        parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
         step.done(&format!("stack {STACK} is complete"));
 
@@ -163,7 +175,10 @@ impl Stack {
         let functions = packages.iter().map(|package| package.function.clone()).collect();
         let function_logs = FunctionLogs::follow(&aws, functions, state_dir.join("functions.log"))?;
         let environment = deploy::environment(&aws, &packages).await?;
-        let description = describe(&data, [user, other_user], api_url, assistant_id, addresses, &aws, &deployed);
+        let description = Description {
+            llm_url: llm_service.url,
+            ..describe(&data, [user, other_user], api_url, assistant_id, addresses, &aws, &deployed)
+        };
         write_files(&state_dir, &description, environment)?;
         step.done(&format!("organization {}", description.slug));
 
@@ -302,6 +317,7 @@ fn describe(
              `value.token` of the entry with the key `metadata` in `parameters`.",
             standins.vapi, data.vapi.api_key
         ),
+        llm_url: standins.llm.clone(),
         standins,
         endpoint_url: aws.endpoint().to_owned(),
         region: REGION.to_owned(),

@@ -123,3 +123,72 @@ async fn bad_requests_use_up_no_turn() {
     assert_eq!(llm.script_left(), [Turn::text("kept")]);
     assert_eq!(json(client().put(format!("{}/script", llm.url)).json(&json!([{ "contents": "x" }]))).await.0, 400);
 }
+
+fn token(llm: &Standin<Llm>, form: &str) -> reqwest::RequestBuilder {
+    let form_type = ("content-type", "application/x-www-form-urlencoded");
+    client().post(format!("{}/oauth/token", llm.url)).header(form_type.0, form_type.1).body(form.to_owned())
+}
+
+#[tokio::test]
+async fn tokens_are_given_for_the_right_client_and_end() {
+    let options = llm::Options { scope: Some("chat".to_owned()), ..llm::Options::default() };
+    let llm = llm::start(anywhere(), options).expect("a free port");
+    let good = "grant_type=client_credentials&scope=chat";
+    let in_body = format!("{good}&client_id=llm-client&client_secret=llm-client-secret");
+    let basic = |form: &str, secret: &str| token(&llm, form).basic_auth("llm-client", Some(secret));
+    for (request, status, error) in [
+        (token(&llm, good), 401, "invalid_client"),
+        (basic(good, "wrong"), 401, "invalid_client"),
+        (basic("grant_type=password&scope=chat", "llm-client-secret"), 400, "unsupported_grant_type"),
+        (basic("scope=chat", "llm-client-secret"), 400, "invalid_request"),
+        (basic("grant_type=client_credentials", "llm-client-secret"), 400, "invalid_scope"),
+        (basic(&format!("{good}&scope=chat"), "llm-client-secret"), 400, "invalid_request"),
+        (basic(&format!("{good}&color=red"), "llm-client-secret"), 400, "invalid_request"),
+        (basic(&in_body, "llm-client-secret"), 400, "invalid_request"),
+        (client().post(format!("{}/oauth/token", llm.url)).json(&json!({})), 400, "invalid_request"),
+    ] {
+        let (answered, body) = json(request).await;
+        assert_eq!((answered, &body["error"]), (status, &json!(error)), "{body}");
+    }
+    assert_eq!(llm.tokens_granted(), 0);
+
+    for request in [basic(good, "llm-client-secret"), token(&llm, &in_body)] {
+        let (status, granted) = json(request).await;
+        assert_eq!((status, &granted["token_type"], &granted["expires_in"]), (200, &json!("Bearer"), &json!(3600)));
+        llm.script([Turn::text("let in")]);
+        let bearer = granted["access_token"].as_str().expect("a token");
+        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+        let ask = || client().post(format!("{}/v1/chat/completions", llm.url)).bearer_auth(bearer).json(&body);
+        assert_eq!(json(ask()).await.0, 200);
+        llm.expire_tokens();
+        assert_eq!(json(ask()).await.0, 401);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_field_of_a_completion_is_refused() {
+    let llm = llm();
+    llm.script([Turn { cost: Some(0.5), finish_reason: Some("length".to_owned()), ..Turn::text("kept") }]);
+    let good = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+    for (field, value) in [
+        ("colour", json!("red")),
+        ("model", json!("")),
+        ("temperature", json!(3)),
+        ("temperature", json!("0")),
+        ("max_tokens", json!(0)),
+        ("stream", json!("yes")),
+        ("stream_options", json!({ "include_usage": true })),
+        ("messages", json!([{ "role": "user" }])),
+        ("messages", json!([{ "role": "user", "content": 7 }])),
+        ("messages", json!([{ "role": "user", "content": "hi", "colour": "red" }])),
+    ] {
+        let mut wrong = good.clone();
+        wrong[field] = value;
+        let url = format!("{}/chat/completions", llm.url);
+        assert_eq!(json(client().post(url).bearer_auth("llm-local-key").json(&wrong)).await.0, 400, "{wrong}");
+    }
+    let (status, body) = json(ask(&llm, false)).await;
+    assert_eq!((status, &body["choices"][0]["finish_reason"]), (200, &json!("length")));
+    assert_eq!(body["usage"]["cost"], 0.5);
+    assert!(llm.script_left().is_empty());
+}

@@ -1,0 +1,58 @@
+//! A real LLM in the stand-in's place.
+
+use std::fmt;
+
+/// Where the platform's LLM is, and the key to it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LlmService {
+    pub(crate) api_key: String,
+    /// Without a slash at the end.
+    pub(crate) url: String,
+    pub(crate) model: Option<String>,
+}
+
+impl LlmService {
+    /// By `LLM_API_KEY`, `LLM_URL` (OpenRouter) and `LLM_MODEL`; `None` without a key. An empty variable counts as absent.
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let given = |name| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let url = given("LLM_URL").unwrap_or_else(|| shared::clients::llm::OPENROUTER.to_owned());
+        Some(Self {
+            api_key: given("LLM_API_KEY")?,
+            url: url.trim_end_matches('/').to_owned(),
+            model: given("LLM_MODEL"),
+        })
+    }
+}
+
+impl fmt::Debug for LlmService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { api_key: _, url, model } = self;
+        f.debug_struct("LlmService").field("url", url).field("model", model).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Option<LlmService> {
+        LlmService::of(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn a_key_alone_is_openrouters() {
+        let service = of(&[("LLM_API_KEY", " sk-1\n")]).unwrap();
+        let expected = ("sk-1", shared::clients::llm::OPENROUTER, None);
+        assert_eq!((service.api_key.as_str(), service.url.as_str(), service.model.as_deref()), expected);
+        assert!(!format!("{service:?}").contains("sk-1"));
+        let elsewhere = [("LLM_API_KEY", "k"), ("LLM_URL", "https://llm.example.com/v1/"), ("LLM_MODEL", "small")];
+        let service = of(&elsewhere).unwrap();
+        assert_eq!((service.url.as_str(), service.model.as_deref()), ("https://llm.example.com/v1", Some("small")));
+    }
+
+    #[test]
+    fn without_a_key_the_stand_in_answers() {
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("LLM_API_KEY", ""), ("LLM_URL", "https://llm.example.com")]), None);
+    }
+}
