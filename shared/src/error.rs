@@ -132,7 +132,10 @@ impl Problems {
     #[must_use]
     pub fn below(mut self, path: &str) -> Self {
         for problem in &mut self.0 {
-            problem.field = format!("{path}.{}", problem.field);
+            problem.field = match problem.field.as_str() {
+                "" => path.to_owned(),
+                field => format!("{path}.{field}"),
+            };
         }
         self
     }

@@ -13,6 +13,7 @@ pub mod fields;
 pub mod http;
 pub mod idempotency;
 pub mod injection;
+pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
 pub mod queue;

@@ -15,7 +15,7 @@ use tests::{Template, template::Route};
 const LAYERS: [&[&str]; 10] = [
     &["error", "config", "deadline"],
     &["models", "fields"],
-    &["telemetry", "clients"],
+    &["telemetry", "clients", "json_schema"],
     &["store"],
     &["accounts"],
     &["tools"],

@@ -3,12 +3,10 @@
 //! Written by hand for the small, closed dialect of [`super::schema`]: the answer must be a sentence that a model can act
 //! on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use serde_json::{Map, Value};
 
 use super::NO_ARGUMENTS;
-use crate::fields::kind;
+use crate::{fields::kind, json_schema::format};
 
 /// What may go on to the tool, and the names that may not.
 #[derive(Debug, Default, PartialEq)]
@@ -119,37 +117,10 @@ fn string(schema: &Value, text: &str, path: &str) -> Result<(), String> {
         }
     }
     match schema.get("format").and_then(Value::as_str) {
-        Some(format) if !has_format(format, text) => {
-            Err(format!("The argument \"{path}\" must be a valid {format}{}.", example(format)))
+        Some(format) if !format::has(format, text) => {
+            Err(format!("The argument \"{path}\" must be a valid {format}{}.", format::example(format)))
         }
         _ => Ok(()),
-    }
-}
-
-fn has_format(format: &str, text: &str) -> bool {
-    match format {
-        "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
-        "date" => text.parse::<jiff::civil::Date>().is_ok(),
-        "time" => text.parse::<jiff::civil::Time>().is_ok(),
-        "duration" => text.starts_with(['P', 'p']) && text.parse::<jiff::Span>().is_ok(),
-        "email" => text.split_once('@').is_some_and(|(user, host)| {
-            !user.is_empty() && host.contains('.') && !host.contains('@') && !text.contains(char::is_whitespace)
-        }),
-        "hostname" => url::Host::parse(text).is_ok_and(|host| matches!(host, url::Host::Domain(_))),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
-        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
-        "uuid" => uuid::Uuid::parse_str(text).is_ok(),
-        _ => true,
-    }
-}
-
-fn example(format: &str) -> &'static str {
-    match format {
-        "date-time" => ", such as 2026-03-01T15:00:00Z",
-        "date" => ", such as 2026-03-01",
-        "time" => ", such as 15:00:00",
-        "duration" => ", such as PT30M",
-        _ => "",
     }
 }
 
