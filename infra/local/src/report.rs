@@ -22,6 +22,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
         row("Pipedream stand-in", &about.standins.pipedream),
         row("LLM stand-in", &about.standins.llm),
         row("CRM stand-in", &about.standins.crm),
+        row("web site", &about.standins.site),
         row("AWS (ministack)", &about.endpoint_url),
         row("organization", &about.slug),
         row("agent", &about.agent_id),

@@ -23,7 +23,7 @@ use crate::{
     progress::Progress,
     python::Venv,
     seed::{self, Data},
-    standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, twilio::Twilio, vapi::Vapi},
+    standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
     workspace::Workspace,
 };
 
@@ -49,6 +49,7 @@ pub struct Stack {
     pub pipedream: Standin<Pipedream>,
     pub llm: Standin<Llm>,
     pub crm: Standin<Crm>,
+    pub site: Standin<Site>,
     pub(crate) data: Data,
     pub(crate) http: reqwest::Client,
     state_dir: PathBuf,
@@ -98,6 +99,7 @@ pub struct Standins {
     pub pipedream: String,
     pub llm: String,
     pub crm: String,
+    pub site: String,
 }
 
 impl Stack {
@@ -114,11 +116,11 @@ impl Stack {
         let state = Lock::of_state(&state_dir)?;
 
         // First what takes ports: a taken one is known before the long steps.
-        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM and a CRM");
+        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM, a CRM and a web site");
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
-        let (vapi, twilio, pipedream, llm, crm) = start_standins(options.ports, &data)?;
+        let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;
         step.done("listening");
 
@@ -148,6 +150,7 @@ impl Stack {
             pipedream: pipedream.url.clone(),
             llm: llm.url.clone(),
             crm: crm.url.clone(),
+            site: site.url.clone(),
         };
         let parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
@@ -174,6 +177,7 @@ impl Stack {
             pipedream,
             llm,
             crm,
+            site,
             data,
             http,
             state_dir,
@@ -202,7 +206,7 @@ impl Stack {
     }
 }
 
-type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>);
+type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>, Standin<Site>);
 
 fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
     let failed = |service, port| {
@@ -236,6 +240,7 @@ fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
             .map_err(failed("Pipedream's stand-in", ports.pipedream))?,
         standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
         standins::crm::start(ports::address(ports.crm), crm).map_err(failed("the CRM's stand-in", ports.crm))?,
+        standins::site::start(ports::address(ports.site)).map_err(failed("the web site", ports.site))?,
     ))
 }
 
@@ -247,7 +252,7 @@ fn parameters(
     standins: &Standins,
     open_hosts: &[String],
 ) -> Vec<(&'static str, String)> {
-    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm, &standins.crm];
+    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm, &standins.crm, &standins.site];
     let hosts: Vec<&str> = hosts
         .iter()
         .map(|url| url.trim_start_matches("http://"))
@@ -346,6 +351,7 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
         ("PIPEDREAM", &description.standins.pipedream),
         ("LLM", &description.standins.llm),
         ("CRM", &description.standins.crm),
+        ("SITE", &description.standins.site),
     ] {
         let _ok = writeln!(lines, "export {name}='{value}'");
     }
