@@ -7,6 +7,7 @@ use lambda_http::Request;
 use local::standins::{
     Standin,
     pipedream::{self, Pipedream},
+    site::{self, Site},
     twilio::{self, IncomingCall, Twilio},
     vapi::{self, ToolCall, Vapi},
 };
@@ -117,6 +118,8 @@ pub struct World {
     pub vapi: Standin<Vapi>,
     pub twilio: Standin<Twilio>,
     pub pipedream: Standin<Pipedream>,
+    /// A public web site: the outbound guard lets it through.
+    pub site: Standin<Site>,
     http: reqwest::Client,
 }
 
@@ -130,7 +133,7 @@ impl World {
         Box::pin(Self::begin(options)).await
     }
 
-    async fn begin(options: Options) -> Self {
+    async fn begin(mut options: Options) -> Self {
         logs::install();
         let template = Template::read();
         let (home, other) = (options.home.clone(), options.other.clone());
@@ -160,6 +163,8 @@ impl World {
         let vapi = vapi::start(any, at_vapi).expect("VAPI's stand-in starts");
         let twilio = twilio::start(any, at_twilio).expect("Twilio's stand-in starts");
         let pipedream = pipedream::start(any, at_pipedream).expect("Pipedream's stand-in starts");
+        let site = site::start(any).expect("the web site starts");
+        options.open_hosts.push(site.address().to_string());
 
         aws.put_secret(TOOL_TOKEN_SECRET, &options.token_secret);
         aws.put_secret(VAPI_SECRET, &json!({"api_key": key, "webhook_bearer": options.webhook_bearer}));
@@ -171,7 +176,7 @@ impl World {
         let http = clients::http_client().expect("an HTTP client");
         let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
         process.tokens.warm().await.expect("the token secret can be read");
-        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, http };
+        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, site, http };
         world.aws.clear_operations();
         world
     }

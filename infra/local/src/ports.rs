@@ -13,11 +13,12 @@ pub struct Ports {
     pub pipedream: u16,
     pub llm: u16,
     pub crm: u16,
+    pub site: u16,
     pub aws: u16,
 }
 
 impl Ports {
-    /// `base` for the API, the five after it for the stand-ins, `base + 66` for AWS; all free ones if `base` is 0.
+    /// `base` for the API, the six after it for the stand-ins, `base + 66` for AWS; all free ones if `base` is 0.
     pub fn from_base(base: u16) -> Option<Self> {
         let port = |offset: u16| if base == 0 { Some(0) } else { base.checked_add(offset) };
         Some(Self {
@@ -27,13 +28,14 @@ impl Ports {
             pipedream: port(3)?,
             llm: port(4)?,
             crm: port(5)?,
+            site: port(6)?,
             aws: port(66)?,
         })
     }
 
     /// Any free ones.
     pub fn free() -> Self {
-        Self { api: 0, vapi: 0, twilio: 0, pipedream: 0, llm: 0, crm: 0, aws: 0 }
+        Self { api: 0, vapi: 0, twilio: 0, pipedream: 0, llm: 0, crm: 0, site: 0, aws: 0 }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     progress::Progress,
     python::Venv,
     seed::{self, Data},
-    standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, twilio::Twilio, vapi::Vapi},
+    standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
     workspace::Workspace,
 };
 
@@ -52,6 +52,7 @@ pub struct Stack {
     pub pipedream: Standin<Pipedream>,
     pub llm: Standin<Llm>,
     pub crm: Standin<Crm>,
+    pub site: Standin<Site>,
     pub(crate) data: Data,
     pub(crate) http: reqwest::Client,
     state_dir: PathBuf,
@@ -103,6 +104,7 @@ pub struct Standins {
     pub pipedream: String,
     pub llm: String,
     pub crm: String,
+    pub site: String,
 }
 
 impl Stack {
@@ -119,11 +121,11 @@ impl Stack {
         let state = Lock::of_state(&state_dir)?;
 
         // First what takes ports: a taken one is known before the long steps.
-        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM and a CRM");
+        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM, a CRM and a web site");
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
-        let (vapi, twilio, pipedream, llm, crm) = start_standins(options.ports, &data)?;
+        let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;
         step.done("listening");
 
@@ -153,6 +155,7 @@ impl Stack {
             pipedream: pipedream.url.clone(),
             llm: llm.url.clone(),
             crm: crm.url.clone(),
+            site: site.url.clone(),
         };
         let llm_service = options.llm.clone().unwrap_or_else(|| LlmService {
             api_key: data.llm.api_key.clone(),
@@ -189,6 +192,7 @@ impl Stack {
             pipedream,
             llm,
             crm,
+            site,
             data,
             http,
             state_dir,
@@ -217,7 +221,7 @@ impl Stack {
     }
 }
 
-type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>);
+type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>, Standin<Site>);
 
 fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
     let failed = |service, port| {
@@ -251,6 +255,7 @@ fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
             .map_err(failed("Pipedream's stand-in", ports.pipedream))?,
         standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
         standins::crm::start(ports::address(ports.crm), crm).map_err(failed("the CRM's stand-in", ports.crm))?,
+        standins::site::start(ports::address(ports.site)).map_err(failed("the web site", ports.site))?,
     ))
 }
 
@@ -262,7 +267,7 @@ fn parameters(
     standins: &Standins,
     open_hosts: &[String],
 ) -> Vec<(&'static str, String)> {
-    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm, &standins.crm];
+    let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm, &standins.crm, &standins.site];
     let hosts: Vec<&str> = hosts
         .iter()
         .map(|url| url.trim_start_matches("http://"))
@@ -362,6 +367,7 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
         ("PIPEDREAM", &description.standins.pipedream),
         ("LLM", &description.standins.llm),
         ("CRM", &description.standins.crm),
+        ("SITE", &description.standins.site),
     ] {
         let _ok = writeln!(lines, "export {name}='{value}'");
     }

@@ -1,4 +1,5 @@
-//! Stand-ins for the services the project talks to: VAPI, Twilio, Pipedream, an OpenAI-compatible LLM, and a company's CRM.
+//! Stand-ins for the services the project talks to: VAPI, Twilio, Pipedream, an OpenAI-compatible LLM, a company's CRM, and
+//! a web site.
 //!
 //! They refuse what the real services refuse, keep what they received and can be told to fail. Each runs on a thread and a
 //! runtime of its own, holds all its state itself and ends, connections included, when its [`Standin`] is dropped.
@@ -15,6 +16,7 @@
 pub mod crm;
 pub mod llm;
 pub mod pipedream;
+pub mod site;
 pub mod twilio;
 pub mod vapi;
 

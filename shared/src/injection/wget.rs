@@ -137,8 +137,9 @@ impl Wget {
     /// What the model is told of the address, or why nothing.
     async fn fetch(&self, asked: Asked, deadline: Deadline) -> Result<String, String> {
         let Asked { url, timeout, format } = asked;
-        let deadline = deadline.reserving(RESERVE).at_most(timeout);
+        let deadline = deadline.reserving(RESERVE);
         let patience = deadline.remaining().min(timeout);
+        let deadline = deadline.at_most(patience);
         let host = url.host_str().unwrap_or_default().to_owned();
         let late =
             || format!("{host} had not answered in full after {} ms; try a longer timeoutMs.", patience.as_millis());
@@ -158,12 +159,12 @@ impl Wget {
         if !status.is_success() {
             return Err(failure(&host, response, known).await);
         }
-        let size = response.content_length();
         let answer = Answer::begin(response).await.map_err(|error| broken(&error, &host, &late))?;
         if let Some(why) = answer.unreadable() {
             return Err(format!("{host} answered with {why}."));
         }
         let of_html = format == Format::Text && answer.is_html();
+        let size = answer.size;
         let text = answer.read(of_html.then_some(known), MOST_GIVEN).await;
         let text = text.map_err(|error| broken(&error, &host, &late))?;
         Ok(text.told(of_html, size))
@@ -211,6 +212,8 @@ fn header(response: &Response, name: HeaderName) -> &str {
 struct Answer {
     response: Response,
     content_type: String,
+    /// What the server says of it, in bytes.
+    size: Option<u64>,
     head: Vec<u8>,
     decoder: Decoder,
 }
@@ -229,6 +232,8 @@ struct Read {
 
 impl Answer {
     async fn begin(mut response: Response) -> reqwest::Result<Self> {
+        // What is read is taken off it.
+        let size = response.content_length();
         let mut head = Vec::new();
         while head.len() < HEAD
             && let Some(chunk) = response.chunk().await?
@@ -237,7 +242,7 @@ impl Answer {
         }
         let content_type = header(&response, CONTENT_TYPE).to_ascii_lowercase();
         let decoder = Decoder::of(&content_type, &head);
-        Ok(Self { response, content_type, head, decoder })
+        Ok(Self { response, content_type, size, head, decoder })
     }
 
     fn beginning(&self) -> &[u8] {
@@ -272,7 +277,7 @@ impl Answer {
         if is_text && (self.decoder.is_utf_16() || !self.beginning().iter().any(binary)) {
             return None;
         }
-        let size = self.response.content_length().map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+        let size = self.size.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
         Some(format!("{}{size}, which is no text", media_type.unwrap_or("binary content")))
     }
 

@@ -46,6 +46,11 @@ pub(super) trait Service: Send + Sync + 'static {
     /// The service's own error answer for a status that a fault asks for.
     fn failure(&self, status: u16) -> Answer;
 
+    /// How long the real service takes for it.
+    fn pause(&self, _: &Request) -> Duration {
+        Duration::ZERO
+    }
+
     /// Answers a request meant for the stand-in and unknown to the real service; nothing for any other.
     fn control(&self, request: &Request) -> impl Future<Output = Option<Answer>> + Send;
 }
@@ -210,7 +215,7 @@ impl<S: Service> Shared<S> {
 
     /// The answer, or nothing if the connection is to be cut.
     async fn handle(&self, request: &Request, fault: &Fault) -> Option<Answer> {
-        let delay = Duration::from_millis(fault.delay_ms);
+        let delay = Duration::from_millis(fault.delay_ms) + self.service.pause(request);
         let carried_out = match fault.effect() {
             Effect::First => {
                 let answer = self.service.answer(request);
