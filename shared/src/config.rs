@@ -85,6 +85,11 @@ pub fn runs_queue_url() -> Result<String, Error> {
     required("RUNS_QUEUE_URL")
 }
 
+/// The queue of automations' runs that `run-loop` carries on (`AUTOMATION_RUNS_QUEUE_URL`).
+pub fn automation_runs_queue_url() -> Result<String, Error> {
+    required("AUTOMATION_RUNS_QUEUE_URL")
+}
+
 /// How long the start of a call waits for its tools before what there is, is told (`ON_CALL_START_SECONDS`, 3).
 pub fn on_call_start() -> Result<Duration, Error> {
     parsed("ON_CALL_START_SECONDS", 3).map(Duration::from_secs)

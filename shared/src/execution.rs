@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     Deadline, Error, Result, error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
-    models::{CallId, Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, Tool, ToolId, Trigger},
+    models::{CallId, Execution, ExecutionId, ExecutionStatus, Limit, RunId, Timestamp, Tool, ToolId, Trigger},
     store::{Executions, Quotas, Room, Taken},
     telemetry,
     tools::{self, Conversation, Effect, Ran, Services, ToolConfig, Unredacted, arguments},
@@ -37,6 +37,8 @@ pub struct Order<'a> {
     pub id: ExecutionId,
     pub tool: &'a Tool,
     pub call_id: Option<&'a CallId>,
+    /// The automation's run that it is part of.
+    pub run_id: Option<RunId>,
     pub arguments: &'a Map<String, Value>,
     pub trigger: Trigger,
     /// When it was put on a queue, if it was.
@@ -49,6 +51,8 @@ pub struct Order<'a> {
 pub enum Subject<'a> {
     Call(&'a CallId),
     Caller(&'a str),
+    /// A run of an automation.
+    Run(RunId),
     /// Somebody's request outside of any call, by its name.
     Request(&'a str),
     Nobody,
@@ -65,13 +69,14 @@ impl<'a> Subject<'a> {
 
     fn key(self, tool: ToolId, arguments: &Map<String, Value>) -> Key {
         let (kind, whose) = match self {
-            Self::Call(call) => ("call", call.as_str()),
-            Self::Caller(caller) => ("caller", caller),
-            Self::Request(request) => ("request", request),
-            Self::Nobody => ("nobody", ""),
+            Self::Call(call) => ("call", call.to_string()),
+            Self::Caller(caller) => ("caller", caller.to_owned()),
+            Self::Run(run) => ("run", run.to_string()),
+            Self::Request(request) => ("request", request.to_owned()),
+            Self::Nobody => ("nobody", String::new()),
         };
         // VAPI's ids of tool calls change when a model repeats itself, so they are no part of the key.
-        Key::new(&["tool", &tool.to_string(), kind, whose], &arguments::significant(arguments))
+        Key::new(&["tool", &tool.to_string(), kind, &whose], &arguments::significant(arguments))
     }
 }
 
@@ -173,7 +178,10 @@ impl Executor {
         let claim = if let Some(claim) = claim {
             claim?
         } else {
-            let subject = Subject::of(order.call_id, conversation.caller.as_deref());
+            let subject = match order.run_id {
+                Some(run) => Subject::Run(run),
+                None => Subject::of(order.call_id, conversation.caller.as_deref()),
+            };
             self.claim(tool.id, subject, order.arguments, deadline).await?
         };
         let told = |ran| Ok((ran, Vec::new()));
@@ -323,13 +331,14 @@ pub fn check(tool: &Tool, arguments: &Map<String, Value>) -> Result<arguments::C
     arguments::check(tool.function_schema.get("parameters").unwrap_or(&Value::Null), arguments)
 }
 
-/// The conversation whose runs count together: the call. Where no call is known it is the caller's runs in this hour, so that
+/// The conversation whose runs count together: the call, or the automation's run. Where no call is known it is the caller's runs in this hour, so that
 /// nobody gets round a limit by not naming the call. Each try of a person's is one of its own.
 fn whose_conversation(order: &Order<'_>, conversation: &Conversation) -> Option<String> {
-    match order.call_id {
+    match (order.call_id, order.run_id) {
         _ if order.trigger == Trigger::Test => None,
-        Some(call) => Some(call.to_string()),
-        None => {
+        (Some(call), _) => Some(call.to_string()),
+        (None, Some(run)) => Some(format!("run:{run}")),
+        (None, None) => {
             let caller = conversation.caller.as_deref().unwrap_or_default();
             // Hashed: the number is nobody's business where only a count is kept. No call's id has a colon in it.
             let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);

@@ -78,6 +78,23 @@ pub fn tool_run(kind: &str, status: &str, duration: Duration) {
     }));
 }
 
+/// One run of an automation: how it ended, and how long after it was asked for.
+pub fn automation_run(status: &str, duration: Duration) {
+    emit(&json!({
+        "_aws": {
+            "Timestamp": Timestamp::now().as_millis(),
+            "CloudWatchMetrics": [{
+                "Namespace": NAMESPACE,
+                "Dimensions": [["Status"]],
+                "Metrics": [{"Name": "AutomationRuns", "Unit": "Count"}, {"Name": "AutomationRunTime", "Unit": "Milliseconds"}],
+            }],
+        },
+        "Status": status,
+        "AutomationRuns": 1,
+        "AutomationRunTime": milliseconds(duration),
+    }));
+}
+
 /// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
 pub fn tool_limited(kind: &str, limit: &str) {
     emit(&limited(kind, limit));

@@ -89,6 +89,7 @@ async fn run(
         id: ExecutionId::generate(),
         tool,
         call_id: invocation.metadata.call_id.as_ref(),
+        run_id: None,
         arguments: &requested.arguments,
         trigger: Trigger::Conversation,
         queued_at: None,

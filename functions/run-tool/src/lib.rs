@@ -63,6 +63,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Resul
         id: queued.execution_id,
         tool: &tool,
         call_id: queued.call_id.as_ref(),
+        run_id: None,
         arguments: &queued.arguments,
         trigger: queued.trigger,
         queued_at: Some(queued.queued_at),

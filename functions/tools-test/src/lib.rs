@@ -118,7 +118,7 @@ async fn run(
     } else {
         None
     };
-    let order = Order { id, tool, call_id: None, arguments, trigger: Trigger::Test, queued_at: None };
+    let order = Order { id, tool, call_id: None, run_id: None, arguments, trigger: Trigger::Test, queued_at: None };
     let finished = deps.executor.run(&order, conversation, claim, deadline).await;
     if let Some(outage) = finished.outage {
         return Err(outage);

@@ -26,6 +26,12 @@ pub struct AutomationRun {
     /// How often it was taken up since its last saved step.
     #[serde(default)]
     pub attempts: u32,
+    /// Until when somebody is carrying it on, in milliseconds since 1970. Only the lease itself writes it.
+    #[serde(default, skip_serializing)]
+    pub lease_until: Option<i64>,
+    /// It is put off until then, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_at: Option<i64>,
     /// Somebody wants it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,

@@ -100,6 +100,8 @@ pub enum Trigger {
     Conversation,
     /// A call came in.
     CallStart,
+    /// A run of an automation called it.
+    Automation,
     /// A person tried it out.
     Test,
 }

@@ -136,7 +136,12 @@ impl AutomationRuns {
         limit: i32,
     ) -> Result<Page<AutomationRun>> {
         let query = self.client.query().table_name(&self.table).index_name("by_organization");
-        Page::newest_of(query, organization, after, limit).await
+        let start = after.map(|cursor| {
+            let mut key = cursor.start_key(organization);
+            key.insert("part".into(), text(RUN));
+            key
+        });
+        Page::newest_from(query, organization, start, limit).await
     }
 
     /// A run with all its steps, as of now.
@@ -211,9 +216,21 @@ impl AutomationRuns {
         }
     }
 
-    /// Lets a run go that is not over; it stays as it is.
-    pub async fn let_go(&self, lease: Lease) -> Result<()> {
-        lease.release(&self.client).await
+    /// Lets a run go that is not over, to be carried on at once, or not before `resume_at`.
+    pub async fn let_go(&self, lease: Lease, resume_at: Option<Timestamp>) -> Result<()> {
+        let Some(resume_at) = resume_at else { return lease.release(&self.client).await };
+        let update = lease
+            .update_in_transaction()
+            .update_expression("SET #resume = :resume REMOVE #token, #until")
+            .expression_attribute_names("#until", "lease_until")
+            .expression_attribute_names("#resume", "resume_at")
+            .expression_attribute_values(":resume", number(resume_at.as_millis()))
+            .build()
+            .map_err(Error::internal)?;
+        match transact(&self.client, vec![TransactWriteItem::builder().update(update).build()]).await {
+            Ok(()) | Err(Refused::Condition(_)) => Ok(()),
+            Err(Refused::Other(error)) => Err(error),
+        }
     }
 
     /// Writes a step and what has been used with it.

@@ -30,11 +30,22 @@ impl<T: DeserializeOwned> Page<T> {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<Self> {
+        let start = after.map(|cursor| cursor.start_key(organization));
+        Self::newest_from(query, organization, start, limit).await
+    }
+
+    /// As [`Page::newest_of`], of a table with a key of its own shape.
+    pub(super) async fn newest_from(
+        query: QueryFluentBuilder,
+        organization: OrganizationId,
+        start: Option<Item>,
+        limit: i32,
+    ) -> Result<Self> {
         let found = query
             .key_condition_expression("#organization = :organization")
             .expression_attribute_names("#organization", "organization_id")
             .expression_attribute_values(":organization", text(organization))
-            .set_exclusive_start_key(after.map(|cursor| cursor.start_key(organization)))
+            .set_exclusive_start_key(start)
             .scan_index_forward(false)
             .limit(limit)
             .send()

@@ -151,7 +151,7 @@ const START: &str = r#"<h1>Bicycles and repairs in the old harbour</h1>
 </ul>
 <p>For programs: <a href="/api/stock.json">what is in stock</a>.</p>"#;
 
-const HOURS: &str = r#"<h1>Opening hours</h1>
+const HOURS: &str = r"<h1>Opening hours</h1>
 <p>The workshop takes bicycles until <strong>half an hour</strong> before we close.</p>
 <table>
   <thead><tr><th>Day</th><th>Shop</th><th>Workshop</th></tr></thead>
@@ -162,9 +162,9 @@ const HOURS: &str = r#"<h1>Opening hours</h1>
     <tr><td>Sunday</td><td>closed</td><td>closed</td></tr>
   </tbody>
 </table>
-<p>On public holidays we are closed.<br>Between the years: 27&nbsp;to 30&nbsp;December, 10:00&ndash;14:00.</p>"#;
+<p>On public holidays we are closed.<br>Between the years: 27&nbsp;to 30&nbsp;December, 10:00&ndash;14:00.</p>";
 
-const PRICES: &str = r#"<h1>Prices &amp; repairs</h1>
+const PRICES: &str = r"<h1>Prices &amp; repairs</h1>
 <h2>Workshop</h2>
 <table>
   <tr><th>Work</th><th>Price</th></tr>
@@ -177,7 +177,7 @@ const PRICES: &str = r#"<h1>Prices &amp; repairs</h1>
   <dt>City bicycle Harbour 200</dt><dd>$749, in 4 sizes</dd>
   <dt>Cargo bicycle Crane 310</dt><dd>$2,390, six weeks&rsquo; wait</dd>
 </dl>
-<p>All prices include tax. A repair that takes less than five minutes is free.</p>"#;
+<p>All prices include tax. A repair that takes less than five minutes is free.</p>";
 
 const ORDER: &str = r#"<h1>Order</h1>
 <form action="/order" method="post">

@@ -1,0 +1,79 @@
+//! What a model and the loop have said to each other so far.
+
+use std::collections::HashMap;
+
+use super::executor::Record;
+use crate::{
+    clients::llm::Message,
+    models::{CallOutcome, Phase, RunAnswer, RunCall, RunPrompt, RunReply, Spent, WholeRun},
+};
+
+/// A conversation that can be broken off after each step and taken up again from what was written down.
+#[derive(Debug)]
+pub struct Dialogue {
+    /// The system prompt and the prompt, then answers and replies in turn.
+    pub(super) messages: Vec<Message>,
+    /// Results that can be given again.
+    pub(super) record: Record,
+    pub(super) phase: Phase,
+    pub(super) spent: Spent,
+    /// Answers so far.
+    pub(super) steps: u32,
+    /// An answer that nothing has been said to yet.
+    pub(super) pending: Option<RunAnswer>,
+}
+
+impl Dialogue {
+    pub fn new(prompt: &RunPrompt) -> Self {
+        Self {
+            messages: vec![Message::system(prompt.system_prompt.as_str()), Message::user(prompt.prompt.as_str())],
+            record: HashMap::new(),
+            phase: Phase::default(),
+            spent: Spent::default(),
+            steps: 0,
+            pending: None,
+        }
+    }
+
+    /// As it was when its last step was written down. `repeatable` says which tools' results may be given again.
+    pub fn resume(whole: WholeRun, repeatable: impl Fn(&str) -> bool) -> Self {
+        let mut dialogue = Self { spent: whole.run.spent, ..Self::new(&whole.prompt) };
+        let mut replies = whole.replies.into_iter().peekable();
+        for answer in whole.answers {
+            dialogue.steps = answer.step;
+            match replies.next_if(|reply| reply.step == answer.step) {
+                Some(reply) => {
+                    dialogue.messages.push(Message::assistant(answer.text));
+                    dialogue.reply(reply, &repeatable);
+                }
+                None => dialogue.pending = Some(answer),
+            }
+        }
+        dialogue
+    }
+
+    /// What has been used so far.
+    pub fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    pub(super) fn reply(&mut self, reply: RunReply, repeatable: impl Fn(&str) -> bool) {
+        let message = self.messages.len();
+        for RunCall { name, arguments, outcome, result_at, .. } in reply.calls {
+            if outcome == CallOutcome::Succeeded
+                && repeatable(&name)
+                && let Some(arguments) = arguments
+            {
+                self.record.insert((name, arguments), (message, result_at.0, result_at.1));
+            }
+        }
+        self.phase = reply.phase;
+        self.messages.push(Message::user(reply.text));
+    }
+
+    /// What a call was told that has been made before.
+    pub(super) fn earlier(&self, name: &str, arguments: &str) -> Option<String> {
+        let (message, at, length) = *self.record.get(&(name.to_owned(), arguments.to_owned()))?;
+        self.messages.get(message)?.content.get(at..at + length).map(str::to_owned)
+    }
+}
