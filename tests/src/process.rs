@@ -5,15 +5,16 @@ use std::time::Duration;
 use lambda_http::{Body, Request, Response};
 use shared::{
     accounts::Accounts,
-    clients::{self, Outbound, Queue, Secrets},
+    clients::{self, Llm, Outbound, Queue, Secrets},
     config,
     execution::Executor,
     http::{Access, Afterwards, answer},
     idempotency::Idempotency,
+    injection::built_in_tools,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     store::{
-        AgentTools, Agents, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries, Organizations,
-        PhoneNumbers, Quotas, Tools,
+        AgentTools, Agents, AutomationRuns, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries,
+        Organizations, PhoneNumbers, Quotas, Tools,
     },
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -22,7 +23,8 @@ use crate::{
     Aws,
     aws::TABLE_PREFIX,
     world::{
-        ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, PUBLIC_URL, TOOL_TOKEN_SECRET, TWILIO_SECRETS, VAPI_SECRET,
+        LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, PUBLIC_URL, TOOL_TOKEN_SECRET,
+        TWILIO_SECRETS, VAPI_SECRET,
     },
 };
 
@@ -38,6 +40,7 @@ pub struct Process {
     pub knowledge: knowledge::Deps,
     pub execute: execute::Deps,
     pub run_tool: run_tool::Deps,
+    pub run_loop: run_loop::Deps,
     pub call_start: call_start::Deps,
     pub settle: settle::Deps,
     pub tools_test: tools_test::Deps,
@@ -56,6 +59,7 @@ struct Parts {
     attachments: Attachments,
     executor: Executor,
     lifecycle: Lifecycle,
+    llm: Llm,
     outbound: Outbound,
     references: References,
     settling: Settling,
@@ -78,7 +82,8 @@ impl Parts {
         let twilio = clients::Twilio::new(http.clone(), twilio);
         let outbound = Outbound::new(options.open_hosts.clone()).expect("an outbound client");
         let pipedream = clients::Pipedream::new(http.clone(), pipedream);
-        let accounts = Accounts::new(&database, secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS);
+        let accounts = Accounts::new(&database, secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS)
+            .with_llm(LLM_SECRET, LLM_MODEL);
         let stored = StoredSecrets::new(&database, secrets.clone());
         let assistants = Assistants::new(vapi.clone(), accounts.clone());
         let external = ExternalTools::new(vapi.clone(), accounts.clone(), tokens.clone(), PUBLIC_URL);
@@ -92,6 +97,7 @@ impl Parts {
             secrets: secrets.clone(),
         };
         let settling = Settling::new(Queue::new(&config, aws.queue_url("settle")));
+        let llm = Llm::new(http.clone(), outbound.clone());
         let executor = Executor {
             executions: Executions::new(&database),
             idempotency: Idempotency::new(&database, options.window),
@@ -119,6 +125,7 @@ impl Parts {
             attachments,
             executor,
             lifecycle,
+            llm,
             outbound,
             references,
             settling,
@@ -141,6 +148,7 @@ impl Process {
             attachments,
             executor,
             lifecycle,
+            llm,
             outbound,
             references,
             settling,
@@ -181,6 +189,19 @@ impl Process {
                 tools: Tools::new(&database),
                 calls: Calls::new(&database),
                 executor: executor.clone(),
+            },
+            run_loop: run_loop::Deps {
+                runs: AutomationRuns::new(&database),
+                queue: Queue::new(&config, aws.queue_url("automation-runs")),
+                tools: Tools::new(&database),
+                executor: Executor {
+                    idempotency: Idempotency::new(&database, Duration::from_secs(24 * 60 * 60)),
+                    ..executor.clone()
+                },
+                registry: built_in_tools(&outbound).expect("the built-in tools are complete"),
+                accounts: accounts.clone(),
+                llm,
+                step_needs: Duration::from_secs(5),
             },
             tools_test: tools_test::Deps {
                 access: access.clone(),

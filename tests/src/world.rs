@@ -6,6 +6,7 @@ use std::time::Duration;
 use lambda_http::Request;
 use local::standins::{
     Standin,
+    llm::{self, Llm},
     pipedream::{self, Pipedream},
     site::{self, Site},
     twilio::{self, IncomingCall, Twilio},
@@ -21,6 +22,8 @@ use crate::{Answer, Aws, Event, Template, aws::Received, event, logs, process::P
 pub(crate) const PUBLIC_URL: &str = "https://api.switchboard.example";
 pub(crate) const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 pub(crate) const VAPI_SECRET: &str = "switchboard/vapi";
+pub(crate) const LLM_SECRET: &str = "switchboard/llm";
+pub(crate) const LLM_MODEL: &str = "stand-in/model";
 pub(crate) const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
 pub(crate) const TWILIO_SECRETS: &str = "switchboard/twilio/";
 pub(crate) const ORGANIZATION_SECRETS: &str = "switchboard/organizations/";
@@ -118,6 +121,7 @@ pub struct World {
     pub vapi: Standin<Vapi>,
     pub twilio: Standin<Twilio>,
     pub pipedream: Standin<Pipedream>,
+    pub llm: Standin<Llm>,
     /// A public web site: the outbound guard lets it through.
     pub site: Standin<Site>,
     http: reqwest::Client,
@@ -166,6 +170,11 @@ impl World {
         let site = site::start(any).expect("the web site starts");
         options.open_hosts.push(site.address().to_string());
 
+        let at_llm = llm::Options::default();
+        let llm_key = at_llm.api_key.clone();
+        let llm = llm::start(any, at_llm).expect("the LLM's stand-in starts");
+
+        aws.put_secret(LLM_SECRET, &json!({"api_key": llm_key, "base_url": llm.url}));
         aws.put_secret(TOOL_TOKEN_SECRET, &options.token_secret);
         aws.put_secret(VAPI_SECRET, &json!({"api_key": key, "webhook_bearer": options.webhook_bearer}));
         let project = json!({"client_id": "pd-client", "client_secret": "pd-secret", "project_id": "proj_local1", "environment": "development"});
@@ -176,7 +185,7 @@ impl World {
         let http = clients::http_client().expect("an HTTP client");
         let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
         process.tokens.warm().await.expect("the token secret can be read");
-        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, site, http };
+        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, llm, site, http };
         world.aws.clear_operations();
         world
     }
@@ -284,6 +293,25 @@ impl World {
         batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
     }
 
+    /// Delivers the messages of the queue of automations' runs that are due, until none is, each with so much time; gives how
+    /// many failed.
+    pub async fn run_loop(&self, within: Duration) -> usize {
+        let mut failed = 0;
+        while let Some(batch) = self.aws.receive("automation-runs", 0) {
+            failed += self.run_loop_batch(batch, within).await;
+        }
+        failed
+    }
+
+    /// Delivers one batch to `run-loop`; gives how many of its messages failed.
+    pub async fn run_loop_batch(&self, batch: Received, within: Duration) -> usize {
+        let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
+        let run_loop = &self.process.run_loop;
+        let handle = |message| run_loop::handle(run_loop, message, Deadline::after(within));
+        let report = Box::pin(queue::answer("run-loop", event, handle)).await;
+        batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
+    }
+
     /// A run of `settle`; gives its report.
     pub async fn settle(&self) -> Value {
         let report = settle::handle(&self.process.settle, Deadline::after(Duration::from_secs(200))).await;
@@ -302,6 +330,14 @@ impl World {
         for (table, attribute) in limits {
             for row in self.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {
                 self.aws.change(table, id(row), json!({attribute: 1}));
+            }
+        }
+        for mut run in self.aws.rows("automation_runs") {
+            for attribute in ["lease_until", "resume_at"] {
+                if run.get(attribute).is_some() {
+                    run[attribute] = json!(1);
+                    self.aws.put("automation_runs", &run);
+                }
             }
         }
     }

@@ -8,18 +8,24 @@
     reason = "a test says what is wrong and stops"
 )]
 
+mod automation;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
+use automation::{AMPLE, Wanted, begin, calls as block, whole};
 use serde_json::{Value, json};
-use shared::{Deadline, models::Timestamp};
+use shared::{
+    Deadline,
+    models::{CallOutcome, RunStatus, Timestamp},
+};
 use tests::{
     Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, World, ai_sms, api_request,
     aws::{Operation, TABLE_PREFIX},
     phone, preemptive_sms, slack_action,
-    standins::{Fault, vapi::PhoneCall},
+    standins::{Fault, llm::Turn, vapi::PhoneCall},
 };
 
 const STACK: &str = "switchboard";
@@ -220,6 +226,7 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
+    run_loop(&mut asked, &mut world, &[&specific, &slack, &query]).await;
 
     tools_test(&world, [&specific, &slack, &query]).await;
     note(&mut asked, "tools-test", &mut world);
@@ -354,6 +361,53 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     assert_eq!(world.run_queued().await, 0);
     note(asked, "run-tool", world);
     polled(asked, "run-tool", "runs");
+}
+
+/// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
+async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let wanted = || Wanted {
+        built_in: Vec::new(),
+        tools: tools.iter().map(|tool| (*tool).clone()).collect(),
+        ..Wanted::default()
+    };
+    // Each tool takes one of the arguments: what it does not know is left out here.
+    let statements: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let known = &tool["function_schema"]["parameters"]["properties"];
+            let named = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
+            let arguments = named.map(|name| format!("{{{name}: \"Hi\"}}")).unwrap_or_default();
+            format!("return {}({arguments});", tool["name"].as_str().unwrap())
+        })
+        .collect();
+    let script = [block(&statements.join("\n")), block("return finalResponse();"), r#"{"opens": "8"}"#.to_owned()];
+    world.llm.script(script.iter().map(|text| Turn::text(text)));
+    let id = begin(world, wanted()).await;
+    world.aws.clear_operations();
+    world.twilio.inject(Fault::status(400));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    note(asked, "run-loop", world);
+    let run = whole(world, id).await;
+    assert!(run.replies[0].calls.iter().all(|call| call.outcome != CallOutcome::Invalid), "{:?}", run.replies);
+    assert_eq!(run.run.status, RunStatus::Completed);
+
+    let key = uuid::Uuid::now_v7().to_string();
+    let home = world.home.organization_id.clone();
+    let secret = json!({"api_key": "own", "base_url": "https://127.0.0.1"});
+    world.aws.put_secret(&format!("switchboard/organizations/llm/{home}/{key}"), &secret);
+    let before = world.aws.row("organizations", &home).unwrap()["own_keys"].clone();
+    let mut own = if before.is_object() { before.clone() } else { json!({}) };
+    own["llm"] = json!({"id": key, "updated_at": Timestamp::now()});
+    world.aws.change("organizations", &home, json!({"own_keys": own}));
+    begin(world, wanted()).await;
+    world.restart();
+    world.aws.clear_operations();
+    world.run_loop(AMPLE).await;
+    note(asked, "run-loop", world);
+    polled(asked, "run-loop", "automation-runs");
+    world.aws.change("organizations", &home, json!({"own_keys": if before.is_object() { before } else { json!({}) }}));
+    world.restart();
+    world.aws.clear_operations();
 }
 
 /// What Lambda needs of a queue to run a function from it, which asks for nothing itself.
