@@ -226,7 +226,7 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
-    run_loop(&mut asked, &mut world, &[&specific, &slack, &query]).await;
+    run_loop(&mut asked, &mut world, &[&slack, &query]).await;
 
     tools_test(&world, [&specific, &slack, &query]).await;
     note(&mut asked, "tools-test", &mut world);
@@ -365,6 +365,13 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
 
 /// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
 async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let mut sms = ai_sms();
+    sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    // Nobody calls whose number could be meant.
+    sms["recipients"]["fixedValues"] = json!([phone(1)]);
+    let sms = world.tool(&sms).await;
+    let tools = [&[&sms], tools].concat();
+    world.restart();
     let wanted = || Wanted {
         built_in: Vec::new(),
         tools: tools.iter().map(|tool| (*tool).clone()).collect(),
