@@ -14,7 +14,7 @@
 //! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `$id` of the whole |
 //!
 //! Draft 7's list in `items`, with `additionalItems`, means `prefixItems` and `items`. What stands beside a `$ref` counts, as
-//! since 2019-09. `format` is checked, not a note ([`format`]). A `pattern` is what `regex-lite` reads: no look-around, no
+//! since 2019-09. `format` is checked, not a note ([`mod@format`]). A `pattern` is what `regex-lite` reads: no look-around, no
 //! back reference, `\d \w \s` are ASCII. `nullable: true` is `OpenAPI`'s: the `type` beside it admits null too.
 //!
 //! Anything else is refused when the schema is compiled, and so is a keyword that can have no effect: what an author wrote

@@ -326,8 +326,7 @@ fn keys_and_indexes_are_those_of_the_template() {
         }
         for query in file.code.split(".query()").skip(1) {
             let query = query.split(".send()").next().unwrap();
-            let (query, newest) =
-                query.split_once("Page::newest_of").map_or((query, false), |(query, _)| (query, true));
+            let (query, newest) = query.split_once("Page::newest_").map_or((query, false), |(query, _)| (query, true));
             let index = between(query, ".index_name(\"", "\"").first().copied();
             let schema = match index {
                 None => &table["KeySchema"],
