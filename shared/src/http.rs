@@ -3,6 +3,7 @@
 pub mod access;
 mod bearer;
 mod body;
+mod idempotency_key;
 mod page;
 mod reply;
 mod serve;
@@ -10,6 +11,7 @@ mod serve;
 pub use access::Access;
 pub use bearer::bearer;
 pub use body::{body, id_body, json_body, path};
+pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use page::{history, page};
 pub use reply::{Afterwards, Reply};

@@ -41,6 +41,7 @@ pub struct Process {
     pub execute: execute::Deps,
     pub run_tool: run_tool::Deps,
     pub run_loop: run_loop::Deps,
+    pub runs: runs::Deps,
     pub call_start: call_start::Deps,
     pub settle: settle::Deps,
     pub tools_test: tools_test::Deps,
@@ -203,6 +204,14 @@ impl Process {
                 llm,
                 step_needs: Duration::from_secs(5),
             },
+            runs: runs::Deps {
+                access: access.clone(),
+                runs: AutomationRuns::new(&database),
+                tools: Tools::new(&database),
+                registry: built_in_tools(&outbound).expect("the built-in tools are complete"),
+                queue: Queue::new(&config, aws.queue_url("automation-runs")),
+                history: Duration::from_secs(30 * 24 * 60 * 60),
+            },
             tools_test: tools_test::Deps {
                 access: access.clone(),
                 references: references.clone(),
@@ -316,6 +325,7 @@ impl Process {
                     .await
             }
             "calls" => Box::pin(answer("calls", request, |request| calls::handle(calls, request))).await,
+            "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }
     }

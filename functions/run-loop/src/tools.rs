@@ -16,7 +16,7 @@ pub(crate) async fn offered(deps: &Deps, organization: OrganizationId, wanted: &
     let ids: Vec<ToolId> = wanted.iter().filter_map(|offered| offered.tool_id).collect();
     let found = if ids.is_empty() { Vec::new() } else { deps.tools.get_many(organization, &ids).await? };
     let mut executor = ToolExecutor::default();
-    for OfferedTool { name, tool_id, version } in wanted {
+    for OfferedTool { name, tool_id, version, .. } in wanted {
         let Some(id) = tool_id else {
             match deps.registry.get(name) {
                 Some(built_in) => executor.offer(built_in.clone()),

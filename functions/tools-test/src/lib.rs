@@ -42,7 +42,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         return Err(Error::NotFound("route"));
     };
     let organization = deps.access.member(&request, slug).await?.organization_id;
-    let key = trial::idempotency_key(&request)?;
+    let key = http::idempotency_key(&request)?;
     let trial = Trial::read(&http::json_body(&request)?)?;
 
     let (tool, line) =

@@ -2,15 +2,12 @@
 
 use serde_json::{Map, Value};
 use shared::{
-    Error, Result,
+    Result,
     error::Problems,
     fields::Fields,
-    http::Request,
     models::{E164, ToolId},
     tools::ToolConfig,
 };
-
-const LONGEST_KEY: usize = 200;
 
 /// The body of the request.
 #[derive(Debug)]
@@ -64,20 +61,10 @@ impl Trial {
     }
 }
 
-/// The header `Idempotency-Key`, if there is one.
-///
-/// # Errors
-/// [`Error::Invalid`] for one that is empty, too long or no plain text.
-pub(crate) fn idempotency_key(request: &Request) -> Result<Option<String>> {
-    let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
-    let key = value.to_str().ok().map(str::trim).filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
-    key.map(|key| Some(key.to_owned()))
-        .ok_or_else(|| Error::invalid("Idempotency-Key", format!("must have 1 to {LONGEST_KEY} plain characters")))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use shared::Error;
 
     use super::*;
 

@@ -229,6 +229,9 @@ pub struct OfferedTool {
     /// The version of the tool that was offered, which is the only one that is run.
     #[serde(default)]
     pub version: u64,
+    /// What its author marked at that version: fields of its arguments and results that are hidden when the run is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
 }
 
 /// An answer of the model.

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -81,6 +82,16 @@ impl ToolId {
     /// The id of a tool that is not in the table, made of what it is: the same is the same tool.
     pub fn of_digest(digest: [u8; 16]) -> Self {
         Self(uuid::Builder::from_custom_bytes(digest).into_uuid())
+    }
+}
+
+impl RunId {
+    /// The id of the run that an organization began under an idempotency key: the same key is the same run.
+    pub fn of_key(organization: OrganizationId, key: &str) -> Self {
+        let content = format!("run {organization} {key}");
+        let mut half = [0; 16];
+        half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
+        Self(uuid::Builder::from_custom_bytes(half).into_uuid())
     }
 }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     Client,
+    operation::update_item::builders::UpdateItemFluentBuilder,
     types::{AttributeValue, Put, ReturnValue, TransactWriteItem},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -354,6 +355,63 @@ impl AutomationRuns {
                     "the run is just being taken up; try again".into()
                 }))
             }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Ends a run that waits, because nobody could be told to carry it out. Gives it as it then is: it goes on if somebody
+    /// took it up all the same.
+    pub async fn fail_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
+        let failed_now = self
+            .waiting(organization, id)
+            .update_expression("SET #status = :to, #error = :error, #updated = :now, #finished = :now")
+            .condition_expression("#organization = :organization AND #status = :from AND attribute_not_exists(#until)")
+            .expression_attribute_names("#until", "lease_until")
+            .expression_attribute_values(":from", text(RunStatus::Queued.as_str()))
+            .expression_attribute_values(":to", text(RunStatus::Failed.as_str()))
+            .expression_attribute_values(":error", text(error));
+        self.or_as_it_is(failed_now, organization, id).await
+    }
+
+    /// Lets a run wait again that failed before anybody took it up. Gives it as it then is.
+    pub async fn wait_again(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
+        let waits_again = self
+            .waiting(organization, id)
+            .update_expression("SET #status = :to, #updated = :now REMOVE #error, #finished")
+            .condition_expression(
+                "#organization = :organization AND #status = :from AND attribute_not_exists(#started)",
+            )
+            .expression_attribute_names("#started", "started_at")
+            .expression_attribute_values(":from", text(RunStatus::Failed.as_str()))
+            .expression_attribute_values(":to", text(RunStatus::Queued.as_str()));
+        self.or_as_it_is(waits_again, organization, id).await
+    }
+
+    /// A change of a run that nobody carries on.
+    fn waiting(&self, organization: OrganizationId, id: RunId) -> UpdateItemFluentBuilder {
+        self.client
+            .update_item()
+            .table_name(&self.table)
+            .set_key(Some(row(id)))
+            .expression_attribute_names("#organization", "organization_id")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_names("#error", "error")
+            .expression_attribute_names("#updated", "updated_at")
+            .expression_attribute_names("#finished", "finished_at")
+            .expression_attribute_values(":organization", text(organization))
+            .expression_attribute_values(":now", text(Timestamp::now()))
+            .return_values(ReturnValue::AllNew)
+    }
+
+    async fn or_as_it_is(
+        &self,
+        change: UpdateItemFluentBuilder,
+        organization: OrganizationId,
+        id: RunId,
+    ) -> Result<AutomationRun> {
+        match change.send().await {
+            Ok(done) => from_item(done.attributes.unwrap_or_default()),
+            Err(error) if condition_failure(&error).is_some() => self.get(organization, id).await,
             Err(error) => Err(failed(error)),
         }
     }

@@ -8,10 +8,13 @@
 //! What remains is cut to a budget and says so. What is looked at closely is bounded by the budget, too.
 
 mod patterns;
+mod transcript;
 
 use std::{collections::BTreeSet, fmt};
 
 use serde_json::{Map, Number, Value};
+
+pub use self::transcript::{MarkedCall, Transcript};
 
 use self::patterns::{SECRET, clean, is_credential};
 use super::{Action, NO_ARGUMENTS};
@@ -115,7 +118,7 @@ impl Marks {
     }
 
     /// The marks of a row as it is stored. What cannot be read hides everything.
-    fn stored(tool: &Tool) -> Self {
+    pub fn stored(tool: &Tool) -> Self {
         match tool.config_metadata.get("redact") {
             None | Some(Value::Null) => Self::default(),
             Some(Value::Array(paths)) if paths.iter().all(Value::is_string) => {
@@ -123,6 +126,12 @@ impl Marks {
             }
             Some(_) => Self(vec![EVERYTHING.to_owned()]),
         }
+    }
+}
+
+impl From<Marks> for Vec<String> {
+    fn from(marks: Marks) -> Self {
+        marks.0
     }
 }
 

@@ -1,0 +1,150 @@
+//! A run as its organization is shown it: every field is there, null where nothing is known.
+//!
+//! Who carries it on, and what it takes to repeat a request, stand in the row and not here.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use shared::{
+    Error, Result,
+    models::{
+        AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp, ToolId,
+        UserId, WholeRun,
+    },
+    tools::Transcript,
+};
+
+use crate::steps::{ShownStep, Steps};
+
+/// What is kept of each text of a step, in bytes: the most with which all of it can be sent.
+const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
+/// And of what the run was asked.
+const PROMPT_BUDGET: usize = 16_384;
+const ERROR_BUDGET: usize = 1_000;
+
+/// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
+const LARGEST_ANSWER: usize = 5_500_000;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownRun {
+    id: RunId,
+    status: RunStatus,
+    trigger_type: RunTrigger,
+    user_id: Option<UserId>,
+    model: Option<String>,
+    limits: RunLimits,
+    spent: ShownSpent,
+    error: Option<String>,
+    cancel_requested_at: Option<Timestamp>,
+    created_at: Timestamp,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    updated_at: Timestamp,
+    /// From when it was first taken up to its end.
+    duration_ms: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownSpent {
+    #[serde(flatten)]
+    spent: Spent,
+    tokens: u64,
+}
+
+/// A run with what it was asked and everything that was said in it.
+#[derive(Debug, Serialize)]
+struct ShownWhole {
+    #[serde(flatten)]
+    run: ShownRun,
+    prompt: String,
+    system_prompt: String,
+    tools: Vec<ShownTool>,
+    schema: Option<Value>,
+    result: Option<Value>,
+    steps: Vec<ShownStep>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownTool {
+    name: String,
+    /// Null for a built-in one.
+    tool_id: Option<ToolId>,
+    version: Option<u64>,
+}
+
+impl From<AutomationRun> for ShownRun {
+    fn from(run: AutomationRun) -> Self {
+        let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
+        Self {
+            id: run.id,
+            status: run.status,
+            trigger_type: run.trigger_type,
+            user_id: run.user_id,
+            model: run.model,
+            limits: run.limits,
+            spent: ShownSpent { tokens: run.spent.tokens(), spent: run.spent },
+            // It may quote the model.
+            error: run.error.map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
+            cancel_requested_at: run.cancel_requested_at,
+            created_at: run.created_at,
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            updated_at: run.updated_at,
+            duration_ms: run.started_at.zip(run.finished_at).map(length),
+        }
+    }
+}
+
+impl From<&OfferedTool> for ShownTool {
+    fn from(tool: &OfferedTool) -> Self {
+        let version = tool.tool_id.map(|_| tool.version);
+        Self { name: tool.name.clone(), tool_id: tool.tool_id, version }
+    }
+}
+
+/// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
+/// asked for, and stands as it is.
+pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
+    let WholeRun { run, prompt, answers, replies, result } = whole;
+    let steps = Steps::of(&answers, &replies, &prompt.tools);
+    let error = run.error.as_ref().map(|error| steps.transcript.text(error, ERROR_BUDGET));
+    let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;
+    let mut shown = ShownWhole {
+        run: ShownRun { error, ..ShownRun::from(run) },
+        prompt: steps.transcript.text(prompt, PROMPT_BUDGET),
+        system_prompt: steps.transcript.text(system_prompt, PROMPT_BUDGET),
+        tools: tools.iter().map(ShownTool::from).collect(),
+        schema: schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?,
+        result,
+        steps: Vec::new(),
+    };
+    for budget in BUDGETS {
+        shown.steps = steps.shown(budget);
+        if sent_size(&shown)? <= LARGEST_ANSWER {
+            break;
+        }
+    }
+    Ok(shown)
+}
+
+/// Bytes of an answer on its way out of Lambda.
+fn sent_size(answer: &impl Serialize) -> Result<usize> {
+    let mut counted = Counted(0);
+    serde_json::to_writer(&mut counted, answer).map_err(Error::internal)?;
+    Ok(counted.0)
+}
+
+struct Counted(usize);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Within a string, quotes and backslashes are two bytes.
+        self.0 += bytes.len() + bytes.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Starting a run: the row and what it is asked, then a message to `run-loop`.
+//!
+//! The row is written first, so that a message never names a run that is not there. A run whose message the queue does not
+//! take is ended as failed: nobody would ever carry it out.
+
+use futures_util::join;
+use shared::{
+    Error, Result,
+    error::{self, Problems},
+    http::{self, Reply, Request},
+    idempotency::Key,
+    injection::system_prompt,
+    models::{
+        AutomationRun, OrganizationId, QueuedAutomationRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        UserId,
+    },
+};
+
+use crate::{
+    Deps,
+    offer::{self, Offer},
+    report_end,
+    shown::ShownRun,
+    wanted::Wanted,
+};
+
+/// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
+const LARGEST_PROMPT: usize = 300_000;
+
+const NOT_QUEUED: &str = "The run could not be put on the queue; start it again.";
+
+/// A run that is named by the caller's key.
+struct Keyed {
+    id: RunId,
+    /// Of the body.
+    hash: String,
+}
+
+pub(crate) async fn start(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
+    let member = deps.access.member(request, slug).await?;
+    let organization = member.organization_id;
+    let key = http::idempotency_key(request)?;
+    let body = http::json_body(request)?;
+    let keyed = key.map(|key| Keyed {
+        id: RunId::of_key(organization, &key),
+        hash: Key::new(&["run"], &body).as_str().to_owned(),
+    });
+
+    let mut problems = Problems::default();
+    let (named, wanted) = Wanted::read(&body, &deps.registry, &mut problems)?;
+    let ids = offer::ids(&named);
+    let (earlier, found) = join!(earlier(deps, organization, keyed.as_ref()), async {
+        if ids.is_empty() { Ok(Vec::new()) } else { deps.tools.get_many(organization, &ids).await }
+    });
+    if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
+        return again(deps, earlier, keyed).await;
+    }
+    let Offer { definitions, tools } = offer::offer(&named, &found?, &deps.registry, &mut problems)?;
+    let prompt = wanted.as_ref().map(|wanted| RunPrompt {
+        system_prompt: system_prompt(&wanted.system_prompt, &definitions),
+        prompt: wanted.prompt.clone(),
+        schema: wanted.schema.clone(),
+        tools,
+    });
+    if let Some(too_much) = prompt.as_ref().map(size).filter(|size| *size > LARGEST_PROMPT) {
+        let problem = format!("make a prompt of {too_much} bytes, and at most {LARGEST_PROMPT} will do; offer fewer");
+        problems.add("tools", problem);
+    }
+    let (wanted, prompt) = problems.into_result(wanted.zip(prompt))?;
+    let run = row(deps, organization, member.user_id, keyed.as_ref(), wanted);
+    match (deps.runs.create(&run, &prompt).await, keyed) {
+        (Ok(()), _) => Reply::accepted(&ShownRun::from(put_on_queue(deps, run).await?)),
+        // The same request came twice at once.
+        (Err(Error::Conflict(_)), Some(keyed)) => match earlier_of(deps, organization, &keyed).await? {
+            Some(earlier) => again(deps, earlier, &keyed).await,
+            None => Err(Error::Conflict("the Idempotency-Key was that of an old run; use another one".into())),
+        },
+        (Err(error), _) => Err(error),
+    }
+}
+
+fn row(
+    deps: &Deps,
+    organization: OrganizationId,
+    user: UserId,
+    keyed: Option<&Keyed>,
+    Wanted { model, limits, .. }: Wanted,
+) -> AutomationRun {
+    let now = Timestamp::now();
+    AutomationRun {
+        id: keyed.map_or_else(RunId::generate, |keyed| keyed.id),
+        organization_id: organization,
+        user_id: Some(user),
+        trigger_type: RunTrigger::Manual,
+        status: RunStatus::Queued,
+        model,
+        limits,
+        spent: Spent::default(),
+        attempts: 0,
+        lease_until: None,
+        resume_at: None,
+        cancel_requested_at: None,
+        error: None,
+        request_hash: keyed.map(|keyed| keyed.hash.clone()),
+        started_at: None,
+        finished_at: None,
+        created_at: now,
+        updated_at: now,
+        expires_at: now.plus(deps.history).as_seconds(),
+    }
+}
+
+fn size(prompt: &RunPrompt) -> usize {
+    prompt.system_prompt.len() + prompt.prompt.len() + prompt.schema.as_ref().map_or(0, String::len)
+}
+
+/// Asks `run-loop` to carry a run out; gives the run as it then is.
+async fn put_on_queue(deps: &Deps, run: AutomationRun) -> Result<AutomationRun> {
+    let (organization_id, run_id) = (run.organization_id, run.id);
+    let Err(refused) = deps.queue.send(&QueuedAutomationRun { organization_id, run_id }).await else { return Ok(run) };
+    let run = deps.runs.fail_waiting(organization_id, run_id, NOT_QUEUED).await.inspect_err(|error| {
+        tracing::error!(run.id = %run_id, "a run waits that nobody knows of: {}", error::chain(error));
+    });
+    match run {
+        // The message was taken, and only the answer lost.
+        Ok(run) if run.status != RunStatus::Failed => Ok(run),
+        run => {
+            if let Ok(run) = &run {
+                report_end(run);
+            }
+            Err(Error::Unavailable("the queue of runs", Box::new(refused)))
+        }
+    }
+}
+
+async fn earlier(deps: &Deps, organization: OrganizationId, keyed: Option<&Keyed>) -> Result<Option<AutomationRun>> {
+    match keyed {
+        Some(keyed) => earlier_of(deps, organization, keyed).await,
+        None => Ok(None),
+    }
+}
+
+async fn earlier_of(deps: &Deps, organization: OrganizationId, keyed: &Keyed) -> Result<Option<AutomationRun>> {
+    match deps.runs.get(organization, keyed.id).await {
+        Ok(run) => Ok(Some(run)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Answers a repeated request with the run that it began, and sees to it that the run is on the queue if it waits: that it is
+/// there twice does no harm.
+async fn again(deps: &Deps, run: AutomationRun, keyed: &Keyed) -> Result<Reply> {
+    if run.request_hash.as_ref() != Some(&keyed.hash) {
+        let id = run.id;
+        let problem = format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
+        return Err(Error::Conflict(problem));
+    }
+    let never_begun = run.status == RunStatus::Failed && run.started_at.is_none();
+    let run = if never_begun { deps.runs.wait_again(run.organization_id, run.id).await? } else { run };
+    let run = if run.status == RunStatus::Queued { put_on_queue(deps, run).await? } else { run };
+    Reply::ok(&ShownRun::from(run))
+}

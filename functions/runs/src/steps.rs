@@ -1,0 +1,207 @@
+//! The steps of a run as they are shown: redacted, and cut so that all of them can be.
+
+use serde::Serialize;
+use serde_json::Value;
+use shared::{
+    models::{CallOutcome, OfferedTool, Phase, RunAnswer, RunCall, RunReply, Timestamp},
+    tools::{MarkedCall, Transcript},
+};
+
+/// Of one step; a model may write thousands.
+const MOST_CALLS: usize = 40;
+const NAME_BUDGET: usize = 100;
+
+/// In a reply, in place of the result of a call, which stands with the call.
+const ELSEWHERE: &str = "…";
+
+/// An answer of the model, what came of its calls, and what was said to it.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownStep {
+    step: u32,
+    /// What the answer was to be: `tools`, calls of tools; `final`, the final answer.
+    phase: &'static str,
+    answer: String,
+    model: String,
+    /// It ended because there was no room for more.
+    cut: bool,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    cached_tokens: u64,
+    cost: f64,
+    started_at: Timestamp,
+    duration_ms: u64,
+    calls: Vec<ShownCall>,
+    /// Calls beyond those that are shown.
+    calls_left_out: usize,
+    /// What it was answered, with `…` where results of calls stood; null if nothing was.
+    reply: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownCall {
+    /// Empty if it could not be read.
+    name: String,
+    arguments: Option<Value>,
+    outcome: CallOutcome,
+    result: Value,
+    duration_ms: u64,
+}
+
+/// The steps of a run, and how its texts are shown.
+pub(crate) struct Steps<'a> {
+    steps: Vec<Step<'a>>,
+    pub(crate) transcript: Transcript,
+}
+
+struct Step<'a> {
+    answer: &'a RunAnswer,
+    reply: Option<&'a RunReply>,
+    calls: Vec<Called<'a>>,
+    is_final: bool,
+}
+
+/// A call whose texts were read.
+struct Called<'a> {
+    call: &'a RunCall,
+    /// What the tool's author marked.
+    marks: &'a [String],
+    arguments: Option<Value>,
+    /// Text, if it is no JSON.
+    result: Value,
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn of(answers: &'a [RunAnswer], replies: &'a [RunReply], offered: &'a [OfferedTool]) -> Self {
+        let mut is_final = false;
+        let steps = answers.iter().map(|answer| {
+            let reply = replies.iter().find(|reply| reply.step == answer.step);
+            let calls = reply.map(|reply| reply.calls.iter().map(|call| called(call, reply, offered)).collect());
+            let step = Step { answer, reply, calls: calls.unwrap_or_default(), is_final };
+            is_final = reply.is_some_and(|reply| matches!(reply.phase, Phase::Final { .. }));
+            step
+        });
+        let steps: Vec<Step<'_>> = steps.collect();
+        let calls = steps.iter().flat_map(|step| &step.calls).map(|called| MarkedCall {
+            marks: called.marks,
+            arguments: called.arguments.as_ref(),
+            result: &called.result,
+        });
+        let transcript = Transcript::of(calls);
+        Self { steps, transcript }
+    }
+
+    /// Each text with at most `budget` bytes, the marker apart.
+    pub(crate) fn shown(&self, budget: usize) -> Vec<ShownStep> {
+        self.steps.iter().map(|step| self.step(step, budget)).collect()
+    }
+
+    fn step(&self, step: &Step<'_>, budget: usize) -> ShownStep {
+        let Step { answer, reply, calls, is_final } = step;
+        ShownStep {
+            step: answer.step,
+            phase: if *is_final { "final" } else { "tools" },
+            answer: self.transcript.text(&answer.text, budget),
+            model: answer.model.clone(),
+            cut: answer.cut,
+            prompt_tokens: answer.prompt_tokens,
+            completion_tokens: answer.completion_tokens,
+            cached_tokens: answer.cached_tokens,
+            cost: answer.cost,
+            started_at: answer.started_at,
+            duration_ms: answer.duration_ms,
+            calls: calls.iter().take(MOST_CALLS).map(|called| self.call(called, budget)).collect(),
+            calls_left_out: calls.len().saturating_sub(MOST_CALLS),
+            reply: reply.map(|reply| self.transcript.text(&without_results(reply), budget)),
+        }
+    }
+
+    fn call(&self, called: &Called<'_>, budget: usize) -> ShownCall {
+        let Called { call, marks, arguments, result } = called;
+        ShownCall {
+            name: self.transcript.text(&call.name, NAME_BUDGET),
+            arguments: arguments.as_ref().map(|arguments| self.transcript.arguments(marks, arguments, budget)),
+            outcome: call.outcome,
+            result: self.transcript.result(marks, result, budget),
+            duration_ms: call.duration_ms,
+        }
+    }
+}
+
+fn called<'a>(call: &'a RunCall, reply: &RunReply, offered: &'a [OfferedTool]) -> Called<'a> {
+    let tool = offered.iter().find(|tool| tool.name == call.name);
+    let (at, length) = call.result_at;
+    let result = at.checked_add(length).and_then(|end| reply.text.get(at..end)).unwrap_or_default();
+    Called {
+        call,
+        marks: tool.map(|tool| tool.redact.as_slice()).unwrap_or_default(),
+        arguments: call.arguments.as_deref().map(json_or_text),
+        result: json_or_text(result),
+    }
+}
+
+/// Lists and objects as such, so that their fields can be told apart.
+fn json_or_text(text: &str) -> Value {
+    let structured = text.trim_start().starts_with(['{', '[']);
+    let read = if structured { serde_json::from_str(text).ok() } else { None };
+    read.unwrap_or_else(|| text.into())
+}
+
+fn without_results(reply: &RunReply) -> String {
+    let mut text = String::new();
+    let mut from = 0;
+    for (at, length) in reply.calls.iter().map(|call| call.result_at) {
+        if let Some(before) = reply.text.get(from..at) {
+            text.push_str(before);
+            text.push_str(ELSEWHERE);
+            from = at.saturating_add(length);
+        }
+    }
+    text.push_str(reply.text.get(from..).unwrap_or_default());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(step: u32, text: &str) -> RunAnswer {
+        serde_json::from_value(json!({
+            "step": step, "text": text, "started_at": "2026-11-20T16:20:52.123Z", "duration_ms": 7,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn results_stand_with_their_calls() {
+        let text = "<result call=\"1\" tool=\"a\">\n{\"x\":1}\n</result>\n<error call=\"2\" tool=\"b\">\nno\n</error>\n\nMore.";
+        let call = |name: &str, at: usize, length: usize| json!({"name": name, "arguments": "{}", "outcome": "succeeded", "result_at": [at, length]});
+        let reply: RunReply = serde_json::from_value(json!({
+            "step": 1, "text": text, "phase": {"phase": "final", "repairs": 0, "limit": null},
+            "calls": [call("a", text.find("{\"x").unwrap(), 7), call("b", text.find("no").unwrap(), 2)],
+        }))
+        .unwrap();
+        let (answers, replies) = ([answer(1, "…"), answer(2, "{}")], [reply]);
+        let shown = json!(Steps::of(&answers, &replies, &[]).shown(500));
+        assert_eq!((&shown[0]["phase"], &shown[1]["phase"]), (&json!("tools"), &json!("final")));
+        assert_eq!(
+            (&shown[0]["calls"][0]["result"], &shown[0]["calls"][1]["result"]),
+            (&json!({"x": 1}), &json!("no"))
+        );
+        assert_eq!(
+            shown[0]["reply"],
+            "<result call=\"1\" tool=\"a\">\n…\n</result>\n<error call=\"2\" tool=\"b\">\n…\n</error>\n\nMore."
+        );
+        assert_eq!(shown[1]["reply"], Value::Null);
+    }
+
+    #[test]
+    fn places_that_lead_nowhere_are_no_panic() {
+        let call = json!({"name": "a", "outcome": "failed", "result_at": [usize::MAX, usize::MAX]});
+        let reply = json!({"step": 1, "text": "ä", "phase": {"phase": "tools", "reminded": false}, "calls": [call]});
+        let (answers, replies) = ([answer(1, "…")], [serde_json::from_value(reply).unwrap()]);
+        let shown = json!(Steps::of(&answers, &replies, &[]).shown(500));
+        assert_eq!((&shown[0]["calls"][0]["result"], &shown[0]["reply"]), (&json!(""), &json!("ä")));
+    }
+}

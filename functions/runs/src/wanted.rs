@@ -1,0 +1,246 @@
+//! What is asked for: a run of an automation.
+
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+use shared::{
+    Error, Result,
+    error::Problems,
+    fields::{Fields, kind},
+    injection::{FinalFormat, ToolRegistry},
+    models::{RunLimits, ToolId},
+};
+
+/// In bytes: all of it stands in one item, which may have 400 KB.
+const LONGEST_PROMPT: usize = 100_000;
+const LONGEST_SYSTEM_PROMPT: usize = 50_000;
+const LONGEST_SCHEMA: usize = 50_000;
+/// In characters.
+const LONGEST_MODEL: usize = 200;
+const MOST_TOOLS: usize = 50;
+
+/// The body of the request.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wanted {
+    pub(crate) prompt: String,
+    pub(crate) system_prompt: String,
+    pub(crate) tools: Vec<Named>,
+    /// As JSON text.
+    pub(crate) schema: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) limits: RunLimits,
+}
+
+/// A tool that is to be offered, with its place in the body.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) place: String,
+    pub(crate) tool: Which,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Which {
+    BuiltIn(String),
+    Organizations(ToolId),
+}
+
+impl Wanted {
+    /// Reads the body, and notes everything that is wrong with it. The tools are read whatever else is wrong, so that what
+    /// is wrong with them can be told with the rest.
+    pub(crate) fn read(
+        body: &Value,
+        registry: &ToolRegistry,
+        problems: &mut Problems,
+    ) -> Result<(Vec<Named>, Option<Self>)> {
+        let Some(mut fields) = Fields::of(body, "", problems) else { return Ok((Vec::new(), None)) };
+        let prompt = text(&mut fields, "prompt", LONGEST_PROMPT);
+        if prompt.is_none() && fields.get("prompt").is_none_or(|value| value.is_string() && is_blank(value)) {
+            fields.problem("prompt", "is required");
+        }
+        let system_prompt = text(&mut fields, "system_prompt", LONGEST_SYSTEM_PROMPT).unwrap_or_default();
+        let tools = tools(&mut fields, registry);
+        let schema = schema(&mut fields)?;
+        let model = fields.text("model", LONGEST_MODEL);
+        let limits = limits(&mut fields);
+        fields.finish();
+        let wanted = prompt.map(|prompt| Self { prompt, system_prompt, tools: Vec::new(), schema, model, limits });
+        Ok((tools, wanted))
+    }
+}
+
+/// Text as it was written, unless it is blank.
+fn text(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> Option<String> {
+    let value = fields.get(name)?;
+    let Some(text) = value.as_str() else {
+        fields.problem(name, format!("must be text, not {}", kind(value)));
+        return None;
+    };
+    if text.len() > longest {
+        fields.problem(name, format!("must have at most {longest} bytes, and has {}", text.len()));
+        return None;
+    }
+    (!is_blank(value)).then(|| text.to_owned())
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+/// The tools that are named, or all built-in ones.
+fn tools(fields: &mut Fields<'_>, registry: &ToolRegistry) -> Vec<Named> {
+    let named = match fields.get("tools") {
+        None => {
+            let all = registry.get_all().map(|tool| Which::BuiltIn(tool.name.clone()));
+            return all.map(|tool| Named { place: "tools".to_owned(), tool }).collect();
+        }
+        Some(Value::Array(named)) if named.len() <= MOST_TOOLS => named,
+        Some(Value::Array(_)) => {
+            fields.problem("tools", format!("names more than {MOST_TOOLS} tools; name those that the run needs"));
+            return Vec::new();
+        }
+        Some(other) => {
+            fields.problem("tools", format!("must be a list of names and ids of tools, not {}", kind(other)));
+            return Vec::new();
+        }
+    };
+    let mut tools: Vec<Named> = Vec::new();
+    for (index, name) in named.iter().enumerate() {
+        let place = format!("tools[{index}]");
+        match name.as_str().map(|name| which(name.trim(), registry)) {
+            None => fields.problem(&place, format!("must be the name or the id of a tool, not {}", kind(name))),
+            Some(Err(unknown)) => fields.problem(&place, unknown),
+            Some(Ok(tool)) if tools.iter().any(|other| other.tool == tool) => {
+                fields.problem(&place, "is named twice; leave it out");
+            }
+            Some(Ok(tool)) => tools.push(Named { place, tool }),
+        }
+    }
+    tools
+}
+
+fn which(name: &str, registry: &ToolRegistry) -> Result<Which, String> {
+    if registry.has(name) {
+        return Ok(Which::BuiltIn(name.to_owned()));
+    }
+    name.parse().map(Which::Organizations).map_err(|_not_an_id| {
+        let known: Vec<&str> = registry.get_all().map(|tool| tool.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        format!("is no built-in tool; there are {known}; a tool of the organization is named by its id")
+    })
+}
+
+/// # Errors
+/// A fault of ours; what is wrong with the schema is a problem of its field.
+fn schema(fields: &mut Fields<'_>) -> Result<Option<String>> {
+    let Some(schema) = fields.get("schema") else { return Ok(None) };
+    let text = schema.to_string();
+    if text.len() > LONGEST_SCHEMA {
+        fields.problem("schema", format!("must have at most {LONGEST_SCHEMA} bytes, and has {}", text.len()));
+        return Ok(None);
+    }
+    match FinalFormat::new(Some(schema)) {
+        Ok(_) => Ok(Some(text)),
+        Err(Error::Invalid(problems)) => {
+            for problem in problems.iter() {
+                fields.problem(&problem.field, problem.problem.as_str());
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn limits(fields: &mut Fields<'_>) -> RunLimits {
+    let usual = RunLimits::default();
+    let Some(value) = fields.get("limits") else { return usual };
+    let Some(mut fields) = Fields::of(value, "limits", fields.problems()) else { return usual };
+    let highest = RunLimits::HIGHEST;
+    let limits = RunLimits {
+        iterations: fields.whole("iterations", 1..=highest.iterations).unwrap_or(usual.iterations),
+        calls_per_iteration: fields
+            .whole("calls_per_iteration", 1..=highest.calls_per_iteration)
+            .unwrap_or(usual.calls_per_iteration),
+        calls: fields.whole("calls", 1..=highest.calls).unwrap_or(usual.calls),
+        tokens: large(&mut fields, "tokens", 1..=highest.tokens).unwrap_or(usual.tokens),
+        cost: cost(&mut fields, highest.cost).unwrap_or(usual.cost),
+        seconds: large(&mut fields, "seconds", 1..=highest.seconds).unwrap_or(usual.seconds),
+    };
+    fields.finish();
+    limits
+}
+
+fn large(fields: &mut Fields<'_>, name: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
+    let bound = |number: &u64| u32::try_from(*number).unwrap_or(u32::MAX);
+    fields.whole(name, bound(bounds.start())..=bound(bounds.end())).map(u64::from)
+}
+
+fn cost(fields: &mut Fields<'_>, highest: f64) -> Option<f64> {
+    let value = fields.get("cost")?;
+    let cost = value.as_f64().filter(|cost| *cost > 0.0 && *cost <= highest);
+    if cost.is_none() {
+        fields.problem("cost", format!("must be a number above 0, at most {highest}"));
+    }
+    cost
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: &Value) -> (Vec<Named>, Option<Wanted>, Vec<String>) {
+        let mut problems = Problems::default();
+        let (tools, wanted) = Wanted::read(body, &ToolRegistry::default(), &mut problems).unwrap();
+        (tools, wanted, problems.iter().map(|problem| problem.field.clone()).collect())
+    }
+
+    #[test]
+    fn a_prompt_is_enough() {
+        let (tools, wanted, problems) = read(&json!({"prompt": " Hello\n"}));
+        let wanted = wanted.unwrap();
+        assert_eq!((wanted.prompt.as_str(), wanted.limits), (" Hello\n", RunLimits::default()));
+        assert!(tools.is_empty() && problems.is_empty());
+    }
+
+    #[test]
+    fn everything_wrong_is_named_at_once() {
+        let body = json!({
+            "prompt": " ", "system_prompt": 7, "tools": ["no_such", 3], "model": {}, "extra": 1,
+            "limits": {"iterations": 0, "calls": 501, "tokens": "many", "cost": 0, "seconds": 21_601, "days": 1},
+        });
+        let expected = [
+            "prompt",
+            "system_prompt",
+            "tools[0]",
+            "tools[1]",
+            "model",
+            "limits.iterations",
+            "limits.calls",
+            "limits.tokens",
+            "limits.cost",
+            "limits.seconds",
+            "limits.days",
+            "extra",
+        ];
+        assert_eq!(read(&body).2, expected);
+        assert_eq!(read(&json!([])).2, ["body"]);
+        assert_eq!(read(&json!({"prompt": null, "tools": "wget", "limits": []})).2, ["prompt", "tools", "limits"]);
+    }
+
+    #[test]
+    fn limits_go_up_to_the_highest() {
+        let highest = serde_json::to_value(RunLimits::HIGHEST).unwrap();
+        let (_, wanted, problems) = read(&json!({"prompt": "Hello", "limits": highest}));
+        assert_eq!((wanted.unwrap().limits, problems.len()), (RunLimits::HIGHEST, 0));
+    }
+
+    #[test]
+    fn sizes_are_limited_field_by_field() {
+        let body = json!({
+            "prompt": "ä".repeat(LONGEST_PROMPT / 2 + 1), "system_prompt": "x".repeat(LONGEST_SYSTEM_PROMPT + 1),
+            "schema": {"description": "x".repeat(LONGEST_SCHEMA)}, "tools": vec!["x"; MOST_TOOLS + 1],
+        });
+        assert_eq!(read(&body).2, ["prompt", "system_prompt", "tools", "schema"]);
+    }
+}

@@ -1,0 +1,18 @@
+//! What makes a repeated request the same one.
+
+use lambda_http::Request;
+
+use crate::{Error, Result};
+
+const LONGEST_KEY: usize = 200;
+
+/// The header `Idempotency-Key`, if there is one.
+///
+/// # Errors
+/// [`Error::Invalid`] for one that is empty, too long or no plain text.
+pub fn idempotency_key(request: &Request) -> Result<Option<String>> {
+    let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().map(str::trim).filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
+    key.map(|key| Some(key.to_owned()))
+        .ok_or_else(|| Error::invalid("Idempotency-Key", format!("must have 1 to {LONGEST_KEY} plain characters")))
+}
