@@ -21,6 +21,10 @@ const THEIR_BASE: &str = "01930f5e-0000-7000-8000-0000000000b2";
 const CALL: &str = "01930f5e-0000-7000-8000-0000000000c1";
 const THEIR_CALL: &str = "01930f5e-0000-7000-8000-0000000000c2";
 
+/// Runs of automations of the home organization and of the other one.
+const RUN: &str = "01930f5e-0000-7000-8000-0000000000d1";
+const THEIR_RUN: &str = "01930f5e-0000-7000-8000-0000000000d2";
+
 /// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
@@ -30,6 +34,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("{service}", "vapi");
     let path = path.replace("/phone-number/{id}", &format!("/phone-number/{}", owner.phone_number_id));
     let path = path.replace("/calls/{id}", &format!("/calls/{CALL}"));
+    let path = path.replace("/runs/{id}", &format!("/runs/{RUN}"));
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -64,6 +69,8 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/vapi/events" => {
             json!({"message": {"type": "status-update", "status": "ended", "call": {"id": CALL}}})
         }
+        "POST /api/{slug}/runs" => json!({"prompt": "Hello"}),
+        "POST /api/{slug}/runs/{id}/cancel" => Value::Null,
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
@@ -86,10 +93,12 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "idempotency",
         "knowledge_bases",
         "knowledge_entries",
+        "automation_runs",
     ];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
     let outside = [world.vapi.requests().len(), world.twilio.requests().len(), world.pipedream.requests().len()];
+    footprint.insert("queued runs", format!("{:?}", world.aws.messages("automation-runs")));
     footprint.insert("vendors", format!("{outside:?}"));
     footprint.insert("secrets", format!("{:?}", world.aws.secret_names("")));
     footprint
@@ -122,6 +131,13 @@ async fn world_with_tools() -> (World, String, String) {
     }
     for (call, owner) in [(CALL, &world.home), (THEIR_CALL, &world.other)] {
         world.incoming_call(owner, call, "+14155550101");
+    }
+    for (run, owner) in [(RUN, &world.home), (THEIR_RUN, &world.other)] {
+        let started = world.start_run_as(owner, &json!({"prompt": "Hello"})).await.expect(202);
+        for mut part in world.aws.rows("automation_runs").into_iter().filter(|part| part["id"] == started["id"]) {
+            part["id"] = json!(run);
+            world.aws.put("automation_runs", &part);
+        }
     }
     (world, ours, theirs)
 }
@@ -231,6 +247,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
                 world.send(&route.function, &event).await
             };
             let refused = send(THEIR_CALL).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
+        if route.path.contains("/runs/{id}") {
+            let send = async |run: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(RUN, run);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_RUN).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }

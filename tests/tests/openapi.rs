@@ -5,6 +5,7 @@
 mod belongings;
 mod document;
 mod own_keys;
+mod running;
 mod trying;
 
 use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
@@ -126,7 +127,8 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(incoming),
         part(knowledge),
     ];
-    let given = parts.into_iter().chain(belongings::parts()).chain(own_keys::parts()).chain(trying::parts());
+    let given = parts.into_iter().chain(belongings::parts()).chain(own_keys::parts()).chain(running::parts());
+    let given = given.chain(trying::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

@@ -22,7 +22,7 @@ use shared::{
     models::{CallOutcome, RunStatus, Timestamp},
 };
 use tests::{
-    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, World, ai_sms, api_request,
+    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
     aws::{Operation, TABLE_PREFIX},
     phone, preemptive_sms, slack_action,
     standins::{Fault, llm::Turn, vapi::PhoneCall},
@@ -227,6 +227,7 @@ async fn asked(own: bool) -> Permissions {
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
     run_loop(&mut asked, &mut world, &[&slack, &query]).await;
+    runs(&mut asked, &mut world, &sms).await;
 
     tools_test(&world, [&specific, &slack, &query]).await;
     note(&mut asked, "tools-test", &mut world);
@@ -415,6 +416,20 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     world.aws.change("organizations", &home, json!({"own_keys": if before.is_object() { before } else { json!({}) }}));
     world.restart();
     world.aws.clear_operations();
+}
+
+/// Runs that are started, once and again, shown and cancelled.
+async fn runs(asked: &mut Permissions, world: &mut World, tool: &Value) {
+    let body = json!({"prompt": "Hello", "tools": [tool["id"]]});
+    world
+        .aws
+        .inject(tests::Fault::new("SendMessage", "automation-runs", Trouble::Error("ServiceUnavailable")).times(3));
+    world.start_run_once("one", &body).await.expect(503);
+    let run = world.start_run_once("one", &body).await.expect(200)["id"].clone();
+    world.runs("").await.expect(200);
+    world.run(run.as_str().unwrap()).await.expect(200);
+    world.cancel_run(run.as_str().unwrap()).await.expect(200);
+    note(asked, "runs", world);
 }
 
 /// What Lambda needs of a queue to run a function from it, which asks for nothing itself.

@@ -48,7 +48,7 @@ pub(crate) fn offer(
             Which::Organizations(id) => match found.iter().find(|tool| tool.id == *id) {
                 None => problems.add(place, "is not a tool of this organization"),
                 Some(tool) if tool.kind == ToolType::TransferCall => {
-                    problems.add(place, "transfers a call, and a run has none; leave it out, or give it to an agent")
+                    problems.add(place, "transfers a call, and a run has none; leave it out, or give it to an agent");
                 }
                 Some(tool) => {
                     let name = free_name(callable_name(tool), |name| {

@@ -113,6 +113,8 @@ impl Setting {
             ("ORGANIZATION_SECRET_PREFIX", "switchboard/organizations/".to_owned()),
             ("TWILIO_SECRET_PREFIX", "switchboard/twilio/".to_owned()),
             ("RUNS_QUEUE_URL", self.world.aws.queue_url("runs")),
+            ("AUTOMATION_RUNS_QUEUE_URL", self.world.aws.queue_url("automation-runs")),
+            ("HISTORY_DAYS", "30".to_owned()),
             ("SETTLE_QUEUE_URL", self.world.aws.queue_url("settle")),
         ]
     }
@@ -143,6 +145,7 @@ impl Setting {
             .text(json!({"tool_id": nobody}).to_string());
         let edit = ask("PATCH", &format!("/tools/{}", self.refused["id"].as_str().unwrap_or_default()))(0);
         let dry_run = ask("POST", "/tools/test")(0).text(json!({"tool_id": self.looked_up["id"]}).to_string());
+        let run_of_automation = ask("POST", "/runs")(0).text(json!({"prompt": "Hello", "tools": ["wget"]}).to_string());
         let incoming = {
             let path = format!("/api/phone-number/{}/incoming", home.phone_number_id);
             let url = format!("{}{path}", self.world.options.public_url);
@@ -162,6 +165,7 @@ impl Setting {
             Job::new("keys", "all", 200, ask("GET", "/keys")),
             Job::new("knowledge", "a page", 200, ask("GET", "/knowledge-bases")),
             Job::new("phone-numbers", "a page", 200, ask("GET", "/phone-numbers")),
+            Job::new("runs", "a run, to the queue", 202, move |_| run_of_automation.clone()),
             Job::new("tools-test", "a dry run", 200, move |_| dry_run.clone()),
             Job::new("update", "a description, at VAPI too", 200, move |number| {
                 edit.clone().text(json!({"description": format!("Number {number}")}).to_string())

@@ -55,14 +55,14 @@ pub(crate) async fn begin(world: &World, wanted: Wanted) -> RunId {
     let mut definitions = Vec::new();
     for name in &wanted.built_in {
         definitions.push(run_loop.registry.get(name).unwrap().clone());
-        offered.push(OfferedTool { name: name.clone(), tool_id: None, version: 0 });
+        offered.push(OfferedTool { name: name.clone(), tool_id: None, version: 0, redact: Vec::new() });
     }
     for row in &wanted.tools {
         let id = row["id"].as_str().unwrap().parse().unwrap();
         let tool: Tool = run_loop.tools.get_many(organization(world), &[id]).await.unwrap().remove(0);
         let name = callable_name(&tool);
         definitions.push(organization_tool(&tool, name.clone(), std::sync::Arc::new(DescribedOnly)).unwrap());
-        offered.push(OfferedTool { name, tool_id: Some(tool.id), version: tool.version });
+        offered.push(OfferedTool { name, tool_id: Some(tool.id), version: tool.version, redact: Vec::new() });
     }
     let now = Timestamp::now();
     let run = AutomationRun {
