@@ -226,8 +226,7 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
-    run_loop(&mut asked, &mut world, &[&slack, &query]).await;
-    runs(&mut asked, &mut world, &sms).await;
+    automations(&mut asked, &mut world, &[&slack, &query]).await;
 
     tools_test(&world, [&specific, &slack, &query]).await;
     note(&mut asked, "tools-test", &mut world);
@@ -364,6 +363,11 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     polled(asked, "run-tool", "runs");
 }
 
+async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    run_loop(asked, world, tools).await;
+    runs(asked, world, tools).await;
+}
+
 /// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
 async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let mut sms = ai_sms();
@@ -419,8 +423,8 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
 }
 
 /// Runs that are started, once and again, shown and cancelled.
-async fn runs(asked: &mut Permissions, world: &mut World, tool: &Value) {
-    let body = json!({"prompt": "Hello", "tools": [tool["id"]]});
+async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let body = json!({"prompt": "Hello", "tools": tools.iter().map(|tool| &tool["id"]).collect::<Vec<_>>()});
     world
         .aws
         .inject(tests::Fault::new("SendMessage", "automation-runs", Trouble::Error("ServiceUnavailable")).times(3));

@@ -7,7 +7,9 @@
 //! 4. The agent looks something up ([`lookup`]).
 //! 5. The agent transfers the caller ([`transfer`]).
 //! 6. A tool is tried before it is saved ([`trying`]).
+//! 7. An automation reads a web page, and gives what stands there as JSON ([`automation`]).
 
+mod automation;
 mod incoming;
 mod lifecycle;
 mod lookup;
@@ -27,7 +29,7 @@ use crate::{
 };
 
 /// How many steps [`play`] shows.
-pub const ACTS: usize = 6;
+pub const ACTS: usize = 7;
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
@@ -48,6 +50,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     lookup::play(&user, progress).await?;
     transfer::play(&user, progress).await?;
     trying::play(&user, progress).await?;
+    automation::play(&user, progress).await?;
     Ok(played)
 }
 
