@@ -46,7 +46,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             json!({"knowledge_base_id": BASE})
         }
         "PATCH /api/{slug}/tools/{id}" => json!({"label": "Another label"}),
-        "DELETE /api/{slug}/tools/{id}" => Value::Null,
+        "DELETE /api/{slug}/tools/{id}" | "POST /api/{slug}/runs/{id}/cancel" => Value::Null,
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
         "POST /api/{slug}/tools/test" => {
             json!({"tool_id": tool, "arguments": {"text": "Hello"}, "caller_phone_number": "+14155550101", "dry_run": false})
@@ -70,7 +70,6 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             json!({"message": {"type": "status-update", "status": "ended", "call": {"id": CALL}}})
         }
         "POST /api/{slug}/runs" => json!({"prompt": "Hello"}),
-        "POST /api/{slug}/runs/{id}/cancel" => Value::Null,
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),

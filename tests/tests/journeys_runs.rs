@@ -449,6 +449,23 @@ async fn a_run_that_gets_nowhere_is_given_up() {
     assert!(run.error.unwrap().contains("LLM"));
 }
 
+/// The process dies each time before a step is written: nobody is left to say so but the count on the run's row.
+#[tokio::test]
+async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
+    let (world, _site) = bakery().await;
+    let id = begin(&world, Wanted::default()).await;
+    world.llm.script([done(), answer()]);
+    for _ in 0..5 {
+        assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
+        world.later();
+    }
+    deliver(&world).await;
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::Failed);
+    assert!(run.error.as_ref().unwrap().contains("5 times"), "{:?}", run.error);
+    assert_eq!(world.llm.script_left().len(), 2, "the model was not asked");
+}
+
 #[tokio::test]
 async fn one_message_of_a_batch_that_fails_comes_again_and_its_neighbours_do_not() {
     let (world, _site) = bakery().await;

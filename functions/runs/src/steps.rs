@@ -90,6 +90,18 @@ impl<'a> Steps<'a> {
         Self { steps, transcript }
     }
 
+    /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
+    pub(crate) fn size(&self, budget: usize) -> usize {
+        let of_call = |called: &Called<'_>| {
+            called.call.arguments.as_ref().map_or(0, String::len).min(budget) + called.call.result_at.1.min(budget)
+        };
+        let of_step = |step: &Step<'_>| {
+            let calls = step.calls.iter().take(MOST_CALLS).map(of_call).sum::<usize>();
+            step.answer.text.len().min(budget) + calls
+        };
+        self.steps.iter().map(of_step).sum()
+    }
+
     /// Each text with at most `budget` bytes, the marker apart.
     pub(crate) fn shown(&self, budget: usize) -> Vec<ShownStep> {
         self.steps.iter().map(|step| self.step(step, budget)).collect()

@@ -33,8 +33,9 @@ const CUT: &str = "[cut]";
 /// What is kept of the arguments and of the result, in bytes each, markers apart; and of the error.
 const BUDGET: usize = 2_048;
 const ERROR_BUDGET: usize = 1_000;
-/// Of one text no more than this is looked at, in bytes.
+/// Of one text no more than this is looked at, in bytes, and no more than so many times what may be kept of it.
 const WINDOW: usize = 16 * 1_024;
+const WINDOWS: usize = WINDOW / BUDGET;
 const LONGEST_NAME: usize = 100;
 const MOST_IGNORED: usize = 50;
 /// DynamoDB takes 32 levels in all.
@@ -354,7 +355,7 @@ impl Walk<'_> {
     /// DynamoDB takes no empty names.
     fn name(&mut self, name: &str) -> String {
         self.take(name.len().clamp(4, LONGEST_NAME));
-        let mut kept = self.clean(name);
+        let mut kept = self.clean(window(name, WINDOW));
         if kept.len() > LONGEST_NAME {
             kept.truncate(kept.floor_char_boundary(LONGEST_NAME));
             kept.push_str(CUT);
@@ -369,14 +370,15 @@ impl Walk<'_> {
         let size = number.as_f64().map_or(f64::INFINITY, f64::abs);
         // Nobody writes a phone number with a decimal point into JSON; places and measures are.
         let measure = number.is_f64() && (1e-6..1e5).contains(&size) && size.fract() != 0.0;
-        let clean = if measure { self.without_wanted(&text) } else { self.clean(&text) };
+        let clean = if measure { self.without_wanted(&text) } else { self.clean(window(&text, WINDOW)) };
         let storable = size == 0.0 || (1e-130..=9.9e125).contains(&size);
         if clean == text && storable { number.clone().into() } else { clean.into() }
     }
 
     fn text(&mut self, text: &str) -> String {
-        let mut kept = self.clean(text);
-        let mut cut = text.len() > WINDOW;
+        let most = WINDOW.min(self.left.saturating_mul(WINDOWS));
+        let mut kept = self.clean(window(text, most));
+        let mut cut = text.len() > most;
         if kept.len() > self.left {
             kept.truncate(kept.floor_char_boundary(self.left));
             cut = true;
@@ -390,7 +392,7 @@ impl Walk<'_> {
     }
 
     fn clean(&self, text: &str) -> String {
-        clean(&self.without_wanted(window(text)))
+        clean(&self.without_wanted(text))
     }
 
     fn without_wanted(&self, text: &str) -> String {
@@ -406,12 +408,12 @@ impl Walk<'_> {
 
 /// The beginning of a text that is looked at. It ends between words, and not within a number: what is cut in two could not
 /// be told.
-fn window(text: &str) -> &str {
-    if text.len() <= WINDOW {
+fn window(text: &str, most: usize) -> &str {
+    if text.len() <= most {
         return text;
     }
-    let (beginning, _) = text.split_at(text.floor_char_boundary(WINDOW));
-    let (surely, last) = beginning.split_at(beginning.floor_char_boundary(WINDOW - WINDOW / 8));
+    let (beginning, _) = text.split_at(text.floor_char_boundary(most));
+    let (surely, last) = beginning.split_at(beginning.floor_char_boundary(most - most / 8));
     let whole =
         last.rfind(char::is_whitespace).map_or(surely, |end| beginning.get(..surely.len() + end).unwrap_or(surely));
     whole.trim_end_matches(|c: char| !c.is_alphabetic())
