@@ -27,7 +27,7 @@ pub(crate) enum Which {
 
 impl Trial {
     /// # Errors
-    /// [`Error::Invalid`] with everything that is wrong, the configuration's fields as `config.…`.
+    /// [`shared::Error::Invalid`] with everything that is wrong, the configuration's fields as `config.…`.
     pub(crate) fn read(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
         let trial = Self::read_fields(body, &mut problems);
