@@ -364,6 +364,18 @@ fn rows_that_expire_do() {
     }
 }
 
+/// Where a function is put together: its `main.rs`, and what that has `Executor::from_env` put together.
+fn wiring(function: &str) -> String {
+    let code = |folder: &str, file: &str| rust(folder).into_iter().find(|it| it.path.ends_with(file)).unwrap().code;
+    let mut main = code(&format!("functions/{function}/src"), "/main.rs");
+    if main.contains("Executor::from_env(") {
+        let execution = code("shared/src", "src/execution.rs");
+        let body = between(&execution, "pub fn from_env(", "\n    }\n")[0];
+        main += &body.replace("::new(database", "::new(&database");
+    }
+    main
+}
+
 #[test]
 fn a_function_gets_the_variables_it_reads_and_no_other() {
     let template = Template::read();
@@ -374,12 +386,11 @@ fn a_function_gets_the_variables_it_reads_and_no_other() {
     let globals = template.0["Globals"]["Function"]["Environment"]["Variables"].as_object();
     let mut unread: BTreeSet<&String> = variables.keys().filter(|name| *name != "from_env").collect();
     for name in functions() {
-        let main =
-            rust(&format!("functions/{name}/src")).into_iter().find(|file| file.path.ends_with("main.rs")).unwrap();
+        let main = wiring(&name);
         let mut wanted = BTreeSet::new();
         for (call, names) in &variables {
-            let telemetry = call == "log_level" && main.code.contains("telemetry::init()");
-            if main.code.contains(&format!("config::{call}(")) || telemetry {
+            let telemetry = call == "log_level" && main.contains("telemetry::init()");
+            if main.contains(&format!("config::{call}(")) || telemetry {
                 wanted.extend(names.iter().cloned());
                 unread.remove(call);
             }
@@ -441,8 +452,7 @@ fn a_role_opens_the_tables_its_function_uses_and_no_other() {
     stores.insert("Lifecycle".into(), set(attachments.into_iter().chain(secrets)));
     stores.insert("Accounts".into(), set(["organizations"]));
     for name in functions() {
-        let main = read(&format!("functions/{name}/src/main.rs"));
-        let main: String = main.split_whitespace().collect();
+        let main: String = wiring(&name).split_whitespace().collect();
         let built = stores.iter().filter(|(store, _)| main.contains(&format!("{store}::new(&database")));
         let reached = set(built.flat_map(|(_, used)| used.iter().map(|table| tables[table].0.clone())));
         let role = &template.resources("AWS::IAM::Role")[format!("{}Role", pascal(&name)).as_str()]["Policies"];

@@ -3,14 +3,13 @@
 use execute::{Deps, handle};
 use shared::{
     accounts::Accounts,
-    clients::{self, CallControl, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    clients::{self, Outbound, Queue, Secrets},
     config,
     execution::Executor,
     http,
-    idempotency::Idempotency,
-    store::{Agents, Calls, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
+    store::{Calls, Database, Tools},
     telemetry,
-    tools::{Services, ToolTokens, query::Knowledge},
+    tools::ToolTokens,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -27,31 +26,19 @@ async fn main() -> Result<(), lambda_http::Error> {
     }
     let accounts =
         Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
-    let services = Services {
-        agents: Agents::new(&database),
-        phone_numbers: PhoneNumbers::new(&database),
-        secrets,
-        twilio: Twilio::new(http_client.clone(), config::twilio_url()),
-        pipedream: Pipedream::new(http_client.clone(), config::pipedream_url()),
-        pipedream_secret: config::pipedream_secret()?,
-        vapi: Vapi::new(http_client.clone(), config::vapi_url()),
-        accounts: accounts.clone(),
-        call_control: CallControl::new(http_client, config::control_hosts()),
-        outbound: Outbound::new(config::outbound_open_hosts())?,
-        knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
-    };
     let deps = Deps {
         tools: Tools::new(&database),
         calls: Calls::new(&database),
         tokens,
+        executor: Executor::from_env(
+            &database,
+            http_client,
+            secrets,
+            accounts.clone(),
+            Outbound::new(config::outbound_open_hosts())?,
+            config::idempotency_window()?,
+        )?,
         accounts,
-        executor: Executor {
-            executions: Executions::new(&database),
-            idempotency: Idempotency::new(&database, config::idempotency_window()?),
-            quotas: Quotas::new(&database),
-            services,
-            history: config::history()?,
-        },
         runs: Queue::new(&aws, config::runs_queue_url()?),
     };
     http::serve("execute", deps, handle).await

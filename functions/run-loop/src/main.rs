@@ -5,16 +5,12 @@ use std::time::Duration;
 use run_loop::{Deps, handle, step_needs};
 use shared::{
     accounts::Accounts,
-    clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    clients::{self, Llm, Outbound, Queue, Secrets},
     config,
     execution::Executor,
-    idempotency::Idempotency,
     injection, queue,
-    store::{
-        Agents, AutomationRuns, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools,
-    },
+    store::{AutomationRuns, Database, Tools},
     telemetry,
-    tools::{Services, query::Knowledge},
 };
 
 /// A run may be carried on by somebody else long after an effect, and must still find it: longer than any run may take.
@@ -37,25 +33,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         tools: Tools::new(&database),
         registry: injection::built_in_tools(&outbound)?,
         llm: Llm::new(http_client.clone(), outbound.clone()),
-        executor: Executor {
-            executions: Executions::new(&database),
-            idempotency: Idempotency::new(&database, EFFECTS_COUNT_FOR),
-            quotas: Quotas::new(&database),
-            services: Services {
-                agents: Agents::new(&database),
-                phone_numbers: PhoneNumbers::new(&database),
-                secrets,
-                twilio: Twilio::new(http_client.clone(), config::twilio_url()),
-                pipedream: Pipedream::new(http_client.clone(), config::pipedream_url()),
-                pipedream_secret: config::pipedream_secret()?,
-                vapi: Vapi::new(http_client.clone(), config::vapi_url()),
-                accounts: accounts.clone(),
-                call_control: CallControl::new(http_client, config::control_hosts()),
-                outbound,
-                knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
-            },
-            history: config::history()?,
-        },
+        executor: Executor::from_env(&database, http_client, secrets, accounts.clone(), outbound, EFFECTS_COUNT_FOR)?,
         accounts,
         step_needs: step_needs(),
     };
