@@ -10,7 +10,7 @@ use std::{
 use futures_util::{
     FutureExt,
     future::BoxFuture,
-    stream::{self, StreamExt, TryStreamExt},
+    stream::{self, StreamExt},
 };
 use serde_json::{Map, Value};
 
@@ -58,7 +58,7 @@ pub(super) struct Room {
 #[derive(Debug)]
 pub(super) struct Executed {
     pub results: Vec<CallResult>,
-    /// Calls that count: those of tools that were run.
+    /// Calls that count: those that there was room for.
     pub counted: u32,
     /// Whether a call was not run because the run has had all its calls.
     pub out_of_calls: bool,
@@ -155,17 +155,17 @@ impl ToolExecutor {
         for step in steps {
             runs.push(carry_out(step, budget, context).boxed());
         }
-        let done: Vec<Done> = stream::iter(runs).buffered(AT_ONCE).try_collect().await?;
+        // All of them, an outage or not: of a call that is broken off while it acts nobody would know the outcome.
+        let done: Vec<Result<Done>> = stream::iter(runs).buffered(AT_ONCE).collect().await;
         let mut results: Vec<CallResult> = Vec::with_capacity(done.len());
         for one in done {
-            let one = match one {
+            let one = match one? {
                 Done::Result(result) => result,
                 Done::Same(first, name, written) => {
                     let first = results.get(first);
                     let text = first.map(|first| first.text.clone()).unwrap_or_default();
-                    let failed = first.is_some_and(|first| first.outcome == CallOutcome::Failed);
-                    let outcome = if failed { CallOutcome::Failed } else { CallOutcome::Repeated };
-                    result(&name, Some(written), outcome, text)
+                    let outcome = first.map(|first| first.outcome).filter(|outcome| *outcome != CallOutcome::Succeeded);
+                    result(&name, Some(written), outcome.unwrap_or(CallOutcome::Repeated), text)
                 }
             };
             results.push(one);
@@ -222,8 +222,14 @@ async fn run(
 ) -> Result<CallResult> {
     let started = Instant::now();
     let deadline = context.deadline.at_most(CALL_WITHIN);
+    if deadline.remaining().is_zero() {
+        // Those before it took all the time. To begin and be broken off at once would leave its effect unknown.
+        let told = "Not run: the calls before it took too long. Make this call again in your next message.";
+        return Ok(result(&definition.name, Some(written), CallOutcome::NotRun, told));
+    }
     let context = CallContext { deadline, ..*context };
-    let call = AssertUnwindSafe(definition.implementation.call(arguments, &context)).catch_unwind();
+    // Within the future, for a tool may also panic before it gives one.
+    let call = AssertUnwindSafe(async { definition.implementation.call(arguments, &context).await }).catch_unwind();
     let output = match tokio::time::timeout(deadline.remaining(), call).await {
         Ok(Ok(output)) => output?,
         Ok(Err(_panic)) => {
@@ -254,7 +260,7 @@ fn result(name: &str, arguments: Option<String>, outcome: CallOutcome, text: imp
     CallResult { name: name.to_owned(), arguments, outcome, text: text.into(), duration_ms: 0 }
 }
 
-/// Text within a budget of bytes; says how much of it there was.
+/// Text within a budget of bytes, in memory, too; says how much of it there was.
 fn cut(mut text: String, budget: usize) -> String {
     /// For the note.
     const NOTE: usize = 80;
@@ -264,6 +270,7 @@ fn cut(mut text: String, budget: usize) -> String {
     }
     text.truncate(text.floor_char_boundary(budget.saturating_sub(NOTE)));
     let kept = text.len();
+    text.shrink_to(budget);
     // Writing to a string cannot fail.
     let _ = write!(text, "\n… (cut: the first {kept} of {whole} bytes)");
     text
@@ -276,3 +283,6 @@ impl CallContext<'_> {
         Self { deadline, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;
