@@ -80,8 +80,11 @@ enum Done {
 }
 
 impl ToolExecutor {
+    /// Offers a tool. `finalResponse` is always there, and offering it changes nothing.
     pub fn offer(&mut self, definition: ToolDefinition) {
-        self.offered.insert(definition.name.clone(), Offered::Here(definition));
+        if definition.name != FINAL_RESPONSE {
+            self.offered.insert(definition.name.clone(), Offered::Here(definition));
+        }
     }
 
     /// A tool that was offered, and cannot be called any more.

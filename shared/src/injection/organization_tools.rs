@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{
     CallContext, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter,
-    signature::{is_identifier, literal},
+    parser::{self, Entry},
+    signature::literal,
 };
 use crate::{
     Result,
@@ -108,10 +109,16 @@ pub fn organization_tool(
     Ok(definition)
 }
 
-/// A name of a tool as JavaScript can call it: `send-sms` becomes `send_sms`.
+/// A name of a tool as it can be called: `send-sms` becomes `send_sms`, and `2nd` and `return` get a `_` in front.
 pub fn callable_name(tool: &Tool) -> String {
     let name = tool.name.as_str().replace('-', "_");
-    if is_identifier(&name) { name } else { format!("_{name}") }
+    if can_be_called(&name) { name } else { format!("_{name}") }
+}
+
+/// Whether the parser reads a call of it; some words of JavaScript begin something else.
+fn can_be_called(name: &str) -> bool {
+    let parsed = parser::parse(&format!("```tool\n{name}()\n```"));
+    matches!(&parsed.entries[..], [Entry::Call(call)] if call.name == name)
 }
 
 /// A call with everything, and one with what is required, as far as values can be made up that fit.
@@ -161,6 +168,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_tool_can_be_called_whatever_its_organization_named_it() {
+        let id = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
+        for (name, callable) in [
+            ("send-sms", "send_sms"),
+            ("2nd-try", "_2nd_try"),
+            ("return", "_return"),
+            ("await", "_await"),
+            ("Switch", "Switch"),
+            ("switch", "_switch"),
+            ("-", "_"),
+        ] {
+            let tool: Tool = serde_json::from_value(json!({
+                "id": id, "name": name, "label": name, "organization_id": id, "type": "query", "function_schema": {},
+                "created_at": "2026-11-20T16:20:52.123Z", "updated_at": "2026-11-20T16:20:52.123Z",
+            }))
+            .unwrap();
+            assert_eq!(callable_name(&tool), callable);
+            let calls = parser::parse(&format!("```tool\nreturn {callable}({{a: 1}});\n```")).entries;
+            assert!(matches!(&calls[..], [Entry::Call(call)] if call.name == callable), "{calls:?}");
+        }
+    }
 
     #[test]
     fn an_answer_is_told_without_its_envelope() {
