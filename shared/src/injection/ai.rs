@@ -136,3 +136,115 @@ pub async fn use_tools_with_ai<T: DeserializeOwned, M: Model>(asked: WithTools<'
         Ended::Outage(error) => Err(AiError::Outage(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        clients::{Failure, Service},
+        injection::{
+            final_response,
+            testing::{Scripted, calling, tool},
+        },
+    };
+
+    const DONE: &str = "```tool\nreturn finalResponse();\n```";
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Hours {
+        opens: u8,
+        closes: Option<u8>,
+    }
+
+    fn schema() -> Value {
+        json!({"type": "object", "properties": {"opens": {"type": "integer"}}, "required": ["opens"]})
+    }
+
+    fn asked<'a>(client: &'a Scripted, schema: Option<&'a Value>) -> WithTools<'a, Scripted> {
+        WithTools {
+            client,
+            base_prompt: "You answer for a bakery.",
+            user_prompt: "When does it open?",
+            tools: vec![tool("look"), final_response()],
+            schema,
+            limits: RunLimits::default(),
+            organization: OrganizationId::generate(),
+            user: None,
+            deadline: Deadline::after(Duration::from_secs(300)),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_prompt_with_tools_ends_in_a_value_of_the_type_that_is_asked_for() {
+        let schema = schema();
+        let look = calling("return look('hours');\nreturn find('hours');");
+        let model = Scripted::saying([look.as_str(), DONE, r#"{"opens": "8"}"#, r#"It is {"opens": 8}."#]);
+        let AiResult { value, status, spent } =
+            use_tools_with_ai::<Hours, _>(asked(&model, Some(&schema))).await.unwrap();
+        assert_eq!((value, status), (Hours { opens: 8, closes: None }, RunStatus::Completed));
+        assert_eq!((spent.iterations, spent.calls, model.left()), (2, 1, 0));
+        let conversations = model.asked();
+        let first = &conversations[0].0;
+        assert!(first[0].content.starts_with("You answer for a bakery.\n\n# Tools\n"), "{}", first[0].content);
+        assert_eq!(first[0].content.matches("\nfinalResponse(").count(), 1);
+        assert_eq!(first[1..], [Message::user("When does it open?")]);
+        let told = &conversations[1].0.last().unwrap().content;
+        assert!(told.contains(r#"{"text":"hours"}"#) && told.contains("The tools are look, finalResponse."), "{told}");
+    }
+
+    #[tokio::test]
+    async fn the_best_answer_at_a_limit_is_a_value_too() {
+        let schema = schema();
+        let model = Scripted::saying([calling("look('hours');").as_str(), r#"{"opens": 7, "closes": 19}"#]);
+        let limits = RunLimits { iterations: 1, ..RunLimits::default() };
+        let best = use_tools_with_ai::<Hours, _>(WithTools { limits, ..asked(&model, Some(&schema)) }).await.unwrap();
+        assert_eq!((best.value, best.status), (Hours { opens: 7, closes: Some(19) }, RunStatus::IterationLimit));
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_cannot_be_used_is_refused_before_the_model_is_asked() {
+        let (model, schema) = (Scripted::saying(["never"]), json!({"type": "hours"}));
+        let error = use_tools_with_ai::<Value, _>(asked(&model, Some(&schema))).await.unwrap_err();
+        let AiError::Schema(Error::Invalid(problems)) = &error else { panic!("{error:?}") };
+        assert!(problems.to_string().contains("schema.type"), "{problems}");
+        assert_eq!(error.to_string(), "the schema of the result cannot be used");
+        assert_eq!(model.asked().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn no_result_says_why() {
+        let schema = schema();
+        let model = Scripted::saying([DONE, "{}", "{}", "{}"]);
+        let error = use_tools_with_ai::<Hours, _>(asked(&model, Some(&schema))).await.unwrap_err();
+        assert!(error.to_string().starts_with("The final answer cannot be used, also after 2 corrections."), "{error}");
+        let AiError::NoResult(ending) = error else { panic!("{error:?}") };
+        assert_eq!((ending.status, ending.result), (RunStatus::Failed, None));
+    }
+
+    #[tokio::test]
+    async fn a_result_that_fits_the_schema_and_not_the_type_is_a_fault_of_whoever_asked() {
+        let schema = schema();
+        let model = Scripted::saying([DONE, r#"{"opens": 800}"#]);
+        let error = use_tools_with_ai::<Hours, _>(asked(&model, Some(&schema))).await.unwrap_err();
+        assert!(matches!(error, AiError::Type(_)), "{error:?}");
+        // Without a schema it is for the type alone to say.
+        let model = Scripted::saying([DONE, "[8, 19]"]);
+        let hours = use_tools_with_ai::<(u8, u8), _>(asked(&model, None)).await.unwrap();
+        assert_eq!(hours.value, (8, 19));
+    }
+
+    #[tokio::test]
+    async fn what_may_work_later_is_told_apart() {
+        let gone = clients::Error::new(Service::Llm, Failure::Unreachable);
+        let error = use_tools_with_ai::<Value, _>(asked(&Scripted::new([Err(gone)]), None)).await.unwrap_err();
+        assert!(matches!(error, AiError::Outage(Error::Upstream(_))), "{error:?}");
+        assert_eq!(error.to_string(), "the LLM cannot be reached; try again in a moment");
+        let model = Scripted::saying(["never"]);
+        let late = WithTools { deadline: Deadline::after(Duration::ZERO), ..asked(&model, None) };
+        let error = use_tools_with_ai::<Value, _>(late).await.unwrap_err();
+        assert!(matches!(error, AiError::OutOfTime), "{error:?}");
+    }
+}
