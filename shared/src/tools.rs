@@ -26,7 +26,7 @@ pub use config::{Action, ToolConfig};
 pub use fit::fit;
 pub use parameter::Parameter;
 pub use preview::preview;
-pub use redaction::{MarkedCall, Marks, Transcript, Unredacted};
+pub use redaction::{HIDDEN, MarkedCall, Marks, Transcript, Unredacted};
 pub use run::{Effect, Ran, Services, run};
 pub use schema::NO_ARGUMENTS;
 pub use token::ToolTokens;

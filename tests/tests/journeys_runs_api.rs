@@ -483,7 +483,8 @@ async fn steps_are_redacted_and_the_result_is_not() {
     let run = world.start_run(&json!({"prompt": prompt, "tools": [tool["id"]]})).await.expect(202);
     let result = json!({"patient": "Ada Lovelace", "phone": "+14155550101"});
     world.llm.script([
-        calls("// Ada Lovelace, (415) 555-0101\nreturn find_patients({query: \"brace Lovelace\"});"),
+        calls("// Ada Lovelace, (415) 555-0101\nreturn find_patients({query: \"brace\\x20Lovelace\"});"),
+        calls("return find_patients(\"Grace O\\'Hopper\" + 1);\nreturn find_people(\"Grace O\\'Hopper\");"),
         Turn::text("Ada Lovelace asked for \"brace Lovelace\"."),
         calls("return finalResponse();"),
         Turn::text(&result.to_string()),
@@ -501,6 +502,16 @@ async fn steps_are_redacted_and_the_result_is_not() {
     for instead in ["[number]", "[email]", "[secret]", "[redacted]"] {
         assert!(rest.contains(instead), "{instead}: {shown:#}");
     }
+    // In how many ways a call can be written: it is shown by its fields, or not at all.
+    for escaped in ["x20", "Hopper"] {
+        assert!(!rest.contains(escaped), "{escaped}: {shown:#}");
+    }
+    let answers: Vec<&str> = shown["steps"].as_array().unwrap().iter().map(|step| text(&step["answer"])).collect();
+    assert_eq!(answers[..2], ["[redacted]"; 2]);
+    assert!(answers[2].contains("asked for \"[redacted]\""), "{answers:?}");
+    let results: Vec<&Value> =
+        shown["steps"][1]["calls"].as_array().unwrap().iter().map(|call| &call["result"]).collect();
+    assert_eq!(results, ["[redacted]", "[redacted]"]);
     let call = &shown["steps"][0]["calls"][0];
     assert_eq!(call["arguments"], json!({"query": "[redacted]"}));
     assert_eq!(call["result"], json!({"entries": "[redacted]", "matched": 1}), "field by field");

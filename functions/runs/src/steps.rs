@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     models::{CallOutcome, OfferedTool, Phase, RunAnswer, RunCall, RunReply, Timestamp},
-    tools::{MarkedCall, Transcript},
+    tools::{HIDDEN, MarkedCall, Transcript},
 };
 
 /// Of one step; a model may write thousands.
@@ -51,6 +51,9 @@ pub(crate) struct ShownCall {
 pub(crate) struct Steps<'a> {
     steps: Vec<Step<'a>>,
     pub(crate) transcript: Transcript,
+    /// The author of a tool marked something. A call can be written in many ways (`'O\'Brien'`, `10_000`), and one that was not
+    /// carried out has no fields: neither its text nor what was said of it can be told apart from what is marked.
+    marked: bool,
 }
 
 struct Step<'a> {
@@ -87,7 +90,7 @@ impl<'a> Steps<'a> {
             result: &called.result,
         });
         let transcript = Transcript::of(calls);
-        Self { steps, transcript }
+        Self { steps, transcript, marked: offered.iter().any(|tool| !tool.redact.is_empty()) }
     }
 
     /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
@@ -112,7 +115,11 @@ impl<'a> Steps<'a> {
         ShownStep {
             step: answer.step,
             phase: if *is_final { "final" } else { "tools" },
-            answer: self.transcript.text(&answer.text, budget),
+            answer: if self.marked && !calls.is_empty() {
+                HIDDEN.to_owned()
+            } else {
+                self.transcript.text(&answer.text, budget)
+            },
             model: answer.model.clone(),
             cut: answer.cut,
             prompt_tokens: answer.prompt_tokens,
@@ -133,7 +140,11 @@ impl<'a> Steps<'a> {
             name: self.transcript.text(&call.name, NAME_BUDGET),
             arguments: arguments.as_ref().map(|arguments| self.transcript.arguments(marks, arguments, budget)),
             outcome: call.outcome,
-            result: self.transcript.result(marks, result, budget),
+            result: if self.marked && arguments.is_none() {
+                HIDDEN.into()
+            } else {
+                self.transcript.result(marks, result, budget)
+            },
             duration_ms: call.duration_ms,
         }
     }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// In place of a marked field.
-const HIDDEN: &str = "[redacted]";
+pub const HIDDEN: &str = "[redacted]";
 /// In place of an argument that the tool does not have.
 const IGNORED: &str = "[ignored]";
 /// In place of, or after, what was too much.
