@@ -449,6 +449,19 @@ async fn a_run_that_gets_nowhere_is_given_up() {
     assert!(run.error.unwrap().contains("LLM"));
 }
 
+#[tokio::test]
+async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
+    let (world, _site) = bakery().await;
+    world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "600"));
+    let limits = RunLimits { seconds: 300, ..RunLimits::default() };
+    let id = begin(&world, Wanted { limits, ..Wanted::default() }).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::TimeLimit);
+    let error = run.error.unwrap();
+    assert!(error.contains("time was over") && error.contains("LLM"), "{error}");
+}
+
 /// The process dies each time before a step is written: nobody is left to say so but the count on the run's row.
 #[tokio::test]
 async fn a_run_that_kills_whoever_takes_it_up_is_ended() {

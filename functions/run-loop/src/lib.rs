@@ -24,7 +24,8 @@ use shared::{
 
 use crate::journal::{Stopped, Written};
 
-/// What must be left of the invocation for a step to begin: the longest an answer of the model takes, and some more.
+/// What must be left of the invocation for a step to begin: what most answers of a model take. One that takes longer is asked
+/// for again, with the whole time of an invocation.
 const STEP_NEEDS: Duration = Duration::from_secs(130);
 
 /// A lease outlasts the invocation that holds it, and the message that wakes a successor comes after that.
@@ -120,6 +121,11 @@ async fn carry_on(
             tracing::error!(run.id = %run.id, "a run is given up: {}", error::chain(&outage));
             end(deps, &run, lease, &spent, Ending::failed(outage.to_string())).await
         }
+        Ended::Outage(outage) if Timestamp::now().plus(pause(&outage, run.attempts)) >= ends_at(&run) => {
+            tracing::warn!(run.id = %run.id, "a run's time is over before it can go on: {}", error::chain(&outage));
+            let error = Some(format!("The run's time was over before it could go on: {outage}"));
+            end(deps, &run, lease, &spent, Ending { status: RunStatus::TimeLimit, result: None, error }).await
+        }
         Ended::Outage(outage) => {
             let pause = pause(&outage, run.attempts);
             let seconds = pause.as_secs();
@@ -161,12 +167,17 @@ async fn go(
         executor: &executor,
         format: &format,
         limits: run.limits,
-        ends_at: run.started_at.unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds)),
+        ends_at: ends_at(run),
         context: CallContext { organization: run.organization_id, user: run.user_id.as_ref(), run: run.id, deadline },
         step_needs: deps.step_needs,
     };
     let ended = feedback.run(&mut dialogue, journal).await;
     (ended, *dialogue.spent())
+}
+
+/// When its time is over.
+fn ends_at(run: &AutomationRun) -> Timestamp {
+    run.started_at.unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds))
 }
 
 async fn end(deps: &Deps, run: &AutomationRun, lease: Lease, spent: &Spent, ending: Ending) -> Result<()> {
@@ -193,12 +204,12 @@ fn report(run: &AutomationRun, status: RunStatus, told: bool) {
     }
 }
 
-/// How long to wait before a run is taken up again: as long as was asked for, or longer each time.
+/// How long to wait before a run is taken up again: longer each time, and as long as was asked for at least.
 fn pause(outage: &Error, attempts: u32) -> Duration {
     let asked = match outage {
         Error::Upstream(upstream) => upstream.retry_after(),
         _ => None,
     };
     let own = Duration::from_secs(PAUSE << attempts.min(MOST_ATTEMPTS));
-    asked.unwrap_or(own).max(Duration::from_secs(1)).min(LONGEST_PAUSE)
+    asked.map_or(own, |asked| asked.max(own)).min(LONGEST_PAUSE)
 }

@@ -44,8 +44,10 @@ use super::{
 };
 use crate::Deadline;
 
-/// How long one attempt may take: some models think for a minute before they begin.
+/// How long a stream may take to begin: some models think for a minute before they do.
 const ATTEMPT: Duration = Duration::from_secs(120);
+/// How long a whole answer may take: 8,000 tokens from a slow model.
+const WHOLE_ATTEMPT: Duration = Duration::from_secs(240);
 
 /// What an answer may be at most, in bytes: twice the longest that models give, with their reasoning beside it.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -169,7 +171,7 @@ impl Llm {
         let ask = |bearer: SecretString| async move {
             let private = Private { messages: body.messages, secret: &bearer };
             retrying(Retry::Harmless, deadline, || async {
-                let limit = deadline.at_most(ATTEMPT);
+                let limit = deadline.at_most(WHOLE_ATTEMPT);
                 let response = attempt(prepared, limit.remaining(), &private).await?;
                 whole(response, body.model, &private).await
             })

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     CallContext, Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, Flow, Journal, Model, ToolDefinition,
-    ToolExecutor, system_prompt,
+    ToolExecutor, feedback::SAVE_RESERVE, system_prompt,
 };
 use crate::{
     Deadline, Error,
@@ -22,7 +22,7 @@ use crate::{
 const LONGEST_ANSWER: u32 = 8_192;
 
 /// Less than this is no time for a step.
-const STEP_NEEDS: Duration = Duration::from_secs(1);
+const STEP_NEEDS: Duration = SAVE_RESERVE.saturating_add(Duration::from_secs(5));
 
 /// An LLM as a run uses it.
 pub struct LlmModel<'a> {
@@ -55,6 +55,8 @@ pub struct WithTools<'a, M> {
     /// JSON schema of the result; any JSON without one.
     pub schema: Option<&'a Value>,
     pub limits: RunLimits,
+    /// The effects of tools happen once in a run: whoever asks again for the same must name the same.
+    pub run: RunId,
     pub organization: OrganizationId,
     pub user: Option<&'a UserId>,
     pub deadline: Deadline,
@@ -121,7 +123,7 @@ pub async fn use_tools_with_ai<T: DeserializeOwned, M: Model>(asked: WithTools<'
         context: CallContext {
             organization: asked.organization,
             user: asked.user,
-            run: RunId::generate(),
+            run: asked.run,
             deadline: asked.deadline,
         },
         step_needs: STEP_NEEDS,
@@ -171,6 +173,7 @@ mod tests {
             tools: vec![tool("look"), final_response()],
             schema,
             limits: RunLimits::default(),
+            run: RunId::generate(),
             organization: OrganizationId::generate(),
             user: None,
             deadline: Deadline::after(Duration::from_secs(300)),

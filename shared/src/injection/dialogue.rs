@@ -43,7 +43,7 @@ impl Dialogue {
             dialogue.steps = answer.step;
             match replies.next_if(|reply| reply.step == answer.step) {
                 Some(reply) => {
-                    dialogue.messages.push(Message::assistant(answer.text));
+                    dialogue.say(answer.text);
                     dialogue.reply(reply, &repeatable);
                 }
                 None => dialogue.pending = Some(answer),
@@ -55,6 +55,12 @@ impl Dialogue {
     /// What has been used so far.
     pub fn spent(&self) -> &Spent {
         &self.spent
+    }
+
+    /// Adds an answer. Some services refuse a message without a word, and models send such.
+    pub(super) fn say(&mut self, answer: String) {
+        let answer = if answer.trim().is_empty() { "(no answer)".to_owned() } else { answer };
+        self.messages.push(Message::assistant(answer));
     }
 
     pub(super) fn reply(&mut self, reply: RunReply, repeatable: impl Fn(&str) -> bool) {

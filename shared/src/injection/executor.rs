@@ -24,12 +24,15 @@ use crate::{Deadline, Result, models::CallOutcome, tools::fit};
 /// Calls that run at the same time.
 const AT_ONCE: usize = 5;
 
-/// What one call gets, wget's longest time-out and a little more. A tool that acts ends earlier by itself.
+/// What one call gets, wget's longest time-out and a little more; with less than the least, none is begun.
 pub const CALL_WITHIN: Duration = Duration::from_secs(62);
+const CALL_NEEDS: Duration = Duration::from_secs(1);
+/// Beyond it, for a tool to write down what became of its effect before it is broken off.
+pub(super) const RECORDING: Duration = Duration::from_secs(3);
 
 /// What a model is given back of one call at most, and of all calls of an answer together, in bytes.
 const LONGEST_RESULT: usize = 64 * 1024;
-const LONGEST_RESULTS: usize = 256 * 1024;
+pub(super) const LONGEST_RESULTS: usize = 256 * 1024;
 
 /// Runs what a run was offered, and nothing else.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +55,8 @@ pub(super) type Record = HashMap<(String, String), (usize, usize, usize)>;
 pub(super) struct Room {
     pub per_answer: usize,
     pub in_all: usize,
+    /// For the results of all of them, at most [`LONGEST_RESULTS`].
+    pub bytes: usize,
 }
 
 /// What came of the calls of one answer.
@@ -153,7 +158,7 @@ impl ToolExecutor {
             };
             steps.push(step);
         }
-        let budget = LONGEST_RESULT.min(LONGEST_RESULTS / steps.len().max(1));
+        let budget = LONGEST_RESULT.min(room.bytes.min(LONGEST_RESULTS) / steps.len().max(1));
         let mut runs: Vec<BoxFuture<'_, Result<Done>>> = Vec::with_capacity(steps.len());
         for step in steps {
             runs.push(carry_out(step, budget, context).boxed());
@@ -225,7 +230,7 @@ async fn run(
 ) -> Result<CallResult> {
     let started = Instant::now();
     let deadline = context.deadline.at_most(CALL_WITHIN);
-    if deadline.remaining().is_zero() {
+    if deadline.remaining() < CALL_NEEDS {
         // Those before it took all the time. To begin and be broken off at once would leave its effect unknown.
         let told = "Not run: the calls before it took too long. Make this call again in your next message.";
         return Ok(result(&definition.name, Some(written), CallOutcome::NotRun, told));
@@ -233,7 +238,7 @@ async fn run(
     let context = CallContext { deadline, ..*context };
     // Within the future, for a tool may also panic before it gives one.
     let call = AssertUnwindSafe(async { definition.implementation.call(arguments, &context).await }).catch_unwind();
-    let output = match tokio::time::timeout(deadline.remaining(), call).await {
+    let output = match tokio::time::timeout(deadline.remaining() + RECORDING, call).await {
         Ok(Ok(output)) => output?,
         Ok(Err(_panic)) => {
             tracing::error!(tool.name = definition.name, run.id = %context.run, "a tool panicked");

@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{
@@ -29,7 +30,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     clients::{
-        self,
+        self, Failure,
         llm::{Completion, Finish, Message},
     },
     models::{CallOutcome, Phase, RunAnswer, RunLimit, RunLimits, RunReply, RunStatus, Timestamp},
@@ -43,7 +44,21 @@ const FINAL_TEMPERATURE: f64 = 0.3;
 const REPAIRS: u32 = 2;
 
 /// Kept back from the time for a step to write it down.
-const SAVE_RESERVE: Duration = Duration::from_secs(5);
+pub(super) const SAVE_RESERVE: Duration = Duration::from_secs(8);
+
+/// What the model has for its last answer, though the run's time is over.
+const LAST_ANSWER: Duration = Duration::from_secs(60);
+
+/// Bytes of an answer that are read: twice what its most tokens make in most languages. It must stand in one item.
+const LONGEST_ANSWER: usize = 100 * 1024;
+
+/// Calls of an answer that are looked at; a model that repeats itself writes thousands.
+const MOST_CALLS: usize = 100;
+
+/// Bytes of a conversation that results may bring it to: some 100,000 tokens, which most models take. After that each answer
+/// gets little more, and is told what was cut.
+const LONGEST_CONVERSATION: usize = 384 * 1024;
+const FEWEST_RESULTS: usize = 8 * 1024;
 
 /// From how few messages or calls left on the model is told.
 const TOLD_FROM: u32 = 3;
@@ -137,7 +152,10 @@ impl<M: Model> FeedbackLoop<'_, M> {
             } else {
                 let answer = match self.ask(dialogue).await {
                     Ok(answer) => answer,
-                    Err(failed) if failed.transient() => return Err(failed.into()),
+                    // What cannot be read is seldom all that a service says.
+                    Err(failed) if failed.transient() || matches!(failed.failure, Failure::Undecodable(_)) => {
+                        return Err(failed.into());
+                    }
                     Err(failed) => return Ok(Ended::Over(Ending::failed(failed.public()))),
                 };
                 if journal.answered(&answer, dialogue).await? == Flow::Stop {
@@ -149,6 +167,10 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 Meaning::Over(ending) => return Ok(Ended::Over(ending)),
                 Meaning::Say(text, phase) => {
                     let (text, phase) = self.at_limit(dialogue, text, phase);
+                    RunReply { step: answer.step, text, calls: Vec::new(), phase }
+                }
+                Meaning::Calls(_) if Timestamp::now() >= self.ends_at => {
+                    let (text, phase) = self.last_request(String::new(), RunLimit::Time);
                     RunReply { step: answer.step, text, calls: Vec::new(), phase }
                 }
                 Meaning::Calls(_) if self.context.deadline.remaining() < self.step_needs => {
@@ -164,7 +186,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 },
             };
             let flow = journal.replied(&reply, dialogue).await?;
-            dialogue.messages.push(Message::assistant(answer.text));
+            dialogue.say(answer.text);
             dialogue.reply(reply, |name| self.executor.is_read_only(name));
             if flow == Flow::Stop {
                 return Ok(Ended::Stopped);
@@ -175,13 +197,17 @@ impl<M: Model> FeedbackLoop<'_, M> {
     async fn ask(&self, dialogue: &mut Dialogue) -> Result<RunAnswer, clients::Error> {
         let temperature = if matches!(dialogue.phase, Phase::Tools { .. }) { TEMPERATURE } else { FINAL_TEMPERATURE };
         let (started_at, started) = (Timestamp::now(), Instant::now());
-        let deadline = self.context.deadline.reserving(SAVE_RESERVE);
-        let completion = self.model.answer(&dialogue.messages, temperature, deadline).await?;
+        let left = self.ends_at.as_millis().saturating_sub(started_at.as_millis());
+        let left = Duration::from_millis(u64::try_from(left).unwrap_or_default()).max(LAST_ANSWER);
+        let deadline = self.context.deadline.reserving(SAVE_RESERVE).at_most(left);
+        let mut completion = self.model.answer(&dialogue.messages, temperature, deadline).await?;
+        let too_long = completion.text.len() > LONGEST_ANSWER;
+        completion.text.truncate(completion.text.floor_char_boundary(LONGEST_ANSWER));
         let usage = &completion.usage;
         dialogue.steps += 1;
         let answer = RunAnswer {
             step: dialogue.steps,
-            cut: completion.finish == Finish::Length,
+            cut: too_long || completion.finish == Finish::Length,
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cached_tokens: usage.cached_tokens,
@@ -216,7 +242,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 );
                 Meaning::Say(text, Phase::Tools { reminded: true })
             }
-            Phase::Final { repairs, limit } => match (self.format.read(&answer.text), limit) {
+            Phase::Final { repairs, limit } => match (self.final_answer(&answer.text), limit) {
                 (Ok(result), limit) => {
                     let status = limit.map_or(RunStatus::Completed, RunLimit::status);
                     Meaning::Over(Ending { status, result: Some(result), error: None })
@@ -236,13 +262,30 @@ impl<M: Model> FeedbackLoop<'_, M> {
         }
     }
 
+    /// # Errors
+    /// What is wrong with it. Whoever still calls tools has no answer yet, whatever stands in the calls.
+    fn final_answer(&self, text: &str) -> Result<Value, String> {
+        let calls = || {
+            let entries = parser::parse(text).entries;
+            entries.iter().any(|entry| !matches!(entry, Entry::Call(call) if call.name == FINAL_RESPONSE))
+        };
+        if serde_json::from_str::<IgnoredAny>(text).is_err() && calls() {
+            return Err("No tools can be called any more.".to_owned());
+        }
+        self.format.read(text)
+    }
+
     /// Runs the calls of an answer, and says what came of them.
-    async fn call(&self, entries: Vec<Entry>, answer: &RunAnswer, dialogue: &mut Dialogue) -> Result<RunReply> {
+    async fn call(&self, mut entries: Vec<Entry>, answer: &RunAnswer, dialogue: &mut Dialogue) -> Result<RunReply> {
+        let unread = entries.len().saturating_sub(MOST_CALLS);
+        entries.truncate(MOST_CALLS);
         let (finals, entries): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| matches!(entry, Entry::Call(call) if call.name == FINAL_RESPONSE));
         let wished = finals.into_iter().next().map(wished_format);
         let left = self.limits.calls.saturating_sub(dialogue.spent.calls);
-        let room = Room { per_answer: size(self.limits.calls_per_iteration), in_all: size(left) };
+        let said: usize = dialogue.messages.iter().map(|message| message.content.len()).sum();
+        let bytes = LONGEST_CONVERSATION.saturating_sub(said + answer.text.len()).max(FEWEST_RESULTS);
+        let room = Room { per_answer: size(self.limits.calls_per_iteration), in_all: size(left), bytes };
         let context = self.context.until(self.context.deadline.reserving(SAVE_RESERVE));
         let earlier = |name: &str, arguments: &str| dialogue.earlier(name, arguments);
         let executed = self.executor.execute_all(entries, room, earlier, &context).await?;
@@ -253,8 +296,11 @@ impl<M: Model> FeedbackLoop<'_, M> {
             .iter()
             .all(|result| !matches!(result.outcome, CallOutcome::Invalid | CallOutcome::Unknown | CallOutcome::NotRun));
         let mut reply = Reply::results(executed.results);
+        if unread > 0 {
+            reply.say(&format!("{unread} calls more were not read: one message is read up to its call {MOST_CALLS}."));
+        }
         let phase = match wished {
-            Some(Ok(wished)) if all_run => {
+            Some(Ok(wished)) if all_run && unread == 0 => {
                 reply.call_finally(&self.format.request(wished.as_deref()), wished);
                 Phase::Final { repairs: 0, limit: None }
             }
@@ -316,9 +362,10 @@ impl<M: Model> FeedbackLoop<'_, M> {
             RunLimit::Time => "time",
         };
         let request = self.format.request(None);
+        let paragraph = if text.is_empty() { "" } else { "\n\n" };
         let _ = write!(
             text,
-            "\n\nNo more tools can be called: the run has used up its {what}. Make the best of what is known. {request}"
+            "{paragraph}No more tools can be called: the run has used up its {what}. Make the best of what is known. {request}"
         );
         (text, Phase::Final { repairs: 0, limit: Some(limit) })
     }

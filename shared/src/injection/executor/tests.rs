@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-const AMPLE: Room = Room { per_answer: 100, in_all: 100 };
+const AMPLE: Room = Room { per_answer: 100, in_all: 100, bytes: LONGEST_RESULTS };
 
 fn entries(statements: &str) -> Vec<Entry> {
     parser::parse(&calling(statements)).entries
@@ -112,7 +112,7 @@ async fn five_calls_run_at_once_and_never_more() {
 async fn who_does_not_answer_is_told_of_by_what_it_may_have_done() {
     let silent = |name: &str| doing(name, |_, _| pending());
     let executor = offering([silent("look"), acting(silent("send")), tool("echo")]);
-    let context = CallContext { deadline: Deadline::after(Duration::from_millis(300)), ..context() };
+    let context = CallContext { deadline: Deadline::after(CALL_NEEDS + Duration::from_millis(100)), ..context() };
     let calls = entries("return look('a');\nreturn send('b');\nreturn echo('c');");
     let results = executor.execute_all(calls, AMPLE, |_, _| None, &context).await.unwrap().results;
     let [reads, acts, echo] = texts(&results)[..] else { panic!("{results:?}") };
@@ -317,7 +317,7 @@ async fn a_reading_call_of_an_earlier_message_is_answered_from_the_record() {
         (arguments == r#"{"text":"a"}"#).then(|| format!("{name} as before"))
     };
     // The record is full, and gives what it has all the same.
-    let room = Room { per_answer: 2, in_all: 2 };
+    let room = Room { per_answer: 2, in_all: 2, bytes: LONGEST_RESULTS };
     let calls = entries("send('a');\nlook('b');\nlook('a');");
     let executed = executor.execute_all(calls, room, earlier, &context()).await.unwrap();
     assert_eq!(texts(&executed.results), ["sent", "seen", "look as before"]);
@@ -332,17 +332,17 @@ async fn calls_beyond_the_room_are_told_which_room_it_was() {
     let executor = offering([look]);
     // What is not run takes no room.
     let statements = "look();\nlook('a');\nlook('a');\nnone();\nlook('b');\nlook('c');";
-    let executed = executed_in(Room { per_answer: 2, in_all: 50 }, &executor, statements).await;
+    let executed = executed_in(Room { per_answer: 2, in_all: 50, bytes: LONGEST_RESULTS }, &executor, statements).await;
     let last = executed.results.last().unwrap();
     assert_eq!(last.text, "Not run: one message may hold 2 calls. Make this call in your next message.");
     assert_eq!(outcomes(&executed.results)[4..], [CallOutcome::Succeeded, CallOutcome::NotRun]);
     assert_eq!((executed.counted, executed.out_of_calls, count.swap(0, SeqCst)), (2, false, 2));
 
-    let executed = executed_in(Room { per_answer: 10, in_all: 1 }, &executor, statements).await;
+    let executed = executed_in(Room { per_answer: 10, in_all: 1, bytes: LONGEST_RESULTS }, &executor, statements).await;
     assert_eq!(executed.results[4].text, "Not run: the calls of this run are used up.");
     assert_eq!(outcomes(&executed.results)[4..], [CallOutcome::NotRun; 2]);
     assert_eq!((executed.counted, executed.out_of_calls, count.swap(0, SeqCst)), (1, true, 1));
 
-    let executed = executed_in(Room { per_answer: 10, in_all: 0 }, &executor, "none();").await;
+    let executed = executed_in(Room { per_answer: 10, in_all: 0, bytes: LONGEST_RESULTS }, &executor, "none();").await;
     assert!(!executed.out_of_calls, "nobody asked for more");
 }

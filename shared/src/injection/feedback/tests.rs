@@ -1,3 +1,5 @@
+mod bounds;
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::SeqCst},
@@ -429,12 +431,8 @@ async fn known_failure_4_5_at_each_limit_the_best_answer_is_asked_for_once() {
         (RunLimits { calls: 1, ..limits() }, RunLimit::Calls, "calls"),
         (RunLimits { tokens: 100, ..limits() }, RunLimit::Tokens, "tokens"),
         (RunLimits { cost: 0.25, ..limits() }, RunLimit::Cost, "money"),
-        (RunLimits { seconds: 0, ..limits() }, RunLimit::Time, "time"),
     ] {
-        let mut bakery = Bakery::limited(limits);
-        if limit == RunLimit::Time {
-            bakery.ends_at = Timestamp::now();
-        }
+        let bakery = Bakery::limited(limits);
         let (ran, told) = at_limit(&bakery, &two, &format!("The best is {ANSWER}")).await;
         let request = format!(
             "\n\nNo more tools can be called: the run has used up its {what}. Make the best of what is known. {}",
@@ -557,44 +555,4 @@ async fn a_model_that_is_out_of_reach_is_an_outage_and_one_that_declines_ends_th
     let ran = Bakery::new().run(&failing(Failure::Rejected { status: 400, excerpt: "private".into() })).await;
     assert_eq!(ran.ending(), &Ending::failed("the LLM refused the request (status 400)"));
     assert_eq!((ran.written.entries(), ran.spent), (0, Spent::default()));
-}
-
-#[tokio::test]
-async fn what_a_step_used_is_written_down_with_it() {
-    let mut first = completion(calling("look('a');"));
-    first.usage.prompt_tokens = 70;
-    first.usage.completion_tokens = 7;
-    first.usage.cached_tokens = 64;
-    first.usage.cost = Some(0.5);
-    // A gateway that tells no cost costs nothing.
-    let model = Scripted::new([Ok(first.clone()), Ok(completion(DONE)), Ok(completion(ANSWER))]);
-    let ran = Bakery::new().run(&model).await;
-    let answer = &ran.written.answers[0];
-    assert_eq!((answer.step, answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens), (1, 70, 7, 64));
-    assert_eq!((answer.text.as_str(), answer.model.as_str()), (first.text.as_str(), "scripted"));
-    let spent =
-        Spent { iterations: 2, calls: 1, prompt_tokens: 70, completion_tokens: 7, cached_tokens: 64, cost: 0.5 };
-    assert_eq!(ran.spent, spent);
-    assert_eq!(ran.written.answers.iter().map(|answer| answer.step).collect::<Vec<_>>(), [1, 2, 3]);
-    assert_eq!(ran.written.replies.iter().map(|reply| reply.step).collect::<Vec<_>>(), [1, 2]);
-}
-
-#[tokio::test]
-async fn the_model_and_the_tools_leave_time_to_write_down_what_they_did() {
-    let seen = Arc::new(std::sync::Mutex::new(None));
-    let given = seen.clone();
-    let mut bakery = Bakery::new();
-    bakery.executor.offer(doing("watch", move |text, deadline| {
-        *given.lock().unwrap() = Some(deadline.remaining());
-        std::future::ready(Ok(ToolOutput::of(text)))
-    }));
-    let model = Scripted::saying([calling("watch('a');\nfinalResponse();").as_str(), ANSWER]);
-    let feedback = bakery.feedback(&model);
-    let deadline = Deadline::after(Duration::from_secs(20));
-    let feedback = FeedbackLoop { context: feedback.context.until(deadline), ..feedback };
-    let ended = feedback.run(&mut Dialogue::new(&bakery.prompt()), &mut Written::default()).await;
-    assert!(matches!(ended, Ended::Over(_)), "{ended:?}");
-    let had = [model.had(), seen.lock().unwrap().iter().copied().collect()].concat();
-    assert_eq!(had.len(), 3);
-    assert!(had.iter().all(|had| *had <= Duration::from_secs(15)), "{had:?}");
 }
