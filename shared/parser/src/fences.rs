@@ -1,7 +1,7 @@
 //! Where fenced blocks begin and end. Prose is passed over by a vectorised search for three back-ticks or tildes in a row, and
 //! no part of the answer is searched twice.
 
-use memchr::{memchr3, memmem};
+use memchr::{memchr2, memchr3, memmem};
 
 use crate::work::look_at;
 
@@ -208,14 +208,20 @@ impl Upcoming {
     fn search(&self, bytes: &[u8], mut from: usize) -> Option<Fence> {
         loop {
             let rest = bytes.get(from..)?;
-            let found = self.finder.find(rest);
+            // A fence on the next line needs no search.
+            let next = rest.strip_prefix(b"\n").is_some_and(|line| line.starts_with(&[self.mark.byte(); 3]));
+            let found = if next { Some(1) } else { self.finder.find(rest) };
             look_at(found.unwrap_or(rest.len()));
             let start = from + found?;
             let end = start + run(bytes.get(start..)?, self.mark.byte());
             if let Some(line) = line_of_first(bytes, start) {
                 return Some(Fence { mark: self.mark, line, start, end });
             }
-            from = end;
+            // Nothing else in its line is the first thing there.
+            let rest = bytes.get(end..)?;
+            let found = memchr2(b'\n', b'\r', rest);
+            look_at(found.unwrap_or(rest.len()));
+            from = end + found?;
         }
     }
 }
