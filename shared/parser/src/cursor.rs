@@ -32,14 +32,14 @@ pub(crate) enum Rest {
 
 /// A position in a tool block.
 ///
-/// The block's end is found as the parser gets there: `limit` is the next line that begins with a fence, and only when it is
-/// reached is it looked at. So a block that ends early leaves nothing that was searched in vain.
+/// The block's end is found as the parser gets there: what is known ends at the next line that begins with a fence, and only
+/// when that limit is reached is it looked at. So a block that ends early leaves nothing that was searched in vain.
 pub(crate) struct Cursor<'t, 'f> {
     pub(crate) text: &'t str,
     pub(crate) bytes: &'t [u8],
     pub(crate) at: usize,
-    /// Nothing at or behind it is looked at yet.
-    pub(crate) limit: usize,
+    /// The answer to the limit: nothing at or behind it is looked at yet.
+    known: &'t [u8],
     /// Brackets that are open.
     pub(crate) open: usize,
     fences: &'f mut Fences<'t>,
@@ -53,20 +53,28 @@ pub(crate) struct Cursor<'t, 'f> {
 impl<'t, 'f> Cursor<'t, 'f> {
     pub(crate) fn new(text: &'t str, fences: &'f mut Fences<'t>, opening: &Fence, at: usize) -> Self {
         let next = fences.of(opening.mark, at);
-        let limit = next.map_or(text.len(), |fence| fence.line);
-        Self { text, bytes: text.as_bytes(), at, limit, open: 0, fences, opening: *opening, next, end: None }
+        let bytes = text.as_bytes();
+        let known = to_fence(bytes, next);
+        Self { text, bytes, at, known, open: 0, fences, opening: *opening, next, end: None }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.known.len()
     }
 
     /// The byte here; none at the end of the block.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         look_at(1);
-        if self.at < self.limit { self.bytes.get(self.at).copied() } else { self.peek_behind_limit() }
+        match self.known.get(self.at) {
+            Some(byte) => Some(*byte),
+            None => self.peek_behind_limit(),
+        }
     }
 
     #[cold]
     fn peek_behind_limit(&mut self) -> Option<u8> {
-        while self.at >= self.limit {
+        while self.at >= self.limit() {
             if !self.more() {
                 return None;
             }
@@ -86,7 +94,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
             return false;
         }
         self.next = self.fences.of(self.opening.mark, fence.end);
-        self.limit = self.next.map_or(self.text.len(), |fence| fence.line);
+        self.known = to_fence(self.bytes, self.next);
         true
     }
 
@@ -111,14 +119,13 @@ impl<'t, 'f> Cursor<'t, 'f> {
     /// The byte that many behind this one, if it is known to be in the block: lines are known to their end.
     #[inline]
     pub(crate) fn ahead_by(&self, count: usize) -> Option<u8> {
-        let at = self.at + count;
-        if at < self.limit { self.bytes.get(at).copied() } else { None }
+        self.known.get(self.at + count).copied()
     }
 
     /// What is known to be in the block; to the end of the line at least.
     #[inline]
     pub(crate) fn ahead(&self) -> &'t [u8] {
-        self.bytes.get(self.at..self.limit).unwrap_or_default()
+        self.known.get(self.at..).unwrap_or_default()
     }
 
     /// The character here, which is not at the limit.
@@ -132,6 +139,16 @@ impl<'t, 'f> Cursor<'t, 'f> {
     /// A comment is not closed.
     #[inline]
     pub(crate) fn blanks(&mut self) -> Parse<bool> {
+        // Mostly there is one blank, or none: that much is read where it is asked for.
+        self.at += usize::from(self.peek() == Some(b' '));
+        match self.ahead_by(0) {
+            Some(b'!'..=b'.' | b'0'..=b'~') => Ok(false),
+            _ => self.more_blanks(),
+        }
+    }
+
+    #[inline(never)] // or `blanks` is not inlined
+    fn more_blanks(&mut self) -> Parse<bool> {
         let mut ended = false;
         loop {
             match self.peek() {
@@ -176,7 +193,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
                 self.at += found + 2;
                 return Ok(());
             }
-            self.at = self.limit;
+            self.at = self.limit();
         }
         self.at = start;
         Err(Box::new(Problem { at: start, expected: "`*/` at the end of the comment".into(), rest: Rest::Block }))
@@ -238,6 +255,10 @@ impl<'t, 'f> Cursor<'t, 'f> {
         let at = std::mem::replace(&mut self.at, start);
         Err(Box::new(Problem { at, expected: expected.into(), rest: Rest::Statement }))
     }
+}
+
+fn to_fence(bytes: &[u8], next: Option<Fence>) -> &[u8] {
+    next.and_then(|fence| bytes.get(..fence.line)).unwrap_or(bytes)
 }
 
 #[inline]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 use crate::{
     cursor::{Cursor, Parse},
@@ -18,7 +18,7 @@ enum Literal {
 
 impl<'t> Cursor<'t, '_> {
     /// A number; `start` is where its sign stands.
-    pub(crate) fn number(&mut self, start: usize, negative: bool) -> Parse<Value> {
+    pub(crate) fn number(&mut self, start: usize, negative: bool) -> Parse<Number> {
         let value = match self.literal(start)? {
             Literal::Whole(0) => Some(Number::from(0)),
             Literal::Whole(whole) if !negative => Some(Number::from(whole)),
@@ -29,7 +29,7 @@ impl<'t> Cursor<'t, '_> {
             Literal::Double(double) => json_double(if negative { -double } else { double }),
         };
         match value {
-            Some(value) => Ok(Value::Number(value)),
+            Some(value) => Ok(value),
             None => self.expected_in_number(start, "a smaller number: JSON has no `Infinity`"),
         }
     }

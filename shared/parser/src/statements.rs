@@ -27,7 +27,7 @@ pub(crate) fn block<'t>(
         (start, end, false)
     } else {
         let (behind, open) = block.cursor.behind_block();
-        (block.cursor.limit, behind, open)
+        (block.cursor.limit(), behind, open)
     };
     if open {
         report.unclosed(line);
@@ -215,7 +215,7 @@ impl<'t> Block<'t, '_> {
     #[cold]
     fn problem(&mut self, problem: &Problem, start: usize, report: &mut Report<'t>) {
         // The line's end is known, and a problem's text is no longer than its line.
-        let end = self.cursor.limit.max(problem.at);
+        let end = self.cursor.limit().max(problem.at);
         report.malformed(problem.at, end, problem.expected.clone(), self.name);
         self.name = None;
         match problem.rest {
@@ -229,7 +229,7 @@ impl<'t> Block<'t, '_> {
 
     fn pass_block(&mut self) {
         while self.cursor.peek().is_some() {
-            self.cursor.at = self.cursor.limit;
+            self.cursor.at = self.cursor.limit();
         }
     }
 

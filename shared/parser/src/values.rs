@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::cursor::{Cursor, Parse};
 
@@ -18,11 +18,11 @@ impl Cursor<'_, '_> {
         match byte {
             b'"' | b'\'' => *slot = Value::String(self.quoted(byte)?),
             b'`' => *slot = Value::String(self.back_ticked()?),
-            b'0'..=b'9' => *slot = self.number(self.at, false)?,
+            b'0'..=b'9' => *slot = Value::Number(self.number(self.at, false)?),
             b'.' if self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => {
-                *slot = self.number(self.at, false)?;
+                *slot = Value::Number(self.number(self.at, false)?);
             }
-            b'+' | b'-' => *slot = self.signed(byte == b'-')?,
+            b'+' | b'-' => *slot = Value::Number(self.signed(byte == b'-')?),
             b'[' => *slot = Value::Array(self.list()?),
             b'{' => *slot = Value::Object(self.object()?),
             _ => return self.word(byte, slot),
@@ -39,7 +39,7 @@ impl Cursor<'_, '_> {
         Ok(())
     }
 
-    fn signed(&mut self, negative: bool) -> Parse<Value> {
+    fn signed(&mut self, negative: bool) -> Parse<Number> {
         let start = self.at;
         self.at += 1;
         self.blanks()?;

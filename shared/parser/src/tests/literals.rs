@@ -35,6 +35,26 @@ fn text_with_every_escape() {
 }
 
 #[test]
+fn text_of_every_length_ends_where_it_ends() {
+    // What is one bit or one away from an end, or has its lower bits, is text like any other.
+    for character in ["a", "\t", "\u{B}", "\u{C}", "#", "&", "]", "[", "\u{8D}", "¢", "§", "Ü", "😀", "`"] {
+        for length in 0..40 {
+            let text = character.repeat(length);
+            for quote in ['"', '\''] {
+                assert_eq!(value(&format!("{quote}{text}{quote}")), json!(text), "{text:?}");
+                assert_eq!(
+                    value(&format!("{quote}{text}\\{quote}{text}\\\n{text}{quote}")),
+                    json!(format!("{text}{quote}{text}{text}"))
+                );
+                for end in ["\n", "\r"] {
+                    refused(&format!("{quote}{text}{end}{quote}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn text_that_is_refused() {
     for (literal, expected) in [
         ("'a\nb'", "`'` at the end of the text, before the end of the line"),
