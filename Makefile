@@ -35,8 +35,9 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 		echo 'skipped: cargo deny is not installed (cargo install cargo-deny)'; \
 	fi
 
-bench: ## the parser's speed; size, start-up and memory of the release binaries, as measured on this machine
+bench: ## speed of parser and feedback loop; size, start-up and memory of the release binaries, as measured on this machine
 	cargo bench -p tool-calls --bench parser
+	cargo bench -p tests --bench feedback
 	cargo bench -p tests --bench start_up
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
