@@ -302,6 +302,16 @@ async fn a_wait_that_outlasts_the_deadline_comes_out_with_the_error() {
     }
 }
 
+/// What it took the time for is paid for, and would be again.
+#[tokio::test]
+async fn with_little_time_left_nothing_is_asked_again() {
+    let llm = start();
+    llm.script([Turn::text("there")]);
+    llm.inject(chat(Fault { delay_ms: 3_200, ..Fault::status(500) }));
+    ask(&client(&[]), &keyed(&llm.url), Deadline::after(Duration::from_secs(4))).await.unwrap_err();
+    assert_eq!(llm.requests().len(), 1);
+}
+
 #[tokio::test]
 async fn silence_ends_with_the_deadline() {
     let llm = start();

@@ -168,9 +168,11 @@ impl Llm {
         let body = Body::of(request, account, false);
         let prepared = self.prepare(account, &body)?.header(ACCEPT, "application/json");
         let (prepared, body) = (&prepared, &body);
+        // An answer that took all the time is paid for: another, with what little is left, would be for nothing.
+        let begin = deadline.reserving((deadline.remaining() / 4).min(ATTEMPT / 2));
         let ask = |bearer: SecretString| async move {
             let private = Private { messages: body.messages, secret: &bearer };
-            retrying(Retry::Harmless, deadline, || async {
+            retrying(Retry::Harmless, begin, || async {
                 let limit = deadline.at_most(WHOLE_ATTEMPT);
                 let response = attempt(prepared, limit.remaining(), &private).await?;
                 whole(response, body.model, &private).await
