@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::executor::Record;
+use super::executor::{Record, is_cut};
 use crate::{
     clients::llm::Message,
     models::{CallOutcome, Phase, RunAnswer, RunCall, RunPrompt, RunReply, Spent, WholeRun},
@@ -69,6 +69,7 @@ impl Dialogue {
             if outcome == CallOutcome::Succeeded
                 && repeatable(&name)
                 && let Some(arguments) = arguments
+                && reply.text.get(result_at.0..result_at.0 + result_at.1).is_some_and(|result| !is_cut(result))
             {
                 self.record.insert((name, arguments), (message, result_at.0, result_at.1));
             }

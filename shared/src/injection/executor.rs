@@ -268,10 +268,18 @@ fn result(name: &str, arguments: Option<String>, outcome: CallOutcome, text: imp
     CallResult { name: name.to_owned(), arguments, outcome, text: text.into(), duration_ms: 0 }
 }
 
+/// Whether a result is shorter than one can be, because it had to share the room of its message: alone, more would be given.
+pub(super) fn is_cut(result: &str) -> bool {
+    let note = result.rsplit_once('\n').map(|(_, note)| note);
+    result.len() < LONGEST_RESULT - NOTE && note.is_some_and(|note| note.starts_with(CUT))
+}
+
+/// What a cut text ends with, and room for the rest of the sentence.
+const CUT: &str = "… (cut: the first ";
+const NOTE: usize = 80;
+
 /// Text within a budget of bytes, in memory, too; says how much of it there was.
 fn cut(mut text: String, budget: usize) -> String {
-    /// For the note.
-    const NOTE: usize = 80;
     let whole = text.len();
     if whole <= budget {
         return text;
@@ -280,7 +288,7 @@ fn cut(mut text: String, budget: usize) -> String {
     let kept = text.len();
     text.shrink_to(budget);
     // Writing to a string cannot fail.
-    let _ = write!(text, "\n… (cut: the first {kept} of {whole} bytes)");
+    let _ = write!(text, "\n{CUT}{kept} of {whole} bytes)");
     text
 }
 

@@ -73,6 +73,26 @@ async fn a_conversation_outgrows_no_usual_model() {
     assert!(ran.written.replies[11].text.contains("of 10000000 bytes)"), "what was cut is told");
 }
 
+#[tokio::test]
+async fn what_was_cut_for_want_of_room_can_be_read_again() {
+    let mut bakery = Bakery::new();
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = read.clone();
+    bakery.executor.offer(doing("read", move |_, _| {
+        counted.fetch_add(1, SeqCst);
+        std::future::ready(Ok(ToolOutput::of("x".repeat(60_000))))
+    }));
+    let five: Vec<String> = (0..5).map(|number| format!("read('{number}');\n")).collect();
+    let alone = calling("read('3');");
+    let model = Scripted::saying([calling(&five.concat()).as_str(), &alone, &alone, DONE, ANSWER]);
+    let ran = bakery.run(&model).await;
+    assert!(ran.completed().is_some());
+    let told = told(&model);
+    assert_eq!(told[1].matches("of 60000 bytes)").count(), 5);
+    assert!(told[2].contains(&"x".repeat(60_000)) && told[3] == told[2]);
+    assert_eq!(read.load(SeqCst), 6, "and is then known");
+}
+
 /// Some services refuse a message without a word.
 #[tokio::test]
 async fn an_answer_without_a_word_is_one_in_the_conversation() {
