@@ -462,6 +462,33 @@ async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
     assert!(error.contains("time was over") && error.contains("LLM"), "{error}");
 }
 
+/// Fencing: somebody who was slow comes back to a run that another one has by now.
+#[tokio::test]
+async fn who_has_lost_a_run_writes_nothing_to_it() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    world.llm.inject(standins::Fault::delay(1_000));
+    let id = begin(&world, Wanted::default()).await;
+    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    let another_takes_it = async {
+        loop {
+            let run = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+            if run["status"] == "running" {
+                let mut taken = run;
+                taken["lease_token"] = json!("another");
+                return world.aws.put("automation_runs", &taken);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let (failed, ()) = futures_util::join!(world.run_loop_batch(batch, AMPLE), another_takes_it);
+    let run = whole(&world, id).await;
+    assert_eq!((failed, run.run.status, run.answers.len()), (0, RunStatus::Running, 0));
+    assert_eq!((run.run.spent.iterations, world.llm.script_left().len()), (0, 1), "it stopped at once");
+    let row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+    assert_eq!(row["lease_token"], "another", "and let go of nothing that is not its own");
+}
+
 /// The process dies each time before a step is written: nobody is left to say so but the count on the run's row.
 #[tokio::test]
 async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
