@@ -12,8 +12,11 @@
 )]
 
 pub mod agreement;
+pub mod automation;
 pub mod aws;
+pub mod clients;
 pub mod event;
+pub mod http_server;
 pub mod logs;
 mod process;
 pub mod published;

@@ -1,0 +1,14 @@
+//! Each client against its stand-in or a server of the test's own, and our code against vectors and suites of others.
+
+mod call_control;
+mod json_schema;
+mod llm;
+mod llm_client;
+mod llm_stream;
+mod outbound;
+mod pipedream;
+mod secrets;
+mod twilio;
+mod twilio_signatures;
+mod vapi;
+mod wget;

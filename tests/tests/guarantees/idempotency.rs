@@ -1,0 +1,504 @@
+//! An effect happens once, however often and however concurrently it is asked for, and whatever breaks on the way.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{
+    Fault, Options, Trouble, World, ai_sms, api_request, phone, slack_action,
+    standins::{self, vapi::ToolCall},
+};
+
+fn sent_to(world: &World) -> Vec<String> {
+    let mut to: Vec<String> = world.twilio.messages().into_iter().map(|message| message.to).collect();
+    to.sort();
+    to
+}
+
+/// An SMS to the caller and to the given numbers.
+fn to_several(others: &[String]) -> Value {
+    let mut config = ai_sms();
+    let caller = std::iter::once("{{caller_phone_number}}".to_owned());
+    config["recipients"]["fixedValues"] = caller.chain(others.iter().cloned()).collect();
+    config
+}
+
+fn statuses(world: &World) -> Vec<String> {
+    world.executions().iter().map(|row| row["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn known_failure_2_9_the_same_call_delivered_again_sends_nothing_and_gets_the_same_answer() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let first = world.call_tool(&call).await;
+    for _ in 0..3 {
+        let again = world.call_tool(&call).await;
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+    }
+    assert_eq!(world.twilio.messages().len(), 1);
+    assert_eq!(statuses(&world), ["succeeded", "replayed", "replayed", "replayed"]);
+}
+
+#[tokio::test]
+async fn known_failure_2_9_ten_deliveries_at_once_send_one_sms_and_all_get_its_answer() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let answers = join_all((0..10).map(|_| world.call_tool(&call))).await;
+    assert_eq!(world.twilio.messages().len(), 1);
+    for answer in &answers {
+        assert_eq!(answer.result(), answers[0].result());
+    }
+    let mut became = statuses(&world);
+    became.sort();
+    assert_eq!(became.iter().filter(|status| *status == "succeeded").count(), 1, "{became:?}");
+}
+
+#[tokio::test]
+async fn the_order_and_the_empty_ones_of_arguments_do_not_matter() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    let mut again = call.clone();
+    again.arguments.insert("recipients".to_owned(), json!(""));
+    world.call_tool(&again).await.result();
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn another_call_another_text_and_another_tool_are_other_effects() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    world
+        .call_tool(&ToolCall { call_id: call.call_id.clone(), ..world.call(&tool, json!({"text": "Hello!"})) })
+        .await
+        .result();
+    let twin = world.attached(&ai_sms()).await;
+    world
+        .call_tool(&ToolCall { call_id: call.call_id.clone(), ..world.call(&twin, json!({"text": "Hello"})) })
+        .await
+        .result();
+    assert_eq!(world.twilio.messages().len(), 4);
+}
+
+#[tokio::test]
+async fn both_shapes_of_one_call_are_one_effect() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let raw = world.wire(&call);
+    world.send("execute", &raw).await.result();
+    let message = json!({"message": {
+        "type": "tool-calls",
+        "toolCallList": [{"id": "call_1", "function": {"name": tool["name"], "arguments": {"text": "Hello"}}}],
+        "call": {"id": call.call_id}, "customer": {"number": phone(1)}, "phoneNumber": {"number": world.home.phone_number},
+    }});
+    let bearer = world.options.webhook_bearer.clone().unwrap();
+    let event = raw.text(message.to_string()).header("authorization", &format!("Bearer {bearer}"));
+    let answer = world.send("execute", &event).await.expect(200);
+    assert!(answer["results"][0]["result"].is_string(), "{answer}");
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn after_the_window_the_same_call_is_a_new_effect() {
+    let world = World::with(Options { window: Duration::from_secs(1), ..Options::default() }).await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    let recorded = &world.aws.rows("idempotency")[0];
+    let ends = recorded["expires_at"].as_i64().unwrap();
+    assert!(ends <= Timestamp::now().as_seconds() + 1, "a window of one second");
+    // The moment it ends, whether or not DynamoDB has dropped the row.
+    world.aws.change(
+        "idempotency",
+        recorded["id"].as_str().unwrap(),
+        json!({"expires_at": Timestamp::now().as_seconds()}),
+    );
+    world.call_tool(&call).await.result();
+    assert_eq!(world.twilio.messages().len(), 2);
+    assert_eq!(statuses(&world), ["succeeded", "succeeded"]);
+}
+
+#[tokio::test]
+async fn known_failure_2_9_each_recipient_has_its_own_outcome_and_only_the_failed_one_is_tried_again() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2), phone(3)])).await;
+    // Twilio refuses whichever comes first.
+    let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
+    world.twilio.inject(refused);
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let first = world.call_tool(&call).await;
+    assert!(first.sentence().contains("does not exist"), "{}", first.body);
+    let outcomes: Vec<&str> =
+        first.body["result"]["recipients"].as_array().unwrap().iter().map(|r| r["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == "sent").count(), 2);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == "not_sent").count(), 1);
+    assert_eq!(world.twilio.messages().len(), 2);
+
+    let second = world.call_tool(&call).await;
+    assert_eq!(second.result()["sent"], 3, "{}", second.body);
+    assert_eq!(sent_to(&world), [phone(1), phone(2), phone(3)], "each once");
+    assert_eq!(statuses(&world), ["partial", "succeeded"]);
+    let third = world.call_tool(&call).await;
+    assert_eq!(third.body, second.body);
+    assert_eq!(world.twilio.messages().len(), 3);
+}
+
+#[tokio::test]
+async fn a_retry_of_a_part_that_fails_again_still_remembers_the_rest() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2)])).await;
+    let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    for _ in 0..3 {
+        world.twilio.inject(refused.clone());
+        world.call_tool(&call).await.sentence();
+        assert_eq!(world.twilio.messages().len(), 1);
+    }
+    world.call_tool(&call).await.result();
+    assert_eq!(sent_to(&world), [phone(1), phone(2)]);
+}
+
+#[tokio::test]
+async fn a_claim_on_the_rest_whose_answer_is_lost_still_remembers_what_was_done() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2)])).await;
+    let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
+    world.twilio.inject(refused);
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.sentence();
+    assert_eq!(world.twilio.messages().len(), 1);
+    world.aws.inject(Fault::new("*", "idempotency", Trouble::DropAfter));
+    world.call_tool(&call).await.result();
+    assert_eq!(sent_to(&world), [phone(1), phone(2)], "each once");
+}
+
+#[tokio::test]
+async fn what_was_done_is_forgotten_with_the_window() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2)])).await;
+    let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
+    world.twilio.inject(refused);
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.sentence();
+    let mut record = world.aws.rows("idempotency").remove(0);
+    for (name, value) in record.as_object_mut().unwrap() {
+        // Every time in the record, an hour earlier.
+        if let Some(time) = value.as_i64() {
+            *value = json!(if name == "lease_until" { time - 3_600_000 } else { time - 3_600 });
+        }
+    }
+    world.aws.put("idempotency", &record);
+    assert_eq!(world.call_tool(&call).await.result()["sent"], 2);
+    assert_eq!(world.twilio.messages().len(), 3, "a new effect");
+}
+
+#[tokio::test]
+async fn any_json_that_an_address_answers_is_recorded() {
+    let address =
+        standins::twilio::start("127.0.0.1:0".parse().unwrap(), standins::twilio::Options::default()).unwrap();
+    let open_hosts = vec![address.address().to_string()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let tool = world.attached(&api_request("POST", &address.url)).await;
+    let deep = (0..60).fold(json!(1), |inner, _| json!([inner]));
+    for answer in
+        [json!({"": 1}), json!({"deep": deep}), json!(1e200), json!({"n": 1e-200}), json!(""), json!(null), json!([])]
+    {
+        let call = world.call(&tool, json!({}));
+        address.clear_requests();
+        address.inject(standins::Fault::status(200).with_body(json!(answer.to_string())));
+        let first = world.call_tool(&call).await;
+        first.result();
+        assert_eq!(world.call_tool(&call).await.body, first.body, "{answer}");
+        assert_eq!(address.requests().len(), 1, "{answer}");
+        let records = world.aws.rows("idempotency");
+        assert!(records.iter().all(|record| record["status"] == "completed"), "{answer}: {records:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_can_never_be_reached_does_not_keep_the_others_from_their_message() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    let answer = world.call_tool(&world.call(&tool, json!({"text": "Hello", "recipients": ["my wife"]}))).await;
+    assert!(answer.sentence().contains("my wife"), "{}", answer.body);
+    assert_eq!(sent_to(&world), [phone(1)]);
+}
+
+#[tokio::test]
+async fn an_unclear_outcome_is_recorded_said_so_and_never_repeated() {
+    for fault in [
+        standins::Fault::status(500),
+        standins::Fault::status(503).with_effect(standins::Effect::First),
+        standins::Fault::drop_after(),
+        standins::Fault::drop_before(),
+        standins::Fault::body(json!("not JSON")),
+    ] {
+        let world = World::start().await;
+        let tool = world.attached(&ai_sms()).await;
+        world.twilio.inject(fault.clone());
+        let call = world.call(&tool, json!({"text": "Hello"}));
+        let first = world.call_tool(&call).await;
+        assert!(first.sentence().contains("not known"), "{fault:?}: {}", first.body);
+        assert_eq!(first.body["result"]["recipients"][0]["outcome"], "unknown");
+        assert_eq!(world.twilio.requests().len(), 1, "{fault:?}: no retry of an effect that may have happened");
+        for _ in 0..2 {
+            assert_eq!(world.call_tool(&call).await.body, first.body, "{fault:?}");
+        }
+        assert_eq!(world.twilio.requests().len(), 1, "{fault:?}");
+        assert_eq!(statuses(&world), ["unknown", "unknown", "unknown"], "{fault:?}");
+        let record = &world.aws.rows("idempotency")[0];
+        assert!(record["expires_at"].as_i64().unwrap() > Timestamp::now().as_seconds() + 3_600, "remembered for long");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_twilio_is_an_unclear_outcome_within_the_time_vapi_waits() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.twilio.inject(standins::Fault::delay(60_000));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let event = world.wire(&call).within(Duration::from_millis(1_500));
+    let answer = world.send("execute", &event).await;
+    assert!(answer.sentence().contains("not known"), "{}", answer.body);
+    assert_eq!(world.call_tool(&call).await.body, answer.body);
+    assert_eq!(world.twilio.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn some_sent_and_some_unclear_leaves_nothing_to_repeat() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2)])).await;
+    world.twilio.inject(standins::Fault::drop_after());
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let first = world.call_tool(&call).await;
+    let sentence = first.sentence();
+    assert!(sentence.contains("was sent to") && sentence.contains("not known"), "{sentence}");
+    assert_eq!(world.call_tool(&call).await.body, first.body);
+    assert_eq!(sent_to(&world), [phone(1), phone(2)]);
+}
+
+#[tokio::test]
+async fn what_certainly_did_not_happen_may_be_tried_again() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    for status in [401, 400, 404] {
+        world.twilio.inject(standins::Fault::status(status));
+        let call = world.call(&tool, json!({"text": "Hello"}));
+        world.call_tool(&call).await.sentence();
+        assert!(world.aws.rows("idempotency").iter().all(|row| row["status"] != "in_progress"));
+        world.call_tool(&call).await.result();
+    }
+    assert_eq!(world.twilio.messages().len(), 3);
+}
+
+#[tokio::test]
+async fn a_twilio_that_cannot_be_reached_did_nothing() {
+    let mut world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let event = world.wire(&call).within(Duration::from_millis(1_200));
+    let twilio = std::mem::replace(&mut world.process.execute.executor.services.twilio, nowhere());
+    let answer = world.send("execute", &event).await;
+    assert!(answer.sentence().contains("cannot be reached"), "{}", answer.body);
+    assert!(world.aws.rows("idempotency").is_empty());
+    world.process.execute.executor.services.twilio = twilio;
+    world.call_tool(&call).await.result();
+    assert_eq!(statuses(&world), ["failed", "succeeded"]);
+}
+
+/// Twilio where nobody listens.
+fn nowhere() -> shared::clients::Twilio {
+    shared::clients::Twilio::new(shared::clients::http_client().unwrap(), tests::clients::nowhere())
+}
+
+#[tokio::test]
+async fn too_many_requests_are_tried_again_because_they_did_nothing() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.twilio.inject(standins::Fault::status(429).times(2));
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    assert_eq!((world.twilio.requests().len(), world.twilio.messages().len()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_running_twin_is_awaited_not_repeated() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.twilio.inject(standins::Fault::delay(400));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let (first, twin) = futures_util::join!(world.call_tool(&call), async {
+        while world.twilio.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.call_tool(&call).await
+    });
+    assert_eq!(first.result(), twin.result());
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_twin_that_outlasts_the_wait_is_said_to_be_under_way() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.twilio.inject(standins::Fault::delay(60_000));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let long = world.wire(&call).within(Duration::from_millis(3_500));
+    let short = world.wire(&call).within(Duration::from_millis(1_700));
+    let (_, twin) = futures_util::join!(world.send("execute", &long), async {
+        while world.twilio.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.send("execute", &short).await
+    });
+    assert!(twin.sentence().contains("still being carried out"), "{}", twin.body);
+    assert_eq!(world.twilio.requests().len(), 1);
+}
+
+/// The claim of a process that died holding it.
+async fn left_in_progress(world: &World, call: &ToolCall, lease_until: i64) {
+    world.call_tool(call).await.result();
+    let mut record = world.aws.rows("idempotency").remove(0);
+    let record = record.as_object_mut().unwrap();
+    record.retain(|name, _| ["id", "token", "expires_at"].contains(&name.as_str()));
+    record.insert("status".to_owned(), json!("in_progress"));
+    record.insert("lease_until".to_owned(), json!(lease_until));
+    record.insert("expires_at".to_owned(), json!(Timestamp::now().as_seconds() + 100));
+    world.aws.put("idempotency", &Value::Object(record.clone()));
+}
+
+#[tokio::test]
+async fn an_owner_that_died_between_effect_and_record_leaves_an_unclear_outcome() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    left_in_progress(&world, &call, Timestamp::now().as_millis() - 1).await;
+    for _ in 0..2 {
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains("not known"), "{}", answer.body);
+    }
+    let answers = join_all((0..5).map(|_| world.call_tool(&call))).await;
+    assert!(answers.iter().all(|answer| answer.sentence().contains("not known")));
+    assert_eq!(world.twilio.messages().len(), 1, "only the one that was sent before");
+    assert_eq!(world.aws.rows("idempotency")[0]["status"], "unknown");
+}
+
+#[tokio::test]
+async fn a_dead_owners_lease_that_runs_out_is_noticed_while_waiting() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    left_in_progress(&world, &call, Timestamp::now().as_millis() + 500).await;
+    assert!(world.call_tool(&call).await.sentence().contains("not known"));
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_that_cannot_be_made_causes_no_effect() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    for trouble in ["ProvisionedThroughputExceededException", "InternalServerError", "AccessDeniedException"] {
+        world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::Error(trouble)).times(3));
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains("not available"), "{trouble}: {}", answer.body);
+        world.aws.clear_faults();
+        assert!(world.twilio.requests().is_empty(), "{trouble}");
+    }
+    world.call_tool(&call).await.result();
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_is_lost_is_ours_all_the_same() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::DropAfter).times(2));
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn an_outcome_that_cannot_be_recorded_is_answered_and_not_repeated() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.aws.inject(Fault::throttled("UpdateItem", "idempotency").after(1));
+    world.call_tool(&call).await.result();
+    // The claim runs out, as if its owner had died.
+    let record = world.aws.rows("idempotency").remove(0);
+    assert_eq!(record["status"], "in_progress");
+    let ended = json!({"lease_until": Timestamp::now().as_millis() - 1});
+    world.aws.change("idempotency", record["id"].as_str().unwrap(), ended);
+    assert!(world.call_tool(&call).await.sentence().contains("not known"));
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn an_owner_that_was_too_slow_does_not_overwrite_what_was_recorded_meanwhile() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.twilio.inject(standins::Fault::delay(300));
+    let meanwhile = async {
+        while world.twilio.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let record = world.aws.rows("idempotency").remove(0);
+        let taken = json!({"status": "unknown", "token": "of-another", "answer": null});
+        world.aws.change("idempotency", record["id"].as_str().unwrap(), taken);
+    };
+    let (answer, ()) = futures_util::join!(world.call_tool(&call), meanwhile);
+    answer.result();
+    assert_eq!(world.aws.rows("idempotency")[0]["status"], "unknown");
+}
+
+#[tokio::test]
+async fn known_failure_2_9_pipedream_actions_run_once() {
+    let world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let call = world.call(&tool, json!({"text": "New booking"}));
+    let answers = join_all((0..5).map(|_| world.call_tool(&call))).await;
+    assert!(answers.iter().all(|answer| answer.result() == answers[0].result()));
+    assert_eq!(world.pipedream.runs().len(), 1);
+}
+
+#[tokio::test]
+async fn reading_claims_nothing() {
+    let world = World::start().await;
+    let tool = world.attached(&api_request("GET", "https://127.0.0.1/x")).await;
+    let call = world.call(&tool, json!({}));
+    world.aws.clear_operations();
+    world.call_tool(&call).await.sentence();
+    assert!(world.aws.dynamodb().iter().all(|operation| !operation.on.contains(&"idempotency".to_owned())));
+}
+
+#[tokio::test]
+async fn a_call_without_an_id_is_told_apart_by_its_caller() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let from =
+        |caller: &str| ToolCall { customer_number: caller.to_owned(), ..world.call(&tool, json!({"text": "Hello"})) };
+    let without_id = |call: &ToolCall| {
+        let event = world.wire(call);
+        let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
+        body["metadata"]["callId"] = json!("{{ call.id }}");
+        event.text(body.to_string())
+    };
+    for caller in [phone(1), phone(1), phone(2)] {
+        world.send("execute", &without_id(&from(&caller))).await.result();
+    }
+    assert_eq!(sent_to(&world), [phone(1), phone(2)]);
+}

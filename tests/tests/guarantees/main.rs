@@ -1,0 +1,9 @@
+//! What must hold whatever breaks and whoever asks: once, tenants apart, roles that fit, no waiting, nothing left behind.
+
+mod access;
+mod faults;
+mod idempotency;
+mod permissions;
+mod round_trips;
+mod settle;
+mod settle_secrets;

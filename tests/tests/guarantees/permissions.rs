@@ -1,0 +1,607 @@
+//! The roles of `infra/template.yaml` against what the functions really ask of AWS: nothing is missing, which would only
+//! show on AWS, and nothing is granted that no path needs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use shared::{
+    Deadline,
+    models::{CallOutcome, RunStatus, Timestamp},
+};
+use tests::{
+    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
+    automation::{AMPLE, Wanted, begin, calls as block, whole},
+    aws::{Operation, TABLE_PREFIX},
+    phone, preemptive_sms, slack_action,
+    standins::{Fault, llm::Turn, vapi::PhoneCall},
+};
+
+const STACK: &str = "switchboard";
+
+/// Per function, the permissions as `dynamodb:Query tools/index/by_organization`.
+type Permissions = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// What an operation needs, as IAM names it.
+fn needed(operation: &Operation) -> Vec<String> {
+    let Operation { action, body, .. } = operation;
+    let table = |name: &Value| name.as_str().unwrap().strip_prefix(TABLE_PREFIX).unwrap().to_owned();
+    match action.as_str() {
+        secret if secret.contains("Secret") => {
+            let name = body["SecretId"].as_str().or_else(|| body["Name"].as_str());
+            vec![format!("secretsmanager:{action} {}", name.unwrap())]
+        }
+        "SendMessage" | "SendMessageBatch" => {
+            let queue = body["QueueUrl"].as_str().unwrap().rsplit('/').next().unwrap();
+            vec![format!("sqs:SendMessage {queue}")]
+        }
+        "TransactWriteItems" => {
+            let items = body["TransactItems"].as_array().unwrap().iter().flat_map(|item| item.as_object().unwrap());
+            let named = |kind: &str| match kind {
+                "ConditionCheck" => "ConditionCheckItem".to_owned(),
+                other => format!("{other}Item"),
+            };
+            items.map(|(kind, item)| format!("dynamodb:{} {}", named(kind), table(&item["TableName"]))).collect()
+        }
+        "BatchGetItem" | "BatchWriteItem" => {
+            let tables = body["RequestItems"].as_object().unwrap().keys();
+            tables.map(|name| format!("dynamodb:{action} {}", table(&json!(name)))).collect()
+        }
+        _ => {
+            let index = body["IndexName"].as_str().map(|index| format!("/index/{index}")).unwrap_or_default();
+            vec![format!("dynamodb:{action} {}{index}", table(&body["TableName"]))]
+        }
+    }
+}
+
+/// What a role grants, in the same words; logs apart.
+fn granted(template: &Template, function: &str) -> BTreeSet<String> {
+    let words = function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]));
+    let role = format!("{}Role", words.collect::<String>());
+    let policies = &template.resources("AWS::IAM::Role")[role.as_str()]["Policies"];
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+    let mut granted = BTreeSet::new();
+    for statement in policies.as_array().unwrap().iter().flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]))
+    {
+        assert_eq!(statement["Effect"], "Allow");
+        for action in list(&statement["Action"]).iter().map(|action| action.as_str().unwrap().to_owned()) {
+            if !action.starts_with("logs:") {
+                let on = list(&statement["Resource"]);
+                granted.extend(on.iter().map(|resource| format!("{action} {}", resource_name(template, resource))));
+            }
+        }
+    }
+    granted
+}
+
+fn resource_name(template: &Template, resource: &Value) -> String {
+    let of_stack = |text: &str| text.replace("${AWS::StackName}", STACK);
+    let table = |id: &str| {
+        let name = &template.resources("AWS::DynamoDB::Table")[id]["TableName"]["Fn::Sub"];
+        of_stack(name.as_str().unwrap()).strip_prefix(TABLE_PREFIX).unwrap().to_owned()
+    };
+    if let Some(attribute) = resource["Fn::GetAtt"].as_str() {
+        return match attribute.split_once('.').unwrap() {
+            (id, "Arn") if id.ends_with("Queue") => {
+                let name = &template.resources("AWS::SQS::Queue")[id]["QueueName"]["Fn::Sub"];
+                of_stack(name.as_str().unwrap())
+            }
+            (id, "Arn") => table(id),
+            (id, "Id") => {
+                let name = &template.resources("AWS::SecretsManager::Secret")[id]["Name"]["Fn::Sub"];
+                of_stack(name.as_str().unwrap())
+            }
+            _ => panic!("{attribute}"),
+        };
+    }
+    let text = resource["Fn::Sub"].as_str().unwrap();
+    match text.strip_prefix("${").and_then(|rest| rest.split_once(".Arn}")) {
+        Some((id, rest)) => format!("{}{rest}", table(id)),
+        None => of_stack(text.split_once(":secret:").unwrap().1),
+    }
+}
+
+/// Whether the resource of a grant, which may end in `*`, is that of a need.
+fn allows(grant: &str, need: &str) -> bool {
+    grant.strip_suffix('*').map_or(grant == need, |start| need.starts_with(start))
+}
+
+/// Writes down what was asked since the last time, and begins with the next function.
+fn note(permissions: &mut Permissions, function: &'static str, world: &mut World) {
+    let needs = world.aws.operations().iter().flat_map(needed).collect::<Vec<_>>();
+    permissions.entry(function).or_default().extend(needs);
+    // The next function knows nothing yet: on Lambda it is another process.
+    world.restart();
+    world.aws.clear_operations();
+}
+
+/// Every path of every function that asks something else of AWS; for an organization with a VAPI account of its own, or on the
+/// platform's.
+async fn asked(own: bool) -> Permissions {
+    let mut asked = Permissions::new();
+    let mut world = World::start().await;
+    if own {
+        let secret = json!({"api_key": SECOND_PLATFORM_KEY, "webhook_bearer": world.options.webhook_bearer});
+        world.own_key(&world.home, &secret);
+    }
+    world.restart();
+    world.aws.clear_operations();
+
+    let homes = json!([{"id": "h1", "text": "House by the river"}]);
+    let (base, spare) =
+        (world.knowledge_base(&json!([]), &homes).await, world.knowledge_base(&json!([]), &homes).await);
+    let at = |base: &Value, rest: &str| format!("/{}{rest}", base["id"].as_str().unwrap());
+    let replaced = json!({"entries": [{"id": "h1", "text": "House at the river"}, {"id": "h2", "text": "Flat"}]});
+    world.knowledge("POST", &at(&base, "/entries"), &replaced).await.expect(200);
+    for path in [String::new(), at(&base, ""), at(&base, "/entries")] {
+        world.knowledge("GET", &path, &Value::Null).await.expect(200);
+    }
+    world.knowledge("DELETE", &at(&base, "/entries/h2"), &Value::Null).await.expect(200);
+    world.knowledge("DELETE", &at(&spare, ""), &Value::Null).await.expect(200);
+    note(&mut asked, "knowledge", &mut world);
+
+    let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
+    let query = world.tool(&query).await;
+    let transfer =
+        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
+    let transfer = world.tool(&transfer).await;
+    let sms = world.tool(&ai_sms()).await;
+    let mut specific = ai_sms();
+    specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    let specific = world.tool(&specific).await;
+    let slack = world.tool(&slack_action(&world.home)).await;
+    let lookup = world.tool(&api_request("GET", "https://127.0.0.1/")).await;
+    world.vapi.inject(Fault::status(400));
+    world.create(&ai_sms()).await.expect(502);
+    note(&mut asked, "create", &mut world);
+
+    for tool in [&sms, &specific, &slack, &lookup, &query, &sms] {
+        let answer: Answer = world.attach(tool["id"].as_str().unwrap()).await;
+        assert!(answer.status < 300, "{}", answer.body);
+    }
+    note(&mut asked, "attach", &mut world);
+
+    knowledge_of_agents(&mut asked, &mut world).await;
+
+    world.knowledge("DELETE", &at(&base, ""), &Value::Null).await.expect(409);
+    note(&mut asked, "knowledge", &mut world);
+
+    detach_update_delete(&mut asked, &mut world).await;
+    world.attach(sms["id"].as_str().unwrap()).await;
+    settle(&mut asked, &mut world, &sms).await;
+
+    // Looking at an agent's tools repairs what differs: one is missing in the table, one at VAPI.
+    let (missing, stale) = (world.tool(&ai_sms()).await, world.attached(&ai_sms()).await);
+    let mut model = world.model();
+    model["toolIds"] = json!([sms["external_tool_id"], missing["external_tool_id"]]);
+    world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
+    assert!(world.aws.rows("agent_tools").iter().any(|row| row["tool_id"] == stale["id"]));
+    world.restart();
+    world.aws.clear_operations();
+    let agent = format!("/agents/{}/tools", world.home.agent_id);
+    let tool = format!("/tools/{}", sms["id"].as_str().unwrap());
+    for path in ["/tools", &tool, &format!("{tool}/executions"), &agent] {
+        world.list(path).await.expect(200);
+    }
+    note(&mut asked, "list", &mut world);
+    calls(&world).await;
+    note(&mut asked, "calls", &mut world);
+    for tool in [&specific, &slack, &lookup, &query, &transfer] {
+        world.attach(tool["id"].as_str().unwrap()).await.expect(201);
+    }
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let later = world.attached(&later).await;
+    world.restart();
+    world.aws.clear_operations();
+
+    let call = world.call(&sms, json!({"text": "Hi"}));
+    world.incoming_call(&world.home, call.call_id.as_ref().unwrap(), &phone(1));
+    world.call_tool(&call).await.result();
+    world.call_tool(&call).await.result();
+    world.call_tool(&world.call(&specific, json!({"text": "Hi"}))).await.result();
+    world.call_tool(&world.call(&slack, json!({"text": "Hi"}))).await.result();
+    world.call_tool(&world.call(&lookup, json!({}))).await.sentence();
+    world.call_tool(&world.call(&query, json!({"query": "river"}))).await.result();
+    world.call_tool(&world.call(&transfer, json!({}))).await.result();
+    world.twilio.inject(Fault::status(400));
+    world.call_tool(&world.call(&sms, json!({"text": "Refused"}))).await.sentence();
+    world.function_tool(&sms).await;
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let path = format!("/api/tools/{}/execute", sms["id"].as_str().unwrap());
+    let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
+    world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
+    world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
+    note(&mut asked, "execute", &mut world);
+    call_start(&mut asked, &mut world).await;
+    run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
+    automations(&mut asked, &mut world, &[&slack, &query]).await;
+
+    tools_test(&world, [&specific, &slack, &query]).await;
+    note(&mut asked, "tools-test", &mut world);
+    agents(&world).await;
+    note(&mut asked, "agents", &mut world);
+    phone_numbers(&world).await;
+    note(&mut asked, "phone-numbers", &mut world);
+    keys(&world).await.expect(200);
+    note(&mut asked, "keys", &mut world);
+    asked
+}
+
+/// Attaching bases and detaching them; and what attaching, removing an agent and settling ask for because of it.
+async fn knowledge_of_agents(asked: &mut Permissions, world: &mut World) {
+    let base = world.knowledge_base(&json!([]), &json!([{"text": "House"}])).await;
+    let base = base["id"].as_str().unwrap();
+    let (home, agents) = (world.home.agent_id.clone(), world.agents(2).await);
+    world.restart();
+    world.aws.clear_operations();
+
+    let tool = world.knowledge_of(&home, "attach", base).await.expect(201)["tool"]["id"].clone();
+    world.knowledge_of(&home, "attach", base).await.expect(200);
+    world.knowledge("GET", &format!("/{base}"), &Value::Null).await.expect(200);
+    world.knowledge_of(&agents[0], "attach", base).await.expect(201);
+    assert_eq!(world.knowledge_of(&home, "detach", base).await.expect(200)["query_tool"], "kept");
+    assert_eq!(world.knowledge_of(&agents[0], "detach", base).await.expect(200)["query_tool"], "deleted");
+    world.vapi.inject(Fault::status(500).on("PATCH", "/assistant").times(9));
+    world.knowledge_of(&home, "attach", base).await.expect(502);
+    world.vapi.clear_faults();
+    assert!(world.tools().iter().all(|row| row["id"] != tool));
+    let tool = world.knowledge_of(&agents[0], "attach", base).await.expect(201)["tool"]["id"].clone();
+    note(asked, "knowledge", world);
+
+    world.attach_as(&world.home, &agents[1], tool.as_str().unwrap()).await.expect(201);
+    note(asked, "attach", world);
+    for (agent, outcome) in agents.iter().zip(["agents have", "no query tool"]) {
+        ask(world, "agents", "DELETE", &format!("agents/{agent}"), &Value::Null).await.expect(200);
+        note(asked, "agents", world);
+        world.later();
+        world.restart();
+        world.aws.clear_operations();
+        let report = world.settle().await;
+        assert!(report["settled"][0]["outcome"].as_str().unwrap().starts_with(outcome), "{report}");
+        note(asked, "settle", world);
+    }
+}
+
+async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
+    let (one, other) = (world.attached(&ai_sms()).await, world.attached(&ai_sms()).await);
+    let mut specific = ai_sms();
+    specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    let slack = world.tool(&slack_action(&world.home)).await;
+    let attached = world.attached(&ai_sms()).await;
+    let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
+    let query = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
+    world.restart();
+    world.aws.clear_operations();
+
+    let id = |tool: &Value| tool["id"].as_str().unwrap().to_owned();
+    world.detach(&id(&other)).await.expect(200);
+    world.detach(&id(&other)).await.expect(404);
+    note(asked, "detach", world);
+
+    world.update(&slack, &json!({"label": "Another"})).await.expect(200);
+    world.update(&query, &json!({"label": "Another"})).await.expect(200);
+    world.update(&one, &json!({"name": "one", "from": specific["from"]})).await.expect(200);
+    world.update(&one, &preemptive_sms()).await.expect(200);
+    world.vapi.inject(Fault::status(400));
+    world.update(&one, &json!({"name": "two", "attach_to_agent": true})).await.expect(502);
+    note(asked, "update", world);
+
+    // An edit that is given up is left to settle, which is woken.
+    world.vapi.inject(Fault::status(500).on("PATCH", "/assistant/").times(9));
+    world.update(&attached, &preemptive_sms()).await.expect(202);
+    world.vapi.clear_faults();
+    note(asked, "update", world);
+
+    world.delete(&one).await.expect(200);
+    world.delete(&other).await.expect(200);
+    world.delete(&attached).await.expect(200);
+    note(asked, "delete", world);
+    let late = world.attached(&ai_sms()).await;
+    world.attach(&id(&slack)).await.expect(201);
+    world.restart();
+    world.aws.clear_operations();
+    world.delete(&late).await.expect(200);
+    let hurried = Event::new("DELETE", &format!("/api/{}/tools/{}", world.home.slug, id(&slack)));
+    let hurried = hurried.user(&world.home.user_id).within(Duration::from_secs(5));
+    world.send("delete", &hurried).await.expect(202);
+    note(asked, "delete", world);
+    world.settle().await;
+    note(&mut Permissions::new(), "settle", world);
+}
+
+/// A call that comes in both ways, and one that is not Twilio's.
+async fn call_start(asked: &mut Permissions, world: &mut World) {
+    world.attached(&preemptive_sms()).await;
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.restart();
+    world.aws.clear_operations();
+    for bypass in [Value::Null, json!(at_vapi)] {
+        world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": bypass}));
+        let incoming = world.incoming(&world.caller(&phone(1)));
+        world.send("call-start", &incoming).await.expect(200);
+        let forged = world.incoming(&world.caller(&phone(1))).header("x-twilio-signature", "");
+        world.send("call-start", &forged).await.expect(403);
+    }
+    note(asked, "call-start", world);
+    assert_eq!(world.run_queued().await, 0);
+    note(asked, "run-tool", world);
+}
+
+/// Delivers a queued run of each of these tools.
+async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    for tool in tools {
+        let begun = PhoneCall {
+            assistant_id: Some(world.home.assistant_id.clone()),
+            customer_number: phone(1),
+            phone_number: world.home.phone_number.clone(),
+            ..PhoneCall::default()
+        };
+        let call = world.vapi.begin_call(&begun).unwrap();
+        let run = json!({
+            "kind": "run", "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
+            "tool_id": tool["id"], "call_id": call["id"], "caller": phone(1),
+            "called": world.home.phone_number, "arguments": {"text": "Hi", "query": "river"}, "trigger": "conversation",
+            "queued_at": Timestamp::now(),
+        });
+        world.aws.post("runs", &run.to_string());
+    }
+    world.twilio.inject(Fault::status(400));
+    assert_eq!(world.run_queued().await, 0);
+    note(asked, "run-tool", world);
+    polled(asked, "run-tool", "runs");
+}
+
+async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    run_loop(asked, world, tools).await;
+    runs(asked, world, tools).await;
+}
+
+/// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
+async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let mut sms = ai_sms();
+    sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    // Nobody calls whose number could be meant.
+    sms["recipients"]["fixedValues"] = json!([phone(1)]);
+    let sms = world.tool(&sms).await;
+    let tools = [&[&sms], tools].concat();
+    world.restart();
+    let wanted = || Wanted {
+        built_in: Vec::new(),
+        tools: tools.iter().map(|tool| (*tool).clone()).collect(),
+        ..Wanted::default()
+    };
+    // Each tool takes one of the arguments: what it does not know is left out here.
+    let statements: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let known = &tool["function_schema"]["parameters"]["properties"];
+            let named = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
+            let arguments = named.map(|name| format!("{{{name}: \"Hi\"}}")).unwrap_or_default();
+            format!("return {}({arguments});", tool["name"].as_str().unwrap())
+        })
+        .collect();
+    let script = [block(&statements.join("\n")), block("return finalResponse();"), r#"{"opens": "8"}"#.to_owned()];
+    world.llm.script(script.iter().map(|text| Turn::text(text)));
+    let id = begin(world, wanted()).await;
+    world.aws.clear_operations();
+    world.twilio.inject(Fault::status(400));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    note(asked, "run-loop", world);
+    let run = whole(world, id).await;
+    assert!(run.replies[0].calls.iter().all(|call| call.outcome != CallOutcome::Invalid), "{:?}", run.replies);
+    assert_eq!(run.run.status, RunStatus::Completed);
+
+    let key = uuid::Uuid::now_v7().to_string();
+    let home = world.home.organization_id.clone();
+    let secret = json!({"api_key": "own", "base_url": "https://127.0.0.1"});
+    world.aws.put_secret(&format!("switchboard/organizations/llm/{home}/{key}"), &secret);
+    let before = world.aws.row("organizations", &home).unwrap()["own_keys"].clone();
+    let mut own = if before.is_object() { before.clone() } else { json!({}) };
+    own["llm"] = json!({"id": key, "updated_at": Timestamp::now()});
+    world.aws.change("organizations", &home, json!({"own_keys": own}));
+    begin(world, wanted()).await;
+    world.restart();
+    world.aws.clear_operations();
+    world.run_loop(AMPLE).await;
+    note(asked, "run-loop", world);
+    polled(asked, "run-loop", "automation-runs");
+    world.aws.change("organizations", &home, json!({"own_keys": if before.is_object() { before } else { json!({}) }}));
+    world.restart();
+    world.aws.clear_operations();
+}
+
+/// Runs that are started, once and again, shown and cancelled.
+async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let body = json!({"prompt": "Hello", "tools": tools.iter().map(|tool| &tool["id"]).collect::<Vec<_>>()});
+    world
+        .aws
+        .inject(tests::Fault::new("SendMessage", "automation-runs", Trouble::Error("ServiceUnavailable")).times(3));
+    world.start_run_once("one", &body).await.expect(503);
+    let run = world.start_run_once("one", &body).await.expect(200)["id"].clone();
+    world.runs("").await.expect(200);
+    world.run(run.as_str().unwrap()).await.expect(200);
+    world.cancel_run(run.as_str().unwrap()).await.expect(200);
+    note(asked, "runs", world);
+}
+
+/// What Lambda needs of a queue to run a function from it, which asks for nothing itself.
+fn polled(asked: &mut Permissions, function: &'static str, queue: &str) {
+    let needs = ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"];
+    let needs = needs.map(|action| format!("sqs:{action} {TABLE_PREFIX}{queue}"));
+    asked.entry(function).or_default().extend(needs);
+}
+
+/// Settles an intent of each kind, made by hand.
+async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
+    let unknown = uuid::Uuid::now_v7().to_string();
+    let (agent, external) = (world.home.agent_id.clone(), tool["external_tool_id"].clone());
+    let gone = world.attached(&ai_sms()).await;
+    let lost = world.tool(&ai_sms()).await;
+    world.at_vapi("DELETE", &format!("/tool/{}", lost["external_tool_id"].as_str().unwrap()), &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    for (number, change) in [
+        json!({"change": "create_tool", "tool_id": unknown, "name": "lost"}),
+        json!({"change": "update_tool", "tool_id": tool["id"], "name": "reserved"}),
+        json!({"change": "update_tool", "tool_id": lost["id"]}),
+        json!({"change": "attach_tool", "agent_id": agent, "tool_id": tool["id"], "external_tool_id": external}),
+        json!({"change": "detach_tool", "agent_id": agent, "tool_id": tool["id"], "external_tool_id": external}),
+        json!({"change": "delete_tool", "tool_id": gone["id"]}),
+        json!({"change": "store_secret", "secret": "switchboard/twilio/lost", "of": {"phone_number": unknown}}),
+        json!({
+            "change": "store_secret", "secret": "switchboard/organizations/llm/lost",
+            "of": {"own_key": {"service": "llm", "id": unknown}},
+        }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut row = change;
+        row["id"] = json!(uuid::Uuid::now_v7().to_string());
+        row["organization_id"] = json!(world.home.organization_id);
+        row["created_at"] = json!(format!("2026-01-01T00:00:0{number}.000Z"));
+        row["owner_until"] = json!(1);
+        world.aws.put("intents", &row);
+    }
+    let report = world.settle().await;
+    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(8), &json!([])), "{report}");
+    // More than there is time for wakes it again.
+    let row = json!({
+        "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "change": "delete_tool",
+        "tool_id": tool["id"], "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+    });
+    world.aws.put("intents", &row);
+    settle::handle(&world.process.settle, Deadline::after(Duration::from_secs(1))).await.unwrap();
+    note(asked, "settle", world);
+    polled(asked, "settle", "settle");
+    world.aws.delete("intents", row["id"].as_str().unwrap());
+}
+
+/// Asks as the home organization's user.
+async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
+    world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+/// A call that is told of and looked at.
+async fn calls(world: &World) {
+    world.executions_of_call("unknown").await.expect(404);
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    for status in ["in-progress", "ended"] {
+        let message = json!({"message": {"type": "status-update", "status": status, "call": {"id": "call-1"}}});
+        let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
+        world.send("calls", &event).await.expect(200);
+    }
+    world.calls("").await.expect(200);
+    assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
+}
+
+async fn tools_test(world: &World, saved: [&Value; 3]) {
+    let arguments = json!({"text": "Hi", "query": "river"});
+    let body = |dry_run: bool| json!({"arguments": arguments, "dry_run": dry_run, "called_phone_number": world.home.phone_number, "caller_phone_number": phone(1)});
+    for tool in saved {
+        for dry_run in [true, false] {
+            let mut body = body(dry_run);
+            body["tool_id"] = tool["id"].clone();
+            world.try_tool(&body).await.expect(200);
+        }
+    }
+    for limits in [json!({"per_hour": 1}), json!({"per_call": 1, "per_hour": 1})] {
+        let mut config = ai_sms();
+        config["limits"] = limits;
+        let newest =
+            json!({"config": config, "arguments": arguments, "dry_run": false, "caller_phone_number": phone(1)});
+        world.try_tool(&newest).await.expect(200);
+        world.try_tool(&newest).await.expect(200);
+    }
+    let transfer = json!({"type": "transfer_call", "label": "Hand over", "target": {"type": "assistant", "assistantId": world.home.assistant_id}});
+    world.try_tool(&json!({"config": transfer, "dry_run": false})).await.expect(200);
+}
+
+async fn agents(world: &World) {
+    let assistant = world.at_vapi("POST", "/assistant", &json!({"name": "Nights"})).await;
+    let body = json!({"external_assistant_id": assistant["id"]});
+    let agent = ask(world, "agents", "POST", "agents", &body).await.expect(201);
+    let new = format!("agents/{}", agent["id"].as_str().unwrap());
+    let seeded = format!("agents/{}", world.home.agent_id);
+    ask(world, "agents", "GET", "agents", &Value::Null).await.expect(200);
+    ask(world, "agents", "GET", &new, &Value::Null).await.expect(200);
+    ask(world, "agents", "DELETE", &seeded, &Value::Null).await.expect(409);
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"agent_id": null}));
+    ask(world, "agents", "DELETE", &seeded, &Value::Null).await.expect(200);
+}
+
+async fn phone_numbers(world: &World) {
+    let home = &world.home;
+    let seeded = format!("phone-numbers/{}", home.phone_number_id);
+    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "phone_numbers"));
+    ask(world, "phone-numbers", "DELETE", &seeded, &Value::Null).await.expect(503);
+    ask(world, "phone-numbers", "DELETE", &seeded, &Value::Null).await.expect(200);
+    let now = Timestamp::now();
+    world.aws.put(
+        "agents",
+        &json!({
+            "id": home.agent_id, "organization_id": home.organization_id, "name": "Nights",
+            "external_assistant_id": home.assistant_id, "created_at": now, "updated_at": now,
+        }),
+    );
+    let body = json!({
+        "number": home.phone_number, "label": "Main line", "agent_id": home.agent_id,
+        "twilio": {"account_sid": home.twilio_sid, "auth_token": home.twilio_token},
+    });
+    let row = ask(world, "phone-numbers", "POST", "phone-numbers", &body).await.expect(201);
+    let path = format!("phone-numbers/{}", row["id"].as_str().unwrap());
+    ask(world, "phone-numbers", "GET", "phone-numbers", &Value::Null).await.expect(200);
+    ask(world, "phone-numbers", "GET", &path, &Value::Null).await.expect(200);
+    let change = json!({"agent_id": null, "twilio": body["twilio"]});
+    ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
+}
+
+/// Another key, one of another account while there is nothing at VAPI, and back to the platform's.
+async fn keys(world: &World) -> Answer {
+    let put = async |key: &str| world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": key})).await;
+    world.aws.put(
+        "agents",
+        &json!({
+            "id": world.home.agent_id, "organization_id": world.home.organization_id, "name": "Nights",
+            "external_assistant_id": world.home.assistant_id, "created_at": Timestamp::now(), "updated_at": Timestamp::now(),
+        }),
+    );
+    put(SECOND_PLATFORM_KEY).await.expect(200);
+    put(OWN_KEYS[0]).await.expect(409);
+    world.keys(&world.home, "GET", "", &Value::Null).await.expect(200);
+    let rows = world.aws.rows("agents");
+    for row in rows.iter().filter(|row| row["organization_id"] == world.home.organization_id) {
+        world.aws.delete("agents", row["id"].as_str().unwrap());
+    }
+    put(SECOND_PLATFORM_KEY).await.expect(200);
+    world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
+    world.keys(&world.home, "DELETE", "/vapi", &Value::Null).await
+}
+
+#[tokio::test]
+async fn a_role_grants_what_its_function_asks_for_and_nothing_else() {
+    let template = Template::read();
+    let mut all = asked(false).await;
+    for (function, needs) in asked(true).await {
+        all.entry(function).or_default().extend(needs);
+    }
+    for (function, needs) in all {
+        let grants = granted(&template, function);
+        let missing: Vec<_> = needs.iter().filter(|need| !grants.iter().any(|grant| allows(grant, need))).collect();
+        assert!(missing.is_empty(), "{function} would be refused on AWS: {missing:#?}");
+        let unused: Vec<_> = grants.iter().filter(|grant| !needs.iter().any(|need| allows(grant, need))).collect();
+        assert!(unused.is_empty(), "{function} may do what it never does: {unused:#?}");
+    }
+}

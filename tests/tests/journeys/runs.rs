@@ -1,0 +1,642 @@
+//! Runs of automations: run-loop carries them on, the model says what a script tells it to.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::needless_raw_string_hashes,
+    reason = "a test says what is wrong and stops"
+)]
+
+use std::time::Duration;
+
+use axum::{
+    Json, Router,
+    extract::Path,
+    http::StatusCode,
+    routing::{get, post},
+};
+use local::standins::{self, llm::Turn};
+use serde_json::{Value, json};
+use shared::{
+    Error,
+    models::{CallOutcome, RunLimits, RunStatus},
+};
+use tests::{
+    Fault, Options, Trouble, World, ai_sms,
+    automation::{AMPLE, Wanted, begin, calls, conversations, organization, told, whole},
+    http_server::Server,
+    phone,
+};
+
+/// A site with a page for every path, and a world whose functions may reach it.
+async fn bakery() -> (World, Server) {
+    let page = |Path(path): Path<String>| async move {
+        match path.as_str() {
+            "missing" => (StatusCode::NOT_FOUND, "no such page".to_owned()),
+            "long" => (StatusCode::OK, "x".repeat(200_000)),
+            path => (StatusCode::OK, format!("This is {path}. Sundays from 8 (until noon).")),
+        }
+    };
+    let site = Server::start(Router::new().route("/{*path}", get(page))).await;
+    let open_hosts = vec![site.url.trim_start_matches("http://").to_owned()];
+    (World::with(Options { open_hosts, ..Options::default() }).await, site)
+}
+
+fn done() -> Turn {
+    Turn::text(&calls("return finalResponse();"))
+}
+
+fn answer() -> Turn {
+    Turn::text(r#"{"opens": "8:00"}"#)
+}
+
+async fn carried_out(world: &World, wanted: Wanted) -> shared::models::WholeRun {
+    let id = begin(world, wanted).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(world.llm.script_left(), [], "the script was played to its end");
+    whole(world, id).await
+}
+
+/// Delivers what waits on the queue, whenever it is due, as long as anything comes of it.
+async fn deliver(world: &World) {
+    while let Some(batch) = world.aws.receive("automation-runs", 900) {
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    }
+}
+
+/// Delivers what waits on the queue and kills the process where the fault makes it hang. False: it ended before.
+async fn killed(world: &World, fault: Fault) -> bool {
+    world.aws.inject(fault);
+    let batch = world.aws.receive("automation-runs", 900).unwrap();
+    let killed = tokio::select! {
+        _ = world.run_loop_batch(batch, AMPLE) => false,
+        () = world.aws.stalled() => true,
+    };
+    world.aws.clear_faults();
+    killed
+}
+
+#[tokio::test]
+async fn a_run_calls_a_tool_and_ends_in_what_was_asked_for() {
+    let (world, site) = bakery().await;
+    let fetch = format!("return wget(\"{}/hours_(sunday)\", 5000);", site.url);
+    world.llm.script([Turn::text(&calls(&fetch)), done(), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!((run.run.status, run.run.error), (RunStatus::Completed, None));
+    assert_eq!(run.result, Some(json!({"opens": "8:00"})));
+    assert_eq!(site.seen().len(), 1);
+    assert_eq!(site.seen()[0].target, "/hours_(sunday)");
+    assert_eq!((run.answers.len(), run.replies.len()), (3, 2));
+    let call = &run.replies[0].calls[0];
+    assert_eq!((call.name.as_str(), call.outcome), ("wget", CallOutcome::Succeeded));
+    assert!(run.replies[0].text.contains("Sundays from 8 (until noon)."), "{}", run.replies[0].text);
+    assert!(run.replies[1].text.contains(r#""opens""#), "the schema is the format: {}", run.replies[1].text);
+    let spent = run.run.spent;
+    assert_eq!((spent.iterations, spent.calls), (2, 1));
+    assert_eq!(spent.prompt_tokens, run.answers.iter().map(|answer| answer.prompt_tokens).sum::<u64>());
+    assert!(spent.completion_tokens > 0);
+    assert!(run.run.started_at.is_some() && run.run.finished_at.is_some() && run.run.lease_until.is_none());
+    // What wakes a successor is of no use any more, and does no harm.
+    world.later();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+}
+
+/// Known failure 4.6; the provider caches what stays the same.
+#[tokio::test]
+async fn known_failure_4_6_the_system_prompt_is_the_same_in_every_request() {
+    let (world, site) = bakery().await;
+    let fetch = format!("return wget(\"{}/a\");", site.url);
+    world.llm.script([Turn::text("Hm."), Turn::text(&calls(&fetch)), done(), Turn::text("What?"), answer()]);
+    let id = begin(&world, Wanted::default()).await;
+    // With a break after each of the first steps.
+    for _ in 0..4 {
+        killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await;
+        world.later();
+    }
+    deliver(&world).await;
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+    let conversations = conversations(&world);
+    assert_eq!(conversations.len(), 5);
+    for (earlier, later) in conversations.iter().zip(&conversations[1..]) {
+        assert_eq!(earlier[0].0, "system");
+        assert_eq!(&later[..earlier.len()], &earlier[..], "the conversation only grows");
+    }
+}
+
+#[tokio::test]
+async fn known_failure_4_2_a_malformed_call_is_told_in_every_turn_and_is_never_the_answer() {
+    let (world, site) = bakery().await;
+    let bad = calls(&format!("return wget(\"{}/a\" 5000);\nreturn wget(\"{}/b\");", site.url, site.url));
+    world.llm.script([Turn::text(&bad), Turn::text(&bad), done(), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!(run.run.status, RunStatus::Completed);
+    for reply in &run.replies[..2] {
+        let outcomes: Vec<CallOutcome> = reply.calls.iter().map(|call| call.outcome).collect();
+        let second = if reply.step == 1 { CallOutcome::Succeeded } else { CallOutcome::Repeated };
+        assert_eq!(outcomes, [CallOutcome::Invalid, second], "the good call beside it runs");
+        assert!(reply.text.contains("line 4, column"), "where it went wrong: {}", reply.text);
+        assert!(reply.text.contains("5000"), "what is concerned: {}", reply.text);
+    }
+    assert_eq!(site.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn known_failure_4_3_final_response_waits_for_the_other_calls() {
+    let (world, site) = bakery().await;
+    let both = calls(&format!("return finalResponse();\nreturn wget(\"{}/a\");", site.url));
+    world.llm.script([Turn::text(&both), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!(run.run.status, RunStatus::Completed);
+    assert_eq!(site.seen().len(), 1);
+    let told = told(&world);
+    assert!(told.contains("This is a.") && told.find("This is a.") < told.find("Give the final answer now"), "{told}");
+}
+
+#[tokio::test]
+async fn known_failure_4_3_a_wrong_final_response_is_told() {
+    let (world, site) = bakery().await;
+    let wrong = calls(r#"return finalResponse({opens: "8:00"});"#);
+    let beside = calls(&format!("return wget(\"{}/a\", \"soon\");\nreturn finalResponse();", site.url));
+    world.llm.script([Turn::text(&wrong), Turn::text(&beside), done(), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!(run.run.status, RunStatus::Completed);
+    let [first, second, _] = &run.replies[..] else { panic!("three replies") };
+    assert!(first.text.contains("no parameter \"opens\"") && first.text.contains("finalResponse("), "{}", first.text);
+    assert!(
+        second.text.contains("timeoutMs") && second.text.contains("finalResponse was not carried out"),
+        "{}",
+        second.text
+    );
+    assert!(site.seen().is_empty());
+}
+
+#[tokio::test]
+async fn known_failure_4_4_a_tool_that_was_not_offered_cannot_be_called() {
+    let (world, site) = bakery().await;
+    let fetch = format!("return wget(\"{}/a\");", site.url);
+    world.llm.script([Turn::text(&calls(&fetch)), done(), answer()]);
+    let run = carried_out(&world, Wanted { built_in: Vec::new(), ..Wanted::default() }).await;
+    assert!(site.seen().is_empty());
+    assert_eq!(run.replies[0].calls[0].outcome, CallOutcome::Unknown);
+    assert!(
+        run.replies[0].text.contains("no tool of this name. The tools are finalResponse."),
+        "{}",
+        run.replies[0].text
+    );
+}
+
+#[tokio::test]
+async fn known_failure_4_5_the_schema_of_the_automation_is_enforced() {
+    let (world, _site) = bakery().await;
+    let fenced = Turn::text("Here you are:\n```json\n{\"opens\": \"8:00\"}\n```");
+    world.llm.script([done(), Turn::text(r#"{"opens": 8}"#), Turn::text("At eight."), fenced]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!((run.run.status, &run.result), (RunStatus::Completed, &Some(json!({"opens": "8:00"}))));
+    assert!(run.replies[1].text.contains("opens") && run.replies[1].text.contains("text"), "{}", run.replies[1].text);
+
+    world.llm.script([done(), Turn::text("1"), Turn::text("2"), Turn::text("3")]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!((run.run.status, run.result), (RunStatus::Failed, None));
+    assert!(run.run.error.unwrap().contains("after 2 corrections"));
+}
+
+#[tokio::test]
+async fn known_failure_4_5_at_the_limit_the_best_answer_is_asked_for_once() {
+    let (world, site) = bakery().await;
+    let fetch = |page: &str| Turn::text(&calls(&format!("return wget(\"{}/{page}\");", site.url)));
+    let limits = RunLimits { iterations: 2, ..RunLimits::default() };
+    world.llm.script([fetch("a"), fetch("b"), answer()]);
+    let run = carried_out(&world, Wanted { limits, ..Wanted::default() }).await;
+    assert_eq!((run.run.status, run.result), (RunStatus::IterationLimit, Some(json!({"opens": "8:00"}))));
+    let told = told(&world);
+    assert!(told.contains("This is b.") && told.contains("No more tools can be called"), "{told}");
+
+    // The last answer is the last: there are no repairs any more.
+    world.llm.script([fetch("a"), fetch("b"), Turn::text("Eight!")]);
+    let run = carried_out(&world, Wanted { limits, ..Wanted::default() }).await;
+    assert_eq!((run.run.status, run.result), (RunStatus::IterationLimit, None));
+    assert!(run.run.error.unwrap().contains("cannot be used"));
+}
+
+#[tokio::test]
+async fn every_limit_ends_a_run_with_a_status_of_its_own() {
+    let (world, site) = bakery().await;
+    let pages = |pages: &[&str]| {
+        let calls_of: Vec<String> = pages.iter().map(|page| format!("return wget(\"{}/{page}\");", site.url)).collect();
+        Turn::text(&calls(&calls_of.join("\n")))
+    };
+    let defaults = RunLimits::default();
+    for (limits, status) in [
+        (RunLimits { calls: 2, ..defaults }, RunStatus::CallLimit),
+        (RunLimits { tokens: 1, ..defaults }, RunStatus::TokenLimit),
+        (RunLimits { seconds: 0, ..defaults }, RunStatus::TimeLimit),
+        (RunLimits { iterations: 1, ..defaults }, RunStatus::IterationLimit),
+    ] {
+        world.llm.script([pages(&["a", "b", "c"]), answer()]);
+        let run = carried_out(&world, Wanted { limits, ..Wanted::default() }).await;
+        assert_eq!((run.run.status, run.result.is_some()), (status, true));
+        let not_run = run.replies[0].calls.iter().filter(|call| call.outcome == CallOutcome::NotRun).count();
+        assert_eq!(not_run, usize::from(status == RunStatus::CallLimit));
+    }
+    let costly = Turn {
+        body: Some(json!({
+            "id": "gen-1", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hm."}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost": 0.5},
+        })),
+        ..Turn::default()
+    };
+    world.llm.script([costly, answer()]);
+    let run = carried_out(&world, Wanted { limits: RunLimits { cost: 0.4, ..defaults }, ..Wanted::default() }).await;
+    assert_eq!(run.run.status, RunStatus::CostLimit);
+    assert!(run.run.spent.cost >= 0.5);
+}
+
+#[tokio::test]
+async fn calls_beyond_those_of_one_message_are_told_to_wait() {
+    let (world, site) = bakery().await;
+    let many: Vec<String> = (0..12).map(|page| format!("wget(\"{}/{page}\")", site.url)).collect();
+    world.llm.script([Turn::text(&calls(&many.join(";\n"))), done(), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!((site.seen().len(), run.run.spent.calls), (10, 10));
+    let last = run.replies[0].calls.last().unwrap();
+    assert_eq!(last.outcome, CallOutcome::NotRun);
+    let (at, length) = last.result_at;
+    assert!(run.replies[0].text[at..at + length].contains("in your next message"), "{}", run.replies[0].text);
+}
+
+#[tokio::test]
+async fn no_call_at_all_gets_one_reminder() {
+    let (world, _site) = bakery().await;
+    world.llm.script([Turn::text("I think it opens at eight."), Turn::text("At eight."), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!(run.run.status, RunStatus::Completed);
+    assert!(run.replies[0].text.contains("````tool"), "{}", run.replies[0].text);
+    assert!(run.replies[1].text.contains("Give the final answer now"), "{}", run.replies[1].text);
+}
+
+#[tokio::test]
+async fn the_same_reading_call_is_answered_from_the_record() {
+    let (world, site) = bakery().await;
+    let fetch = Turn::text(&calls(&format!("return wget(\"{}/a\");", site.url)));
+    let named =
+        Turn::text(&calls(&format!("return wget({{uri: '{}/a'}});\nreturn wget(\"{}/a\");", site.url, site.url)));
+    world.llm.script([fetch, named, done(), answer()]);
+    let id = begin(&world, Wanted::default()).await;
+    // Also by somebody who was not there when it was made.
+    killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter).after(1)).await;
+    world.later();
+    deliver(&world).await;
+    let run = whole(&world, id).await;
+    assert_eq!(run.run.status, RunStatus::Completed);
+    assert_eq!(site.seen().len(), 1);
+    assert!(run.replies[1].calls.iter().all(|call| call.outcome == CallOutcome::Repeated), "{:?}", run.replies);
+    assert_eq!(run.replies[1].text.matches("This is a.").count(), 2, "{}", run.replies[1].text);
+    assert_eq!(run.run.spent.calls, 1);
+}
+
+#[tokio::test]
+async fn what_tools_return_is_cut_and_no_item_outgrows_the_table() {
+    let (world, site) = bakery().await;
+    let many: Vec<String> = (0..10).map(|page| format!("wget(\"{}/long\", {})", site.url, 1000 + page)).collect();
+    world.llm.script([Turn::text(&calls(&many.join("\n"))), done(), answer()]);
+    let run = carried_out(&world, Wanted::default()).await;
+    assert_eq!(run.run.status, RunStatus::Completed);
+    assert!(run.replies[0].text.len() < 270_000, "{}", run.replies[0].text.len());
+    assert!(run.replies[0].text.contains("cut"));
+}
+
+#[tokio::test]
+async fn an_effect_happens_once_in_a_run() {
+    let world = World::start().await;
+    let mut sms = ai_sms();
+    sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    sms["recipients"]["fixedValues"] = json!([phone(1)]);
+    let sms = world.tool(&sms).await;
+    let name = sms["name"].as_str().unwrap();
+    let send = Turn::text(&calls(&format!("return {name}({{text: \"See you at nine\"}});")));
+    world.llm.script([send.clone(), send, done(), answer()]);
+    let run = carried_out(&world, Wanted { built_in: Vec::new(), tools: vec![sms], ..Wanted::default() }).await;
+    assert_eq!(run.run.status, RunStatus::Completed, "{:?}", run.replies);
+    let sent = world.twilio.messages();
+    assert_eq!(sent.len(), 1, "{:?}", run.replies);
+    assert_eq!((sent.len(), sent[0].to.as_str(), sent[0].body.as_str()), (1, phone(1).as_str(), "See you at nine"));
+    // Its history is the tool's, too.
+    let history = world.executions();
+    assert!(history.iter().all(|row| row["trigger"] == "automation"), "{history:?}");
+}
+
+#[tokio::test]
+async fn a_tool_that_was_changed_or_deleted_since_is_not_run() {
+    let world = World::start().await;
+    let (changed, deleted) = (world.tool(&ai_sms()).await, world.tool(&ai_sms()).await);
+    let call = |tool: &Value| format!("return {}({{text: \"Hi\"}});", tool["name"].as_str().unwrap());
+    world.llm.script([Turn::text(&calls(&[call(&changed), call(&deleted)].join("\n"))), done(), answer()]);
+    let tools = vec![changed.clone(), deleted.clone()];
+    let id = begin(&world, Wanted { built_in: Vec::new(), tools, ..Wanted::default() }).await;
+    world.update(&changed, &json!({"description": "Another one"})).await.expect(200);
+    world.delete(&deleted).await.expect(200);
+    world.run_loop(AMPLE).await;
+    let run = whole(&world, id).await;
+    assert!(world.twilio.messages().is_empty());
+    assert!(run.replies[0].text.contains("was changed") && run.replies[0].text.contains("was deleted"));
+    assert_eq!(run.run.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_run_is_carried_on_once_however_often_its_message_comes() {
+    let (world, site) = bakery().await;
+    let fetch = Turn::text(&calls(&format!("return wget(\"{}/a\");", site.url)));
+    world.llm.script([fetch, done(), answer()]);
+    let id = begin(&world, Wanted::default()).await;
+    let message = world.aws.messages("automation-runs").remove(0).to_string();
+    for _ in 0..4 {
+        world.aws.post("automation-runs", &message);
+    }
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    world.aws.post("automation-runs", &message);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(world.llm.script_left(), []);
+    assert_eq!((world.llm.requests().len(), site.seen().len()), (3, 1));
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn close_to_the_deadline_a_run_puts_itself_back_and_goes_on() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    let id = begin(&world, Wanted::default()).await;
+    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    // Less than a step needs.
+    assert_eq!(world.run_loop_batch(batch, Duration::from_secs(4)).await, 0);
+    assert!(world.llm.requests().is_empty());
+    let run = whole(&world, id).await.run;
+    assert_eq!((run.status, run.lease_until), (RunStatus::Running, None));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn the_organizations_own_model_is_asked_with_its_own_key() {
+    let own = standins::llm::start(
+        "127.0.0.1:0".parse().unwrap(),
+        standins::llm::Options { api_key: "own".into(), ..Default::default() },
+    )
+    .unwrap();
+    let open_hosts = vec![own.url.trim_start_matches("http://").to_owned()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model"});
+    world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);
+    own.script([done(), answer()]);
+    let id = begin(&world, Wanted::default()).await;
+    world.run_loop(AMPLE).await;
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+    assert!(world.llm.requests().is_empty());
+    assert!(own.requests().iter().all(|request| request.body["model"] == "their/model"));
+}
+
+// ------------------------------------------------------------------------------------------------ when things go wrong
+
+#[tokio::test]
+async fn a_model_that_is_busy_is_asked_again_when_it_says() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "300"));
+    let id = begin(&world, Wanted::default()).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, id).await.run;
+    assert_eq!((run.status, run.attempts, run.lease_until), (RunStatus::Running, 1, None));
+    // What would wake a successor comes before, and leaves it alone.
+    let early = world.aws.receive("automation-runs", 299).unwrap();
+    assert_eq!(world.run_loop_batch(early, AMPLE).await, 0);
+    assert_eq!(world.llm.requests().len(), 1, "it is not asked before");
+    world.later();
+    let due = world.aws.receive("automation-runs", 301).unwrap();
+    assert_eq!(world.run_loop_batch(due, AMPLE).await, 0);
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_model_that_declines_for_good_ends_the_run_with_a_sentence() {
+    let (world, _site) = bakery().await;
+    for (status, sentence) in [(402, "credit"), (401, "key")] {
+        world
+            .llm
+            .inject(standins::Fault::status(status).with_body(json!({"error": {"code": status, "message": "no"}})));
+        let id = begin(&world, Wanted::default()).await;
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        let run = whole(&world, id).await.run;
+        assert_eq!(run.status, RunStatus::Failed);
+        let error = run.error.unwrap();
+        assert!(error.contains(sentence), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_gets_nowhere_is_given_up() {
+    let (world, _site) = bakery().await;
+    let id = begin(&world, Wanted::default()).await;
+    let message = world.aws.messages("automation-runs").remove(0).to_string();
+    for _ in 0..6 {
+        world.llm.clear_faults();
+        world.llm.inject(standins::Fault::status(503).with_header("Retry-After", "600").times(9));
+        world.aws.post("automation-runs", &message);
+        world.run_loop(AMPLE).await;
+        world.later();
+    }
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::Failed);
+    assert!(run.error.unwrap().contains("LLM"));
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
+    let (world, _site) = bakery().await;
+    world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "600"));
+    let limits = RunLimits { seconds: 300, ..RunLimits::default() };
+    let id = begin(&world, Wanted { limits, ..Wanted::default() }).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::TimeLimit);
+    let error = run.error.unwrap();
+    assert!(error.contains("time was over") && error.contains("LLM"), "{error}");
+}
+
+/// Fencing: somebody who was slow comes back to a run that another one has by now.
+#[tokio::test]
+async fn who_has_lost_a_run_writes_nothing_to_it() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    world.llm.inject(standins::Fault::delay(1_000));
+    let id = begin(&world, Wanted::default()).await;
+    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    let another_takes_it = async {
+        loop {
+            let run = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+            if run["status"] == "running" {
+                let mut taken = run;
+                taken["lease_token"] = json!("another");
+                return world.aws.put("automation_runs", &taken);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let (failed, ()) = futures_util::join!(world.run_loop_batch(batch, AMPLE), another_takes_it);
+    let run = whole(&world, id).await;
+    assert_eq!((failed, run.run.status, run.answers.len()), (0, RunStatus::Running, 0));
+    assert_eq!((run.run.spent.iterations, world.llm.script_left().len()), (0, 1), "it stopped at once");
+    let row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+    assert_eq!(row["lease_token"], "another", "and let go of nothing that is not its own");
+}
+
+/// The process dies each time before a step is written: nobody is left to say so but the count on the run's row.
+#[tokio::test]
+async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
+    let (world, _site) = bakery().await;
+    let id = begin(&world, Wanted::default()).await;
+    world.llm.script([done(), answer()]);
+    for _ in 0..5 {
+        assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
+        world.later();
+    }
+    deliver(&world).await;
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::Failed);
+    assert!(run.error.as_ref().unwrap().contains("5 times"), "{:?}", run.error);
+    assert_eq!(world.llm.script_left().len(), 2, "the model was not asked");
+}
+
+#[tokio::test]
+async fn one_message_of_a_batch_that_fails_comes_again_and_its_neighbours_do_not() {
+    let (world, _site) = bakery().await;
+    let (first, second) = (begin(&world, Wanted::default()).await, begin(&world, Wanted::default()).await);
+    world.aws.post("automation-runs", "{\"run_id\": 7}");
+    world.llm.script([done(), done(), answer(), answer()]);
+    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    assert_eq!(world.run_loop_batch(batch, AMPLE).await, 1);
+    for id in [first, second] {
+        assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
+    for (action, after) in [
+        ("GetItem", 0),
+        ("UpdateItem", 0),
+        ("UpdateItem", 1),
+        ("Query", 0),
+        ("TransactWriteItems", 0),
+        ("TransactWriteItems", 1),
+        ("TransactWriteItems", 2),
+    ] {
+        let (world, _site) = bakery().await;
+        world.llm.script([done(), answer()]);
+        let id = begin(&world, Wanted::default()).await;
+        world.aws.inject(Fault::throttled(action, "automation_runs").after(after));
+        let batch = world.aws.receive("automation-runs", 0).unwrap();
+        world.run_loop_batch(batch, AMPLE).await;
+        assert_eq!(world.aws.faults_left(), 0, "{action} {after}");
+        let run = whole(&world, id).await;
+        assert!(!run.run.status.is_over(), "{action} {after}: {:?}", run.run.status);
+        // A model asked again answers again: what was not written down was not said.
+        world.llm.script([done(), answer()].into_iter().skip(run.answers.len()));
+        world.later();
+        deliver(&world).await;
+        assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed, "{action} {after}");
+    }
+}
+
+/// A model that answers by what it is told, as often as it is asked.
+async fn steady_model(world: &World, answers: Vec<String>) -> Server {
+    let answer = move |Json(request): Json<Value>| {
+        let turn = (request["messages"].as_array().unwrap().len() - 2) / 2;
+        let content = answers[turn.min(answers.len() - 1)].clone();
+        async move {
+            Json(json!({
+                "id": "gen-1", "object": "chat.completion", "created": 1, "model": "m",
+                "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            }))
+        }
+    };
+    let model = Server::start(Router::new().route("/chat/completions", post(answer))).await;
+    world.aws.put_secret("switchboard/llm", &json!({"api_key": "k", "base_url": model.url}));
+    model
+}
+
+/// Killed before and after each of its writes, a run ends as if nothing had been, and its effect happens once.
+#[tokio::test]
+async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
+    for trouble in [Trouble::StallBefore, Trouble::StallAfter] {
+        let mut kills = 0;
+        for step in 0.. {
+            let world = World::start().await;
+            let mut sms = ai_sms();
+            sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+            sms["recipients"]["fixedValues"] = json!([phone(1)]);
+            let sms = world.tool(&sms).await;
+            let send = calls(&format!("return {}({{text: \"At nine\"}});", sms["name"].as_str().unwrap()));
+            let answers = vec![send, calls("return finalResponse();"), r#"{"opens": "9:00"}"#.to_owned()];
+            let _model = steady_model(&world, answers).await;
+            let wanted = Wanted { built_in: Vec::new(), tools: vec![sms], ..Wanted::default() };
+            let id = begin(&world, wanted).await;
+            let fault = Fault::new("*", "*", trouble.clone()).after(step);
+            if !killed(&world, fault).await {
+                break;
+            }
+            kills += 1;
+            world.later();
+            for mut claim in world.aws.rows("idempotency") {
+                claim["lease_until"] = json!(1);
+                world.aws.put("idempotency", &claim);
+            }
+            // What SQS brings again, and what was put on the queue to wake a successor.
+            let message = json!({"organization_id": world.home.organization_id, "run_id": id});
+            world.aws.post("automation-runs", &message.to_string());
+            deliver(&world).await;
+            let run = whole(&world, id).await;
+            assert_eq!(run.run.status, RunStatus::Completed, "{trouble:?} {step}: {:?}", run.run.error);
+            assert_eq!((run.answers.len(), run.replies.len()), (3, 2), "{trouble:?} {step}");
+            // Before its outcome is known it may have happened: then it is not repeated, and the model is told so.
+            let sent = world.twilio.messages().len();
+            let unknown = run.replies[0].text.contains("not known");
+            assert!(sent == 1 || (sent == 0 && unknown), "{trouble:?} {step}: {sent} sent, {}", run.replies[0].text);
+        }
+        assert!(kills > 10, "{kills}");
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------- cancelling
+
+#[tokio::test]
+async fn a_run_that_waits_is_cancelled_at_once() {
+    let (world, _site) = bakery().await;
+    let id = begin(&world, Wanted::default()).await;
+    let runs = &world.process.run_loop.runs;
+    assert_eq!(runs.cancel(organization(&world), id).await.unwrap().status, RunStatus::Cancelled);
+    world.run_loop(AMPLE).await;
+    assert!(world.llm.requests().is_empty());
+    assert!(matches!(runs.cancel(organization(&world), id).await, Err(Error::Conflict(_))));
+    let theirs = world.other.organization_id.parse().unwrap();
+    assert!(matches!(runs.cancel(theirs, id).await, Err(Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_run_under_way_stops_at_its_next_step() {
+    let (world, site) = bakery().await;
+    let fetch = Turn::text(&calls(&format!("return wget(\"{}/a\");", site.url)));
+    world.llm.script([fetch]);
+    world.llm.inject(standins::Fault::delay(300));
+    let id = begin(&world, Wanted::default()).await;
+    let cancel = async {
+        tests::clients::until(|| !world.llm.requests().is_empty()).await;
+        let run = world.process.run_loop.runs.cancel(organization(&world), id).await.unwrap();
+        assert_eq!(run.status, RunStatus::Running);
+        assert!(run.cancel_requested_at.is_some());
+    };
+    tokio::join!(world.run_loop(AMPLE), cancel);
+    let run = whole(&world, id).await;
+    assert_eq!((run.run.status, run.answers.len()), (RunStatus::Cancelled, 1));
+    assert!(site.seen().is_empty(), "the calls of the answer are not made");
+}

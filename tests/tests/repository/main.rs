@@ -1,0 +1,5 @@
+//! The repository against itself: its shape, its events, its API document.
+
+mod events;
+mod openapi;
+mod structure;

@@ -1,0 +1,741 @@
+//! `docs/openapi.yaml` against the real handlers: every answer they give is described there, every answer described there is
+//! given, and every example is accepted.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+mod agents_and_phone_numbers;
+mod keys;
+mod runs;
+mod specification;
+mod tools_test;
+
+use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
+
+use local::standins::Fault as Standin;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use shared::{accounts::Accounts, clients::Secrets, store::Database};
+use specification::{Document, Operation, objects};
+use tests::{Answer, Event, Fault, Template, Trouble, World, ai_sms, preemptive_sms, slack_action};
+use tokio::net::TcpListener;
+
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const LATE: u64 = 60_000;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+/// A route of the dashboard's as the home organization's user asks for it.
+fn asked(world: &World, method: &str, path: &str) -> Event {
+    Event::new(method, &format!("/api/{}{path}", world.home.slug)).user(&world.home.user_id)
+}
+
+fn creating(world: &World, tool: &Value) -> Event {
+    asked(world, "POST", "/tools").text(tool.to_string())
+}
+
+fn attaching(world: &World, tool: &str) -> Event {
+    asked(world, "POST", &format!("/agents/{}/tools/attach", world.home.agent_id))
+        .text(json!({"tool_id": tool}).to_string())
+}
+
+fn detaching(world: &World, tool: &str) -> Event {
+    asked(world, "POST", &format!("/agents/{}/tools/detach", world.home.agent_id))
+        .text(json!({"tool_id": tool}).to_string())
+}
+
+fn attaching_knowledge(world: &World, what: &str, base: &str) -> Event {
+    asked(world, "POST", &format!("/agents/{}/knowledge-bases/{what}", world.home.agent_id))
+        .text(json!({"knowledge_base_id": base}).to_string())
+}
+
+fn updating(world: &World, tool: &str) -> Event {
+    asked(world, "PATCH", &format!("/tools/{tool}")).text(json!({"label": "Text the caller"}).to_string())
+}
+
+fn deleting(world: &World, tool: &str) -> Event {
+    asked(world, "DELETE", &format!("/tools/{tool}"))
+}
+
+/// A request that would succeed, for each operation of the dashboard's.
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 21] {
+    let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
+    let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
+    [
+        ("createKnowledgeBase", "knowledge", knowledge("POST", "").text(r#"{"name": "Homes"}"#)),
+        ("listKnowledgeBases", "knowledge", knowledge("GET", "")),
+        ("getKnowledgeBase", "knowledge", knowledge("GET", &one)),
+        ("deleteKnowledgeBase", "knowledge", knowledge("DELETE", &one)),
+        ("loadKnowledgeEntries", "knowledge", knowledge("POST", &entries).text(r#"{"entries": [{"text": "x"}]}"#)),
+        ("listKnowledgeEntries", "knowledge", knowledge("GET", &entries)),
+        ("deleteKnowledgeEntry", "knowledge", knowledge("DELETE", &format!("{entries}/e1"))),
+        ("createTool", "create", creating(world, &ai_sms())),
+        ("listTools", "list", asked(world, "GET", "/tools")),
+        ("getTool", "list", asked(world, "GET", &format!("/tools/{tool}"))),
+        ("listAgentTools", "list", asked(world, "GET", &format!("/agents/{}/tools", world.home.agent_id))),
+        ("listToolExecutions", "list", asked(world, "GET", &format!("/tools/{tool}/executions"))),
+        ("listCalls", "calls", asked(world, "GET", "/calls")),
+        ("getCall", "calls", asked(world, "GET", "/calls/call-1")),
+        ("listCallExecutions", "calls", asked(world, "GET", "/calls/call-1/executions")),
+        ("attachTool", "attach", attaching(world, tool)),
+        ("detachTool", "detach", detaching(world, tool)),
+        ("updateTool", "update", updating(world, tool)),
+        ("deleteTool", "delete", deleting(world, tool)),
+        ("attachKnowledgeBase", "knowledge", attaching_knowledge(world, "attach", base)),
+        ("detachKnowledgeBase", "knowledge", attaching_knowledge(world, "detach", base)),
+    ]
+}
+
+/// Answers, each with its operation and the status it must have.
+#[derive(Default)]
+struct Given(Vec<(&'static str, u16, Answer)>);
+
+impl Given {
+    fn note(&mut self, operation: &'static str, status: u16, answer: &Answer) {
+        self.0.push((operation, status, answer.clone()));
+    }
+}
+
+/// Runs a part of the test on a thread and a runtime of its own: beside each other, because some wait for time to pass, and
+/// none holding another up.
+fn part<F: Future<Output = Given>>(begin: impl FnOnce() -> F + Send + 'static) -> JoinHandle<Given> {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(begin())
+    })
+}
+
+#[test]
+fn what_the_functions_answer_and_what_is_described_are_the_same() {
+    let mut document = Document::read();
+    let parts = [
+        part(successes),
+        part(changes),
+        part(refusals),
+        part(outages),
+        part(|| vapi_fails("createTool", "create")),
+        part(|| vapi_fails("attachTool", "attach")),
+        part(|| vapi_fails("detachTool", "detach")),
+        part(|| vapi_fails("updateTool", "update")),
+        part(|| vapi_fails("deleteTool", "delete")),
+        part(|| vapi_fails("attachKnowledgeBase", "knowledge")),
+        part(|| vapi_fails("detachKnowledgeBase", "knowledge")),
+        part(comparisons),
+        part(deletions),
+        part(runs),
+        part(calls),
+        part(incoming),
+        part(knowledge),
+    ];
+    let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
+    let given = given.chain(tools_test::parts());
+    let given = given.flat_map(|part| part.join().unwrap().0);
+    for (operation, status, answer) in given {
+        assert_eq!(answer.status, status, "{operation}: {}", answer.body);
+        document.check(operation, &answer);
+    }
+    let unseen = document.unseen();
+    assert!(unseen.is_empty(), "described, and never answered: {unseen:#?}");
+}
+
+async fn successes() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    for body in [ai_sms(), preemptive_sms(), slack_action(&world.home)] {
+        let created = world.create(&body).await;
+        given.note("createTool", 201, &created);
+        let id = text(&created.body["id"]);
+        given.note("getTool", 200, &world.list(&format!("/tools/{id}")).await);
+        given.note("attachTool", 201, &world.attach(id).await);
+        given.note("attachTool", 200, &world.attach(id).await);
+    }
+    let first = world.list("/tools?limit=2").await;
+    given.note("listTools", 200, &first);
+    let rest = world.list(&format!("/tools?cursor={}", text(&first.body["next_cursor"]))).await;
+    given.note("listTools", 200, &rest);
+    assert_eq!((first.body["items"].as_array().unwrap().len(), rest.body["items"].as_array().unwrap().len()), (2, 1));
+    let attached = world.list(&format!("/agents/{}/tools", world.home.agent_id)).await;
+    given.note("listAgentTools", 200, &attached);
+    assert_eq!(attached.body["items"].as_array().unwrap().len(), 3);
+    given
+}
+
+async fn changes() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let row = world.attached(&ai_sms()).await;
+    let tool = text(&row["id"]);
+    given.note("updateTool", 200, &world.update_seen(&row, "\"0\"", &json!({"label": "Text the caller"})).await);
+    given.note("updateTool", 200, &world.update(&row, &json!({"name": "text_the_caller", "version": 1})).await);
+    world.vapi.inject(Standin::status(500).on("PATCH", "/assistant/").times(9));
+    let followed_later = world.update(&row, &preemptive_sms()).await;
+    given.note("updateTool", 202, &followed_later);
+    assert_eq!(followed_later.body["version"], 3, "{}", followed_later.body);
+    world.vapi.clear_faults();
+    given.note("detachTool", 200, &world.detach(tool).await);
+    given.note("detachTool", 404, &world.detach(tool).await);
+
+    // Too late to begin with an agent, so all of it is left.
+    let row = world.attached(&ai_sms()).await;
+    let late = deleting(&world, text(&row["id"])).within(Duration::from_secs(4));
+    let begun = world.send("delete", &late).await;
+    given.note("deleteTool", 202, &begun);
+    assert_eq!(begun.body["agents_left"], json!([world.home.agent_id]), "{}", begun.body);
+    given.note("deleteTool", 200, &world.delete(&row).await);
+    given.note("deleteTool", 404, &world.delete(&row).await);
+    given
+}
+
+/// An agent's tools, while VAPI has one that the table lacks.
+async fn comparisons() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let path = format!("/agents/{}/tools", world.home.agent_id);
+    let tool = world.tool(&ai_sms()).await;
+    world.function_tool(&tool).await;
+    let strange = world.list(&path).await;
+    given.note("listAgentTools", 200, &strange);
+    assert_eq!(strange.body["unmanaged"].as_array().unwrap().len(), 1, "{}", strange.body);
+    world.vapi.inject(Standin::status(500).on("GET", "/assistant/").times(9));
+    let unread = world.list(&path).await;
+    given.note("listAgentTools", 200, &unread);
+    assert_eq!(unread.body["synced"], false, "{}", unread.body);
+    world.vapi.clear_faults();
+
+    let mut model = world.model();
+    model["toolIds"] = json!([tool["external_tool_id"]]);
+    world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
+    let repaired = world.list(&path).await;
+    given.note("listAgentTools", 200, &repaired);
+    assert_eq!(repaired.body["items"][0]["id"], tool["id"], "{}", repaired.body);
+    given
+}
+
+/// A tool that VAPI keeps, and one whose agent is being changed by somebody else for longer than there is time.
+async fn deletions() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let row = world.tool(&ai_sms()).await;
+    world.vapi.pin(text(&row["external_tool_id"]));
+    given.note("deleteTool", 409, &world.delete(&row).await);
+
+    let row = world.attached(&ai_sms()).await;
+    hold(&world, "agents", &world.home.agent_id);
+    let deleted = world.send("delete", &deleting(&world, text(&row["id"])).within(Duration::from_secs(8))).await;
+    given.note("deleteTool", 409, &deleted);
+    assert_eq!(deleted.body["agents_left"], json!([world.home.agent_id]), "{}", deleted.body);
+    given
+}
+
+/// A creation whose reserved name another tool takes while VAPI makes the tool.
+async fn overtaken(world: &World) -> Answer {
+    let reserved = |row: &&Value| row.get("reserved_until").is_some();
+    world.vapi.inject(Standin::delay(300).on("POST", "/tool"));
+    let takes = async {
+        loop {
+            if let Some(name) = world.aws.rows("tools").iter().find(reserved) {
+                return world.aws.change("tools", text(&name["id"]), json!({"tool_id": NOBODY}));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let ((), answer) = futures_util::future::join(takes, world.create(&ai_sms())).await;
+    answer
+}
+
+/// Somebody else is in the middle of a change of this row.
+fn hold(world: &World, table: &str, id: &str) {
+    world.aws.change(table, id, json!({"lease_token": "somebody-else", "lease_until": 9_999_999_999_999_u64}));
+}
+
+async fn a_base(world: &World) -> String {
+    let fields = json!([{"name": "city", "type": "text"}, {"name": "price", "type": "number"}]);
+    let entries = json!([{"id": "e1", "city": "Porto", "price": 5}, {"id": "e2", "text": "x"}]);
+    text(&world.knowledge_base(&fields, &entries).await["id"]).to_owned()
+}
+
+async fn knowledge() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let base = a_base(&world).await;
+    for (operation, function, event) in dashboard(&world, NOBODY, &base).into_iter().filter(|it| it.1 == "knowledge") {
+        match operation {
+            // Last, and below.
+            "deleteKnowledgeBase" => {}
+            "createKnowledgeBase" | "attachKnowledgeBase" => {
+                given.note(operation, 201, &world.send(function, &event).await);
+            }
+            _ => given.note(operation, 200, &world.send(function, &event).await),
+        }
+    }
+    for (agent, what, operation, status) in [
+        (&world.home.agent_id, "detach", "detachKnowledgeBase", 404),
+        (&world.other.agent_id, "attach", "attachKnowledgeBase", 404),
+        (&world.home.agent_id, "attach", "attachKnowledgeBase", 201),
+        (&world.home.agent_id, "attach", "attachKnowledgeBase", 200),
+    ] {
+        given.note(operation, status, &world.knowledge_of(agent, what, &base).await);
+    }
+    let shown = world.knowledge("GET", &format!("/{base}"), &Value::Null).await;
+    assert_eq!(shown.body["agent_ids"], json!([world.home.agent_id]));
+    given.note("getKnowledgeBase", 200, &shown);
+    given.note("deleteKnowledgeBase", 409, &world.knowledge("DELETE", &format!("/{base}"), &Value::Null).await);
+    world.vapi.inject(Standin::status(500).on("DELETE", "/tool/").times(9));
+    let pending = world.knowledge_of(&world.home.agent_id, "detach", &base).await;
+    assert_eq!(pending.body["query_tool"], "pending");
+    given.note("detachKnowledgeBase", 200, &pending);
+    world.vapi.clear_faults();
+    let entries = format!("/{base}/entries");
+    let refused = json!({"entries": [{"price": "x", "colour": 1}, 5]});
+    given.note("loadKnowledgeEntries", 200, &world.knowledge("POST", &entries, &refused).await);
+    let tool = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base})).await;
+    given.note("deleteKnowledgeBase", 409, &world.knowledge("DELETE", &format!("/{base}"), &Value::Null).await);
+    world.aws.delete("tools", text(&tool["id"]));
+    for (operation, path) in [("listKnowledgeBases", String::new()), ("listKnowledgeEntries", entries.clone())] {
+        for (name, value) in [("limit", "0"), ("limit", "ten"), ("cursor", "x")] {
+            let event = asked(&world, "GET", &format!("/knowledge-bases{path}")).query(name, value);
+            given.note(operation, 422, &world.send("knowledge", &event).await);
+        }
+    }
+    world.aws.change("knowledge_bases", &base, json!({"deleting": true}));
+    let row = json!({"entries": [{"text": "x"}]});
+    given.note("loadKnowledgeEntries", 409, &world.knowledge("POST", &entries, &row).await);
+    given.note("deleteKnowledgeBase", 200, &world.knowledge("DELETE", &format!("/{base}"), &Value::Null).await);
+    given
+}
+
+async fn refusals() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let row = world.tool(&ai_sms()).await;
+    let tool = text(&row["id"]);
+    let base = a_base(&world).await;
+    for (operation, function, event) in dashboard(&world, tool, &base) {
+        let mut nobody = event.clone();
+        nobody.user = None;
+        given.note(operation, 401, &world.send(function, &nobody).await);
+        let stranger = event.clone().user(&world.other.user_id);
+        given.note(operation, 404, &world.send(function, &stranger).await);
+        let mut nowhere = event.clone();
+        nowhere.path = event.path.replace(&world.home.slug, "no-such-organization");
+        given.note(operation, 404, &world.send(function, &nowhere).await);
+        if event.body.is_some() {
+            for unreadable in ["", "{", "\u{0}"] {
+                given.note(operation, 400, &world.send(function, &event.clone().text(unreadable)).await);
+            }
+            for wrong in ["[]", "{}", "null", r#"{"tool_id": 7, "label": "x", "type": "fax"}"#] {
+                // An edit of nothing is one.
+                let status = if (operation, wrong) == ("updateTool", "{}") { 200 } else { 422 };
+                given.note(operation, status, &world.send(function, &event.clone().text(wrong)).await);
+            }
+        }
+    }
+    for id in [NOBODY, "no-id"] {
+        given.note("getTool", 404, &world.list(&format!("/tools/{id}")).await);
+        given.note("listToolExecutions", 404, &world.list(&format!("/tools/{id}/executions")).await);
+        given.note("listCallExecutions", 404, &world.executions_of_call(id).await);
+        given.note("listAgentTools", 404, &world.list(&format!("/agents/{id}/tools")).await);
+        given.note("attachTool", 404, &world.attach_as(&world.home, id, tool).await);
+        given.note("detachTool", 404, &world.detach_as(&world.home, id, tool).await);
+        given.note("updateTool", 404, &world.update(&json!({"id": id}), &json!({})).await);
+        given.note("deleteTool", 404, &world.delete(&json!({"id": id})).await);
+    }
+    given.note("attachTool", 404, &world.attach(NOBODY).await);
+    given.note("detachTool", 404, &world.detach(NOBODY).await);
+    given.note("updateTool", 409, &world.update_seen(&row, "7", &json!({})).await);
+    given.note("updateTool", 422, &world.update_seen(&row, "soon", &json!({})).await);
+    for query in ["limit=0", "limit=201", "limit=ten", "cursor=x"] {
+        given.note("listTools", 422, &world.list(&format!("/tools?{query}")).await);
+    }
+    for query in ["limit=0", "cursor=x", "status=done"] {
+        given.note("listToolExecutions", 422, &world.list(&format!("/tools/{tool}/executions?{query}")).await);
+        given.note("listCallExecutions", 422, &world.executions_of_call(&format!("call-1?{query}")).await);
+    }
+
+    let mut foreign = ai_sms();
+    foreign["from"] = json!({"type": "specific_number", "phone_number_id": world.other.phone_number_id});
+    given.note("createTool", 422, &world.create(&foreign).await);
+    let mut unknown = slack_action(&world.home);
+    unknown["pipedreamMetadata"]["actionKey"] = json!("slack-no-such-action");
+    given.note("createTool", 422, &world.create(&unknown).await);
+
+    given.note("createTool", 409, &overtaken(&world).await);
+    world.vapi.inject(Standin::status(404).on("GET", "/assistant/"));
+    given.note("attachTool", 409, &world.attach(tool).await);
+
+    hold(&world, "agents", &world.home.agent_id);
+    hold(&world, "tools", tool);
+    hold(&world, "knowledge_bases", &base);
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(15) {
+        given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
+    }
+    given
+}
+
+async fn outages() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    let tool = text(&tool["id"]);
+    let base = a_base(&world).await;
+    for (operation, function, event) in dashboard(&world, tool, &base) {
+        world.aws.inject(Fault::throttled("Query", "organizations"));
+        given.note(operation, 503, &world.send(function, &event).await);
+        assert_eq!(world.aws.faults_left(), 0, "{operation}");
+    }
+    // A row that cannot be read is a fault of ours.
+    world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
+    for (operation, function, event) in dashboard(&world, tool, &base) {
+        given.note(operation, 500, &world.send(function, &event).await);
+    }
+    given
+}
+
+/// Whatever VAPI does, nothing is left there, and no tool is lost.
+async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let tool = world.tool(&ai_sms()).await;
+    let tool = text(&tool["id"]);
+    if ["detach", "delete"].contains(&function) {
+        world.attach(tool).await.expect(201);
+    }
+    let (event, route) = match function {
+        "create" => (creating(&world, &ai_sms()), ("POST", "/tool")),
+        "update" => (updating(&world, tool), ("PATCH", "/tool/")),
+        "attach" => (attaching(&world, tool), ("PATCH", "/assistant/")),
+        "detach" => (detaching(&world, tool), ("PATCH", "/assistant/")),
+        "knowledge" => {
+            let base = a_base(&world).await;
+            let what = if operation == "attachKnowledgeBase" { "attach" } else { "detach" };
+            if what == "detach" {
+                world.knowledge_of(&world.home.agent_id, "attach", &base).await.expect(201);
+            }
+            (attaching_knowledge(&world, what, &base), ("PATCH", "/assistant/"))
+        }
+        _ => (deleting(&world, tool), ("PATCH", "/assistant/")),
+    };
+    for (fault, status) in [
+        (Standin::status(500), 502),
+        (Standin::status(401), 502),
+        (Standin::body(json!("<html>")), 502),
+        (Standin::status(429).with_header("Retry-After", "600"), 503),
+    ] {
+        world.vapi.inject(fault.times(20));
+        let answer = world.send(function, &event).await;
+        given.note(operation, status, &answer);
+        assert_eq!(answer.body.get("agents_left").is_some(), function == "delete", "{}", answer.body);
+        world.vapi.clear_faults();
+    }
+    world.vapi.inject(Standin::delay(LATE).on(route.0, route.1));
+    given.note(operation, 504, &world.send(function, &event.within(Duration::from_secs(8))).await);
+    // The query tool goes when it is settled that the agent has lost it.
+    let tools = if operation == "detachKnowledgeBase" { 2 } else { 1 };
+    assert_eq!((world.vapi.tools().len(), world.tool_ids().len()), (tools, 0), "{operation} leaves something at VAPI");
+    given
+}
+
+async fn incoming() -> Given {
+    let (mut given, world) = (Given::default(), World::start().await);
+    let call = world.incoming(&world.caller("+14155550101"));
+    given.note("incomingCall", 200, &world.send("call-start", &call).await);
+    let forged = call.clone().header("x-twilio-signature", "Zm9yZ2Vk");
+    given.note("incomingCall", 403, &world.send("call-start", &forged).await);
+    let mut unknown = call.clone();
+    unknown.path = unknown.path.replace(&world.home.phone_number_id, NOBODY);
+    given.note("incomingCall", 404, &world.send("call-start", &unknown).await);
+    given.note("incomingCall", 422, &world.send("call-start", &call.text("CallSid=CA1")).await);
+    given
+}
+
+async fn runs() -> Given {
+    let mut given = Given::default();
+    let mut world = World::start().await;
+    let sms = world.attached(&ai_sms()).await;
+    let slack = world.attached(&slack_action(&world.home)).await;
+    let id = text(&sms["id"]).to_owned();
+
+    let sent = world.call_tool(&world.call(&sms, json!({"text": "Hi", "colour": "red"}))).await;
+    given.note("executeTool", 200, &sent);
+    assert!(sent.body["logs"].is_array(), "{}", sent.body);
+    let told = world.call_tool(&world.call(&slack, json!({"text": "Hi"}))).await;
+    given.note("executeTool", 200, &told);
+    assert!(told.body["exports"].is_object(), "{}", told.body);
+    for arguments in [json!({}), json!({"text": 7})] {
+        let failed = world.call_tool(&world.call(&sms, arguments)).await;
+        given.note("executeTool", 200, &failed);
+        failed.sentence();
+    }
+    world.twilio.inject(Standin::drop_after());
+    let unknown = world.call_tool(&world.call(&sms, json!({"text": "Again"}))).await;
+    given.note("executeTool", 200, &unknown);
+    unknown.sentence();
+
+    for query in ["?limit=2", "?status=failed", ""] {
+        let shown = world.list(&format!("/tools/{id}/executions{query}")).await;
+        given.note("listToolExecutions", 200, &shown);
+        let call = shown.body["items"][0]["call_id"].clone();
+        given.note("listCallExecutions", 200, &world.executions_of_call(text(&call)).await);
+    }
+
+    let wire = world.wire(&world.call(&sms, json!({"text": "Hi"})));
+    given.note("executeTool", 400, &world.send("execute", &wire.clone().text("{")).await);
+    given.note("executeTool", 400, &world.send("execute", &wire.clone().text("[]")).await);
+    given.note("executeTool", 401, &world.execute(&id, &json!({"text": "Hi"})).await);
+    let wrong = json!({"text": "Hi", "metadata": {"token": "d3Jvbmc"}});
+    given.note("executeTool", 401, &world.execute(&id, &wrong).await);
+    given.note("executeTool", 401, &world.execute(NOBODY, &wrong).await);
+    given.note("executeTool", 404, &world.execute("no-id", &wrong).await);
+
+    // The same run as VAPI's other message, with the bearer of its credential.
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let message = |id: &str, arguments: Value| {
+        let call =
+            json!({"id": "call_1", "type": "function", "function": {"name": sms["name"], "arguments": arguments}});
+        let from = json!({"number": "+14155550101"});
+        let body = json!({"message": {"type": "tool-calls", "toolCallList": [call], "customer": from,
+            "phoneNumber": {"number": world.home.phone_number}, "call": {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1e"}}});
+        Event::post(&format!("/api/tools/{id}/execute"), &body).header("authorization", &bearer)
+    };
+    let (done, declined) = (message(&id, json!({"text": "Hello"})), message(&id, json!({})));
+    let gone = message(NOBODY, json!({"text": "Hello"}));
+    let done_answer = world.send("execute", &done).await;
+    given.note("executeTool", 200, &done_answer);
+    assert!(done_answer.body["results"][0]["result"].is_string(), "{}", done_answer.body);
+    let declined = world.send("execute", &declined).await;
+    given.note("executeTool", 200, &declined);
+    assert!(declined.body["results"][0]["error"].is_string(), "{}", declined.body);
+    given.note("executeTool", 404, &world.send("execute", &gone).await);
+
+    world.restart();
+    world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("ResourceNotFoundException")));
+    given.note("executeTool", 502, &world.send("execute", &done).await);
+    world.aws.inject(Fault::new("GetSecretValue", "switchboard/tool-token", Trouble::DropBefore).times(9));
+    given.note("executeTool", 503, &world.send("execute", &wire).await);
+    world.aws.clear_faults();
+    world.aws.put_secret("switchboard/tool-token", &json!({"current": ""}));
+    given.note("executeTool", 500, &world.send("execute", &wire).await);
+
+    let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let mut config = world.aws.config();
+    config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
+    let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
+    world.process.execute.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    given.note("executeTool", 504, &world.send("execute", &done).await);
+    given
+}
+
+async fn calls() -> Given {
+    let mut given = Given::default();
+    let mut world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hi"}));
+    let id = call.call_id.clone().unwrap();
+    world.call_tool(&call).await.result();
+    given.note("getCall", 200, &world.calls(&format!("/{id}")).await);
+    world.incoming_call(&world.home, &id, &call.customer_number);
+    let now = shared::models::Timestamp::now();
+    let started = json!({"execution_id": uuid::Uuid::now_v7().to_string(), "tool_id": tool["id"], "label": "CRM"});
+    let row = json!({
+        "call_sid": "CA1", "phone_number_id": world.home.phone_number_id, "status": "ringing", "twiml_at": now,
+        "on_call_start": [started], "context_taken_at": now, "context_injected_at": now, "context_error": "it is over",
+        "context_failed_at": now,
+    });
+    world.aws.change("calls", &id, row);
+
+    let told = |world: &World, message: &Value| {
+        let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+        Event::post("/api/vapi/events", message).header("authorization", &bearer)
+    };
+    let examples = Document::read().request_examples("takeVapiEvent");
+    for (name, status) in [("status", "in-progress"), ("report", "ended")] {
+        let mut message = examples[name].clone();
+        message["message"]["call"]["id"] = json!(id);
+        given.note("takeVapiEvent", 200, &world.send("calls", &told(&world, &message)).await);
+        let shown = world.calls(&format!("/{id}")).await;
+        assert_eq!(shown.body["status"], status, "{name}");
+        given.note("getCall", 200, &shown);
+    }
+    let page = world.calls("?limit=1").await;
+    assert_eq!((&page.body["items"][0]["cost"], &page.body["items"][0]["id"]), (&json!(0.12), &json!(id)));
+    given.note("listCalls", 200, &page);
+    for query in ["limit=0", "limit=201", "cursor=x"] {
+        given.note("listCalls", 422, &world.calls(&format!("?{query}")).await);
+    }
+
+    let event = told(&world, &json!({"message": {"type": "status-update", "status": "ended", "call": {"id": id}}}));
+    given.note("takeVapiEvent", 400, &world.send("calls", &event.clone().text("{")).await);
+    given.note("takeVapiEvent", 400, &world.send("calls", &event.clone().text("{}")).await);
+    let wrong = event.clone().header("authorization", "Bearer wrong");
+    given.note("takeVapiEvent", 401, &world.send("calls", &wrong).await);
+    world.aws.inject(Fault::throttled("GetItem", "calls"));
+    given.note("takeVapiEvent", 503, &world.send("calls", &event).await);
+
+    world.restart();
+    world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("ResourceNotFoundException")));
+    given.note("takeVapiEvent", 502, &world.send("calls", &event).await);
+    let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let mut config = world.aws.config();
+    config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
+    let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
+    world.process.calls.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
+    world.aws.put("calls", &json!({"id": id}));
+    given.note("takeVapiEvent", 500, &world.send("calls", &event).await);
+    given
+}
+
+/// Sent as they stand; only the token is the tool's real one, which nobody can know beforehand.
+#[tokio::test]
+async fn every_example_of_a_request_is_accepted() {
+    let document = Document::read();
+    let world = World::start().await;
+    for (name, body) in document.request_examples("createKnowledgeBase") {
+        let created = world.knowledge("POST", "", &body).await;
+        assert_eq!(created.status, 201, "{name}: {}", created.body);
+    }
+    let fields = json!([
+        {"name": "city", "type": "text"}, {"name": "price", "type": "number"}, {"name": "sold", "type": "boolean"},
+        {"name": "garden", "type": "boolean"},
+    ]);
+    let mut base = world.knowledge_base(&fields, &json!([])).await;
+    base["id"] = json!("0f1e2d3c-4b5a-4697-8788-99aabbccddee");
+    world.aws.put("knowledge_bases", &base);
+    for (name, body) in document.request_examples("loadKnowledgeEntries") {
+        let path = format!("/{}/entries", text(&base["id"]));
+        let report = world.knowledge("POST", &path, &body).await.expect(200);
+        assert_eq!(report["refused"], json!([]), "{name}");
+    }
+    for operation in ["attachKnowledgeBase", "detachKnowledgeBase"] {
+        for (name, body) in document.request_examples(operation) {
+            let (what, status) = if operation.starts_with("attach") { ("attach", 201) } else { ("detach", 200) };
+            let path = format!("/api/{}/agents/{}/knowledge-bases/{what}", world.home.slug, world.home.agent_id);
+            let answer = world.send("knowledge", &Event::post(&path, &body).user(&world.home.user_id)).await;
+            assert_eq!(answer.status, status, "{operation} {name}: {}", answer.body);
+        }
+    }
+    for (name, body) in document.request_examples("createTool") {
+        let created = world.create(&body).await;
+        assert_eq!(created.status, 201, "{name}: {}", created.body);
+    }
+
+    for (name, body) in document.request_examples("attachTool") {
+        let mut row = world.tool(&ai_sms()).await;
+        row["id"] = body["tool_id"].clone();
+        world.aws.put("tools", &row);
+        let attached = world.attach_as(&world.home, &world.home.agent_id, text(&body["tool_id"])).await;
+        assert_eq!(attached.status, 201, "{name}: {}", attached.body);
+    }
+
+    for (name, body) in document.request_examples("detachTool") {
+        let mut row = world.tool(&ai_sms()).await;
+        row["id"] = body["tool_id"].clone();
+        world.aws.put("tools", &row);
+        world.attach(text(&body["tool_id"])).await;
+        let detached = world.detach(text(&body["tool_id"])).await;
+        assert_eq!(detached.status, 200, "{name}: {}", detached.body);
+    }
+
+    for (name, body) in document.request_examples("updateTool") {
+        let updated = world.update(&world.tool(&ai_sms()).await, &body).await;
+        assert_eq!(updated.status, 200, "{name}: {}", updated.body);
+    }
+
+    let tool = world.tool(&document.request_examples("createTool")["sms"]).await;
+    let tool_id = text(&tool["id"]);
+    let token = world.process.tokens.issue(tool_id.parse().unwrap()).await.unwrap();
+    let examples = document.request_examples("executeTool");
+    for (name, mut body) in examples.clone() {
+        let mut event = Event::post(&format!("/api/tools/{tool_id}/execute"), &Value::Null);
+        if body["message"].is_object() {
+            body["message"]["toolCallList"][0]["function"]["name"] = tool["name"].clone();
+            event = event.header("authorization", &format!("Bearer {}", world.options.webhook_bearer.clone().unwrap()));
+        } else {
+            assert_eq!(text(&body["metadata"]["token"]).len(), token.expose_secret().len(), "{name}: a token's form");
+            body["metadata"]["token"] = json!(token.expose_secret());
+        }
+        let answer = world.send("execute", &event.text(body.to_string())).await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.body);
+        let failed = answer.body["success"] == false || answer.body["results"][0]["error"].is_string();
+        assert!(!failed, "{name}: {}", answer.body);
+    }
+    assert_eq!(world.twilio.messages().len(), examples.len(), "each example is a call of its own");
+}
+
+#[test]
+fn the_document_holds_together() {
+    let document = Document::read();
+    assert!(text(&document.root["openapi"]).starts_with("3.1."));
+    let references: Vec<&str> =
+        objects(&document.root).into_iter().filter_map(|object| object["$ref"].as_str()).collect();
+    for reference in &references {
+        assert!(document.root.pointer(&reference[1..]).is_some(), "{reference} points to nothing");
+    }
+    for (kind, components) in document.root["components"].as_object().unwrap() {
+        for name in components.as_object().unwrap().keys().filter(|_| kind != "securitySchemes") {
+            let reference = format!("#/components/{kind}/{name}");
+            assert!(references.contains(&reference.as_str()), "{reference} is never used");
+        }
+    }
+    for (name, schema) in document.root["components"]["schemas"].as_object().unwrap() {
+        assert!(jsonschema::draft202012::meta::is_valid(schema), "{name} is no JSON schema");
+        document.validator(schema);
+    }
+    let operations = document.operations();
+    let ids: BTreeSet<&String> = operations.iter().map(|operation| &operation.id).collect();
+    assert_eq!(ids.len(), operations.len(), "an operationId is given twice");
+    for operation in &operations {
+        let mut wanted: Vec<&str> =
+            operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
+        let mut declared: Vec<String> = document.root["paths"][&operation.path]["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|parameter| text(&document.resolve(parameter)["name"]).to_owned())
+            .collect();
+        wanted.sort_unstable();
+        declared.sort();
+        assert_eq!(declared, wanted, "{}", operation.path);
+        for scheme in
+            operation.value["security"].as_array().into_iter().flatten().flat_map(|it| it.as_object().unwrap())
+        {
+            assert!(document.root["components"]["securitySchemes"][scheme.0].is_object(), "{}", scheme.0);
+        }
+    }
+}
+
+#[test]
+fn every_example_is_what_its_schema_says() {
+    let document = Document::read();
+    let mut held = 0;
+    for content in objects(&document.root).into_iter().filter(|object| object["schema"].is_object()) {
+        let examples = content["examples"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, example)| (name.as_str(), &example["value"]));
+        for (name, example) in examples.chain(content.get("example").map(|example| ("example", example))) {
+            document.hold(name, &content["schema"], example);
+            held += 1;
+        }
+    }
+    assert!(held > 15, "only {held} examples were found");
+}
+
+#[test]
+fn the_document_and_the_template_have_the_same_routes() {
+    let document = Document::read();
+    let jwt = |operation: &Operation| {
+        let security = operation.value.get("security").unwrap_or(&document.root["security"]).clone();
+        security == json!([{"jwt": []}])
+    };
+    let mut described: Vec<(String, String, bool)> = document
+        .operations()
+        .iter()
+        .map(|operation| (operation.method.clone(), operation.path.clone(), jwt(operation)))
+        .collect();
+    described.sort();
+    let deployed: Vec<(String, String, bool)> =
+        Template::read().routes().into_iter().map(|route| (route.method, route.path, route.jwt)).collect();
+    assert_eq!(described, deployed, "method, path, and whether a JWT is asked for");
+}
