@@ -1,0 +1,84 @@
+//! What works without being asked over the API: the functions behind queues and the schedule, and the passing of time.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::{Deadline, queue};
+
+use super::{World, id};
+use crate::aws::Received;
+
+impl World {
+    /// Delivers the messages of the queue of tool runs that are due at once, in batches as they come, until none is left that
+    /// has not been tried; gives how many failed.
+    pub async fn run_queued(&self) -> usize {
+        let mut failed = 0;
+        let mut batches = Vec::new();
+        while let Some(batch) = self.aws.receive("runs", 0) {
+            batches.push(batch);
+        }
+        for batch in batches {
+            failed += self.run_batch(batch).await;
+        }
+        failed
+    }
+
+    /// Delivers one batch to `run-tool`; gives how many of its messages failed.
+    pub async fn run_batch(&self, batch: Received) -> usize {
+        let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let run_tool = &self.process.run_tool;
+        let handle = |message| run_tool::handle(run_tool, message, deadline);
+        let report = Box::pin(queue::answer("run-tool", event, handle)).await;
+        batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
+    }
+
+    /// Delivers the messages of the queue of automations' runs that are due, until none is, each with so much time; gives how
+    /// many failed.
+    pub async fn run_loop(&self, within: Duration) -> usize {
+        let mut failed = 0;
+        while let Some(batch) = self.aws.receive("automation-runs", 0) {
+            failed += self.run_loop_batch(batch, within).await;
+        }
+        failed
+    }
+
+    /// Delivers one batch to `run-loop`; gives how many of its messages failed.
+    pub async fn run_loop_batch(&self, batch: Received, within: Duration) -> usize {
+        let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
+        let run_loop = &self.process.run_loop;
+        let handle = |message| run_loop::handle(run_loop, message, Deadline::after(within));
+        let report = Box::pin(queue::answer("run-loop", event, handle)).await;
+        batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
+    }
+
+    /// A run of `settle`; gives its report.
+    pub async fn settle(&self) -> Value {
+        let report = settle::handle(&self.process.settle, Deadline::after(Duration::from_secs(200))).await;
+        serde_json::to_value(report.expect("settle runs")).expect("a report is JSON")
+    }
+
+    /// Time passes: leases and the ownership of intents and names run out.
+    pub fn later(&self) {
+        let limits = [
+            ("intents", "owner_until"),
+            ("agents", "lease_until"),
+            ("knowledge_bases", "lease_until"),
+            ("tools", "lease_until"),
+            ("tools", "reserved_until"),
+        ];
+        for (table, attribute) in limits {
+            for row in self.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {
+                self.aws.change(table, id(row), json!({attribute: 1}));
+            }
+        }
+        for mut run in self.aws.rows("automation_runs") {
+            for attribute in ["lease_until", "resume_at"] {
+                if run.get(attribute).is_some() {
+                    run[attribute] = json!(1);
+                    self.aws.put("automation_runs", &run);
+                }
+            }
+        }
+    }
+}

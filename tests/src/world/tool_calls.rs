@@ -1,0 +1,80 @@
+//! What a model calls in the middle of a phone call, and the history of it.
+
+use local::standins::vapi::ToolCall;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{CREDENTIAL, PUBLIC_URL, Tenant, World, id, phone};
+use crate::{Answer, Event};
+
+impl World {
+    /// `POST /api/tools/{id}/execute` with a body of the test's own.
+    pub async fn execute(&self, tool_id: &str, body: &Value) -> Answer {
+        self.send("execute", &Event::post(&format!("/api/tools/{tool_id}/execute"), body)).await
+    }
+
+    /// A call of an attached tool's in a new phone call to the home organization's number.
+    pub fn call(&self, tool: &Value, arguments: Value) -> ToolCall {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        ToolCall {
+            assistant_id: self.home.assistant_id.clone(),
+            tool_name: tool["name"].as_str().expect("a tool has a name").to_owned(),
+            arguments,
+            customer_number: phone(1),
+            phone_number: self.home.phone_number.clone(),
+            call_id: Some(Uuid::now_v7().to_string()),
+            ..ToolCall::default()
+        }
+    }
+
+    /// The exact request VAPI would send for a call, as API Gateway hands it on.
+    #[track_caller]
+    pub fn wire(&self, call: &ToolCall) -> Event {
+        let outgoing = self.vapi.outgoing(call).expect("VAPI can call the tool");
+        let path = outgoing.url.strip_prefix(PUBLIC_URL).expect("the tool's URL is ours");
+        let mut event = Event::new(&outgoing.method, path);
+        for (name, value) in &outgoing.headers {
+            event = event.header(name, value);
+        }
+        event.body = outgoing.body.map(|body| body.to_string());
+        event
+    }
+
+    /// Lets VAPI call the tool.
+    pub async fn call_tool(&self, call: &ToolCall) -> Answer {
+        self.send("execute", &self.wire(call)).await
+    }
+
+    /// A `function` tool at VAPI that sends its `tool-calls` messages to this tool of ours, attached to the home
+    /// organization's assistant. [`World::call_tool`] then uses VAPI's other shape.
+    pub async fn function_tool(&self, tool: &Value) {
+        let url = format!("{PUBLIC_URL}/api/tools/{}/execute", id(tool));
+        let function = json!({
+            "type": "function",
+            "function": tool["function_schema"],
+            "server": {"url": url, "credentialId": CREDENTIAL},
+        });
+        let made = self.at_vapi("POST", "/tool", &function).await;
+        let path = format!("/assistant/{}", self.home.assistant_id);
+        let mut model = self.model();
+        model["toolIds"].as_array_mut().expect("toolIds").push(made["id"].clone());
+        self.at_vapi("PATCH", &path, &json!({"model": model})).await;
+    }
+
+    /// The history, oldest first.
+    pub fn executions(&self) -> Vec<Value> {
+        let mut rows = self.aws.rows("executions");
+        rows.sort_by_key(|row| row["id"].as_str().unwrap_or_default().to_owned());
+        rows
+    }
+
+    /// What became of the tools in a call, as the home organization's user sees it: `executions_of_call("<id>?limit=5")`.
+    pub async fn executions_of_call(&self, call: &str) -> Answer {
+        self.executions_of_call_as(&self.home, call).await
+    }
+
+    pub async fn executions_of_call_as(&self, tenant: &Tenant, call: &str) -> Answer {
+        let (id, query) = call.split_once('?').unwrap_or((call, ""));
+        self.get_as("calls", tenant, &format!("/calls/{id}/executions?{query}")).await
+    }
+}

@@ -1,0 +1,42 @@
+//! Configurations of tools, as a user would send them.
+
+use serde_json::{Value, json};
+
+use super::Tenant;
+
+/// An SMS to the caller whose text the model writes.
+pub fn ai_sms() -> Value {
+    json!({
+        "type": "sms",
+        "label": "Send confirmation",
+        "description": "Sends the caller a text message that confirms the appointment.",
+        "from": {"type": "called_number"},
+        "text": {"mode": "ai", "prompt": "The message to send"},
+        "recipients": {"mode": "array_extendable", "fixedValues": ["{{caller_phone_number}}"], "aiExtension": {"enabled": false}},
+    })
+}
+
+/// An SMS of fixed text that goes out when a call starts, and at no other time.
+pub fn preemptive_sms() -> Value {
+    let mut tool = ai_sms();
+    tool["text"] = json!({"mode": "fixed", "value": "Welcome"});
+    tool["attach_to_agent"] = json!(false);
+    tool["execute_on_call_start"] = json!(true);
+    tool
+}
+
+/// A request to `url` without parameters of the model's.
+pub fn api_request(method: &str, url: &str) -> Value {
+    json!({"type": "api_request", "label": "Look up customer", "method": method, "url": url})
+}
+
+/// A Slack message whose text the model writes.
+pub fn slack_action(tenant: &Tenant) -> Value {
+    json!({
+        "type": "pipedream_action",
+        "label": "Tell the team",
+        "pipedreamMetadata": {"app": "slack", "appName": "Slack", "accountId": tenant.slack_account, "actionKey": "slack-send-message"},
+        "preloadedParams": {"mrkdwn": true},
+        "params": {"conversation": {"mode": "fixed", "value": "C123"}, "text": {"mode": "ai", "prompt": "What to tell"}},
+    })
+}

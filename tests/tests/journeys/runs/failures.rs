@@ -1,0 +1,226 @@
+//! Runs when things go wrong: a model that is busy, a table that is throttled, a function that is killed.
+
+use std::time::Duration;
+
+use axum::{Json, Router, routing::post};
+use local::standins::{self};
+use serde_json::{Value, json};
+use shared::models::{RunLimits, RunStatus};
+use tests::{
+    Fault, Trouble, World, ai_sms,
+    automation::{AMPLE, Wanted, begin, calls, whole},
+    http_server::Server,
+    phone,
+};
+
+use super::{answer, bakery, deliver, done, killed};
+
+#[tokio::test]
+async fn a_model_that_is_busy_is_asked_again_when_it_says() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "300"));
+    let id = begin(&world, Wanted::default()).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, id).await.run;
+    assert_eq!((run.status, run.attempts, run.lease_until), (RunStatus::Running, 1, None));
+    // What would wake a successor comes before, and leaves it alone.
+    let early = world.aws.receive("automation-runs", 299).unwrap();
+    assert_eq!(world.run_loop_batch(early, AMPLE).await, 0);
+    assert_eq!(world.llm.requests().len(), 1, "it is not asked before");
+    world.later();
+    let due = world.aws.receive("automation-runs", 301).unwrap();
+    assert_eq!(world.run_loop_batch(due, AMPLE).await, 0);
+    assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_model_that_declines_for_good_ends_the_run_with_a_sentence() {
+    let (world, _site) = bakery().await;
+    for (status, sentence) in [(402, "credit"), (401, "key")] {
+        world
+            .llm
+            .inject(standins::Fault::status(status).with_body(json!({"error": {"code": status, "message": "no"}})));
+        let id = begin(&world, Wanted::default()).await;
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        let run = whole(&world, id).await.run;
+        assert_eq!(run.status, RunStatus::Failed);
+        let error = run.error.unwrap();
+        assert!(error.contains(sentence), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_gets_nowhere_is_given_up() {
+    let (world, _site) = bakery().await;
+    let id = begin(&world, Wanted::default()).await;
+    let message = world.aws.messages("automation-runs").remove(0).to_string();
+    for _ in 0..6 {
+        world.llm.clear_faults();
+        world.llm.inject(standins::Fault::status(503).with_header("Retry-After", "600").times(9));
+        world.aws.post("automation-runs", &message);
+        world.run_loop(AMPLE).await;
+        world.later();
+    }
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::Failed);
+    assert!(run.error.unwrap().contains("LLM"));
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
+    let (world, _site) = bakery().await;
+    world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "600"));
+    let limits = RunLimits { seconds: 300, ..RunLimits::default() };
+    let id = begin(&world, Wanted { limits, ..Wanted::default() }).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::TimeLimit);
+    let error = run.error.unwrap();
+    assert!(error.contains("time was over") && error.contains("LLM"), "{error}");
+}
+
+/// Fencing: somebody who was slow comes back to a run that another one has by now.
+#[tokio::test]
+async fn who_has_lost_a_run_writes_nothing_to_it() {
+    let (world, _site) = bakery().await;
+    world.llm.script([done(), answer()]);
+    world.llm.inject(standins::Fault::delay(1_000));
+    let id = begin(&world, Wanted::default()).await;
+    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    let another_takes_it = async {
+        loop {
+            let run = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+            if run["status"] == "running" {
+                let mut taken = run;
+                taken["lease_token"] = json!("another");
+                return world.aws.put("automation_runs", &taken);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let (failed, ()) = futures_util::join!(world.run_loop_batch(batch, AMPLE), another_takes_it);
+    let run = whole(&world, id).await;
+    assert_eq!((failed, run.run.status, run.answers.len()), (0, RunStatus::Running, 0));
+    assert_eq!((run.run.spent.iterations, world.llm.script_left().len()), (0, 1), "it stopped at once");
+    let row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+    assert_eq!(row["lease_token"], "another", "and let go of nothing that is not its own");
+}
+
+/// The process dies each time before a step is written: nobody is left to say so but the count on the run's row.
+#[tokio::test]
+async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
+    let (world, _site) = bakery().await;
+    let id = begin(&world, Wanted::default()).await;
+    world.llm.script([done(), answer()]);
+    for _ in 0..5 {
+        assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
+        world.later();
+    }
+    deliver(&world).await;
+    let run = whole(&world, id).await.run;
+    assert_eq!(run.status, RunStatus::Failed);
+    assert!(run.error.as_ref().unwrap().contains("5 times"), "{:?}", run.error);
+    assert_eq!(world.llm.script_left().len(), 2, "the model was not asked");
+}
+
+#[tokio::test]
+async fn one_message_of_a_batch_that_fails_comes_again_and_its_neighbours_do_not() {
+    let (world, _site) = bakery().await;
+    let (first, second) = (begin(&world, Wanted::default()).await, begin(&world, Wanted::default()).await);
+    world.aws.post("automation-runs", "{\"run_id\": 7}");
+    world.llm.script([done(), done(), answer(), answer()]);
+    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    assert_eq!(world.run_loop_batch(batch, AMPLE).await, 1);
+    for id in [first, second] {
+        assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
+    for (action, after) in [
+        ("GetItem", 0),
+        ("UpdateItem", 0),
+        ("UpdateItem", 1),
+        ("Query", 0),
+        ("TransactWriteItems", 0),
+        ("TransactWriteItems", 1),
+        ("TransactWriteItems", 2),
+    ] {
+        let (world, _site) = bakery().await;
+        world.llm.script([done(), answer()]);
+        let id = begin(&world, Wanted::default()).await;
+        world.aws.inject(Fault::throttled(action, "automation_runs").after(after));
+        let batch = world.aws.receive("automation-runs", 0).unwrap();
+        world.run_loop_batch(batch, AMPLE).await;
+        assert_eq!(world.aws.faults_left(), 0, "{action} {after}");
+        let run = whole(&world, id).await;
+        assert!(!run.run.status.is_over(), "{action} {after}: {:?}", run.run.status);
+        // A model asked again answers again: what was not written down was not said.
+        world.llm.script([done(), answer()].into_iter().skip(run.answers.len()));
+        world.later();
+        deliver(&world).await;
+        assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed, "{action} {after}");
+    }
+}
+
+/// A model that answers by what it is told, as often as it is asked.
+async fn steady_model(world: &World, answers: Vec<String>) -> Server {
+    let answer = move |Json(request): Json<Value>| {
+        let turn = (request["messages"].as_array().unwrap().len() - 2) / 2;
+        let content = answers[turn.min(answers.len() - 1)].clone();
+        async move {
+            Json(json!({
+                "id": "gen-1", "object": "chat.completion", "created": 1, "model": "m",
+                "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            }))
+        }
+    };
+    let model = Server::start(Router::new().route("/chat/completions", post(answer))).await;
+    world.aws.put_secret("switchboard/llm", &json!({"api_key": "k", "base_url": model.url}));
+    model
+}
+
+/// Killed before and after each of its writes, a run ends as if nothing had been, and its effect happens once.
+#[tokio::test]
+async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
+    for trouble in [Trouble::StallBefore, Trouble::StallAfter] {
+        let mut kills = 0;
+        for step in 0.. {
+            let world = World::start().await;
+            let mut sms = ai_sms();
+            sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+            sms["recipients"]["fixedValues"] = json!([phone(1)]);
+            let sms = world.tool(&sms).await;
+            let send = calls(&format!("return {}({{text: \"At nine\"}});", sms["name"].as_str().unwrap()));
+            let answers = vec![send, calls("return finalResponse();"), r#"{"opens": "9:00"}"#.to_owned()];
+            let _model = steady_model(&world, answers).await;
+            let wanted = Wanted { built_in: Vec::new(), tools: vec![sms], ..Wanted::default() };
+            let id = begin(&world, wanted).await;
+            let fault = Fault::new("*", "*", trouble.clone()).after(step);
+            if !killed(&world, fault).await {
+                break;
+            }
+            kills += 1;
+            world.later();
+            for mut claim in world.aws.rows("idempotency") {
+                claim["lease_until"] = json!(1);
+                world.aws.put("idempotency", &claim);
+            }
+            // What SQS brings again, and what was put on the queue to wake a successor.
+            let message = json!({"organization_id": world.home.organization_id, "run_id": id});
+            world.aws.post("automation-runs", &message.to_string());
+            deliver(&world).await;
+            let run = whole(&world, id).await;
+            assert_eq!(run.run.status, RunStatus::Completed, "{trouble:?} {step}: {:?}", run.run.error);
+            assert_eq!((run.answers.len(), run.replies.len()), (3, 2), "{trouble:?} {step}");
+            // Before its outcome is known it may have happened: then it is not repeated, and the model is told so.
+            let sent = world.twilio.messages().len();
+            let unknown = run.replies[0].text.contains("not known");
+            assert!(sent == 1 || (sent == 0 && unknown), "{trouble:?} {step}: {sent} sent, {}", run.replies[0].text);
+        }
+        assert!(kills > 10, "{kills}");
+    }
+}
