@@ -64,6 +64,11 @@ impl Error {
         Self::Invalid(problems)
     }
 
+    /// Whether the same may work later: something we depend on is out of reach.
+    pub const fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(..) | Self::Upstream(_))
+    }
+
     /// HTTP status code.
     pub const fn status(&self) -> u16 {
         match self {

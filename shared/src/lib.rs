@@ -1,9 +1,10 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, queue -> injection -> execution -> idempotency, lifecycle -> tools -> accounts ->
-//! store, clients -> models -> error`.
+//! Arrows go one way: `functions -> http, queue -> injection -> catalogue -> execution -> idempotency, lifecycle -> tools ->
+//! tool -> accounts -> store, clients -> models -> error`.
 
 pub mod accounts;
+pub mod catalogue;
 pub mod clients;
 pub mod config;
 pub mod deadline;
@@ -20,6 +21,7 @@ pub mod queue;
 pub mod schedule;
 pub mod store;
 pub mod telemetry;
+pub mod tool;
 pub mod tools;
 
 pub use deadline::Deadline;

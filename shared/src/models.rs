@@ -18,18 +18,19 @@ mod slug;
 mod timestamp;
 mod tool;
 mod tool_name;
+mod tool_ref;
 mod unowned;
 mod verified_tool;
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use automation_run::{
-    AutomationRun, CallOutcome, NotARunStatus, OfferedTool, Phase, QueuedAutomationRun, RunAnswer, RunCall, RunLimit,
-    RunLimits, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedAutomationRun, RunAnswer, RunCall, RunLimit, RunLimits,
+    RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
-pub use execution::{Execution, ExecutionStatus, NotAnExecutionStatus, ShownExecution, Trigger};
+pub use execution::{Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use ids::{
     AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
 };
@@ -44,5 +45,6 @@ pub use slug::Slug;
 pub use timestamp::Timestamp;
 pub use tool::{Tool, ToolType};
 pub use tool_name::ToolName;
+pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};
 pub use verified_tool::VerifiedTool;

@@ -1,18 +1,16 @@
 //! What a tool is: its configuration, what of it the model sees, what stays hidden, and what happens when it is called.
 //!
 //! [`ToolConfig`] is what a person edits. From it come the `function_schema` (the arguments a model fills in) and the
-//! `static_config` (what the model must never see). At execution the two meet again: [`arguments::check`] lets through
-//! what the schema declares, each [`Parameter`] gives its value with the static one winning, and the type's own file acts.
+//! `static_config` (what the model must never see). At execution the two meet again: what the schema declares is let
+//! through ([`ActionTool::check`]), each [`Parameter`] gives its value with the static one winning, and the type's own file acts.
 
+mod action_tool;
 pub mod api_request;
-pub mod arguments;
 mod config;
-mod fit;
 mod limits;
 mod masking;
 mod parameter;
 pub mod pipedream_action;
-mod preview;
 pub mod query;
 mod redaction;
 mod run;
@@ -22,15 +20,13 @@ pub mod token;
 pub mod transfer_call;
 pub mod variables;
 
+pub use action_tool::ActionTool;
 pub use config::{Action, ToolConfig};
-pub use fit::fit;
 pub use parameter::Parameter;
-pub use preview::preview;
 pub use redaction::{HIDDEN, MarkedCall, Marks, Transcript, Unredacted};
-pub use run::{Effect, Ran, Services, run};
-pub use schema::NO_ARGUMENTS;
+pub use run::{Services, preview, run};
 pub use token::ToolTokens;
-pub use variables::{Conversation, to_liquid};
+pub use variables::to_liquid;
 
 /// How long VAPI waits for a tool, in seconds: `timeoutSeconds` of the tools we make there.
 pub const VAPI_WAITS_SECONDS: u32 = 20;

@@ -11,6 +11,7 @@
 
 use std::{
     env, fs,
+    ops::ControlFlow,
     process::Command,
     sync::{
         Arc,
@@ -28,11 +29,9 @@ use shared::{
         self, Outbound,
         llm::{Completion, Finish, Message, Usage},
     },
-    injection::{
-        CallContext, Dialogue, Ended, FeedbackLoop, FinalFormat, Flow, Journal, Model, ToolDefinition, ToolExecutor,
-        ToolImplementation, ToolOutput, system_prompt, wget,
-    },
-    models::{OrganizationId, RunAnswer, RunId, RunLimits, RunPrompt, RunReply, RunStatus, Timestamp},
+    injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, Journal, Model, Wget, system_prompt},
+    models::{OrganizationId, RunAnswer, RunId, RunLimits, RunPrompt, RunReply, RunStatus, Timestamp, Trigger},
+    tool::{CallContext, Conversation, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
 
 const BUDGET: Duration = Duration::from_micros(200);
@@ -77,26 +76,35 @@ impl Model for Script {
 }
 
 /// Gives the same page whatever it is asked for.
-struct Page(usize);
+struct Page {
+    wget: Wget,
+    bytes: usize,
+}
 
-impl ToolImplementation for Page {
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutput>> {
-        let mut page = PAGE.repeat(self.0 / PAGE.len() + 1);
-        page.truncate(page.floor_char_boundary(self.0));
-        Box::pin(ready(Ok(ToolOutput::of(page))))
+impl Tool for Page {
+    fn spec(&self) -> &ToolSpec {
+        self.wget.spec()
+    }
+
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+        let mut page = PAGE.repeat(self.bytes / PAGE.len() + 1);
+        page.truncate(page.floor_char_boundary(self.bytes));
+        Box::pin(ready(Ok(ToolOutcome::succeeded(page))))
     }
 }
 
 /// Nothing is written down.
-struct Unwritten;
+struct NoJournal;
 
-impl Journal for Unwritten {
-    async fn answered(&mut self, _: &RunAnswer, _: &Dialogue) -> Result<Flow> {
-        Ok(Flow::GoOn)
+impl Journal for NoJournal {
+    type Stop = ();
+
+    async fn answered(&mut self, _: &RunAnswer, _: &Dialogue) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
     }
 
-    async fn replied(&mut self, _: &RunReply, _: &Dialogue) -> Result<Flow> {
-        Ok(Flow::GoOn)
+    async fn replied(&mut self, _: &RunReply, _: &Dialogue) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -170,12 +178,12 @@ struct Measured {
 fn run(shape: Shape) -> Measured {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let outbound = Outbound::new(Vec::new()).expect("a client");
-    let mut executor = ToolExecutor::default();
-    executor.offer(ToolDefinition { implementation: Arc::new(Page(shape.bytes)), ..wget(outbound) });
+    let mut toolbox = Toolbox::default();
+    toolbox.offer(Arc::new(Page { wget: Wget::new(outbound), bytes: shape.bytes }));
     let schema = json!({"type": "object", "properties": {"opens": {"type": "number"}}, "required": ["opens"]});
     let format = FinalFormat::new(Some(&schema)).expect("a schema");
     let prompt = RunPrompt {
-        system_prompt: system_prompt("You answer for a bakery.", executor.offered()),
+        system_prompt: system_prompt("You answer for a bakery.", toolbox.specs()),
         prompt: "When does it open?".to_owned(),
         schema: None,
         tools: Vec::new(),
@@ -183,14 +191,16 @@ fn run(shape: Shape) -> Measured {
     let model = Script { answers: shape.answers(), asked: AtomicUsize::new(0), conversation: AtomicUsize::new(0) };
     let feedback = FeedbackLoop {
         model: &model,
-        executor: &executor,
+        toolbox: &toolbox,
         format: &format,
         limits: RunLimits { iterations: 1_000, calls: 10_000, ..RunLimits::HIGHEST },
         ends_at: Timestamp::now().plus(Duration::from_secs(3_600)),
         context: CallContext {
             organization: OrganizationId::generate(),
             user: None,
-            run: RunId::generate(),
+            subject: Subject::Run(RunId::generate()),
+            conversation: &Conversation::default(),
+            trigger: Trigger::Automation,
             deadline: Deadline::after(Duration::from_secs(3_600)),
         },
         step_needs: Duration::from_secs(1),
@@ -198,7 +208,7 @@ fn run(shape: Shape) -> Measured {
     let mut dialogue = Dialogue::new(&prompt);
     let resident = memory("VmRSS:");
     let begun = cpu();
-    let ended = runtime.block_on(feedback.run(&mut dialogue, &mut Unwritten));
+    let ended = runtime.block_on(feedback.run(&mut dialogue, &mut NoJournal));
     let (ended_at, peak) = (cpu(), memory("VmHWM:"));
     assert!(matches!(&ended, Ended::Over(ending) if ending.status == RunStatus::Completed), "{ended:?}");
     let calls = usize::try_from(dialogue.spent().calls).expect("a small number");

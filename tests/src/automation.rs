@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::World;
 use serde_json::{Value, json};
 use shared::{
-    injection::{DescribedOnly, callable_name, organization_tool, system_prompt},
+    catalogue::{Found, Resolved},
+    injection::system_prompt,
     models::{
-        AutomationRun, OfferedTool, OrganizationId, QueuedAutomationRun, RunId, RunLimits, RunPrompt, RunStatus,
-        RunTrigger, Spent, Timestamp, Tool, WholeRun,
+        AutomationRun, OrganizationId, QueuedAutomationRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent,
+        Timestamp, ToolId, ToolRef, WholeRun,
     },
 };
 
@@ -50,19 +51,15 @@ pub fn organization(world: &World) -> OrganizationId {
 /// Writes a run down and queues it.
 pub async fn begin(world: &World, wanted: Wanted) -> RunId {
     let run_loop = &world.process.run_loop;
-    let mut offered: Vec<OfferedTool> = Vec::new();
-    let mut definitions = Vec::new();
-    for name in &wanted.built_in {
-        definitions.push(run_loop.registry.get(name).unwrap().clone());
-        offered.push(OfferedTool { name: name.clone(), tool_id: None, version: 0, redact: Vec::new() });
-    }
-    for row in &wanted.tools {
-        let id = row["id"].as_str().unwrap().parse().unwrap();
-        let tool: Tool = run_loop.tools.get_many(organization(world), &[id]).await.unwrap().remove(0);
-        let name = callable_name(&tool);
-        definitions.push(organization_tool(&tool, name.clone(), std::sync::Arc::new(DescribedOnly)).unwrap());
-        offered.push(OfferedTool { name, tool_id: Some(tool.id), version: tool.version, redact: Vec::new() });
-    }
+    let built_in = wanted.built_in.iter().cloned().map(ToolRef::BuiltIn);
+    let rows = wanted.tools.iter().map(|row| ToolRef::Organization { id: id(row), version: None });
+    let references: Vec<ToolRef> = built_in.chain(rows).collect();
+    let resolved = run_loop.catalogue.resolve(organization(world), &references).await.unwrap();
+    let here = |resolved| match resolved {
+        Resolved::Here(found) => found,
+        Resolved::Gone(gone) => panic!("{}", gone.for_author()),
+    };
+    let found: Vec<Found> = resolved.into_iter().map(here).collect();
     let now = Timestamp::now();
     let run = AutomationRun {
         id: RunId::generate(),
@@ -86,15 +83,19 @@ pub async fn begin(world: &World, wanted: Wanted) -> RunId {
         expires_at: now.plus(Duration::from_secs(3_600)).as_seconds(),
     };
     let prompt = RunPrompt {
-        system_prompt: system_prompt("You answer for a bakery.", &definitions),
+        system_prompt: system_prompt("You answer for a bakery.", found.iter().map(Found::spec)),
         prompt: wanted.prompt,
         schema: wanted.schema.map(|schema| schema.to_string()),
-        tools: offered,
+        tools: found.iter().map(Found::offered).collect(),
     };
     run_loop.runs.create(&run, &prompt).await.unwrap();
     let message = QueuedAutomationRun { organization_id: run.organization_id, run_id: run.id };
     run_loop.queue.send(&message).await.unwrap();
     run.id
+}
+
+fn id(row: &Value) -> ToolId {
+    row["id"].as_str().unwrap().parse().unwrap()
 }
 
 /// All there is of a run.

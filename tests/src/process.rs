@@ -5,6 +5,7 @@ use std::time::Duration;
 use lambda_http::{Body, Request, Response};
 use shared::{
     accounts::Accounts,
+    catalogue::Catalogue,
     clients::{self, Llm, Outbound, Queue, Secrets},
     config,
     execution::Executor,
@@ -158,6 +159,8 @@ impl Process {
             twilio,
             vapi,
         } = Parts::connect(options, aws, vendors);
+        let built_in = built_in_tools(&outbound).expect("the built-in tools are complete");
+        let catalogue = Catalogue { built_in, tools: Tools::new(&database) };
         Box::new(Process {
             create: create::Deps {
                 access: access.clone(),
@@ -194,12 +197,11 @@ impl Process {
             run_loop: run_loop::Deps {
                 runs: AutomationRuns::new(&database),
                 queue: Queue::new(&config, aws.queue_url("automation-runs")),
-                tools: Tools::new(&database),
+                catalogue: catalogue.clone(),
                 executor: Executor {
                     idempotency: Idempotency::new(&database, Duration::from_secs(24 * 60 * 60)),
                     ..executor.clone()
                 },
-                registry: built_in_tools(&outbound).expect("the built-in tools are complete"),
                 accounts: accounts.clone(),
                 llm,
                 step_needs: Duration::from_secs(5),
@@ -207,8 +209,7 @@ impl Process {
             runs: runs::Deps {
                 access: access.clone(),
                 runs: AutomationRuns::new(&database),
-                tools: Tools::new(&database),
-                registry: built_in_tools(&outbound).expect("the built-in tools are complete"),
+                catalogue,
                 queue: Queue::new(&config, aws.queue_url("automation-runs")),
                 history: Duration::from_secs(30 * 24 * 60 * 60),
             },

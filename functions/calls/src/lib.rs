@@ -7,21 +7,21 @@
 //! - POST /api/vapi/events: VAPI's server messages, let in by the bearer of VAPI's credential (`events.rs`).
 
 mod events;
-mod shown;
 mod timeline;
+mod view;
 
 use futures_util::join;
 use shared::{
     Error, Result,
     accounts::Accounts,
     http::{self, Access, Reply, Request},
-    models::{CallId, Execution, OrganizationId, ShownExecution},
+    models::{CallId, Execution, ExecutionView, OrganizationId},
     store::{Calls, Executions, ExecutionsWanted},
 };
 
 use crate::{
-    shown::{ShownCall, WithTimeline},
     timeline::timeline,
+    view::{CallView, WithTimeline},
 };
 
 /// Runs that a timeline is made of, the newest ones: this many pages of this many.
@@ -51,7 +51,7 @@ async fn list(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
     let organization = deps.access.member(request, slug).await?.organization_id;
     let (limit, after) = http::page(request)?;
     let page = deps.calls.page(organization, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(ShownCall::from))
+    Reply::ok(&page.map(CallView::from))
 }
 
 async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
@@ -65,7 +65,7 @@ async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Re
         None => None,
     };
     let timeline = timeline(call.as_ref(), &runs);
-    let call = call.map_or_else(|| ShownCall::known_by_its_runs(id), ShownCall::from);
+    let call = call.map_or_else(|| CallView::known_by_its_runs(id), CallView::from);
     Reply::ok(&WithTimeline { call, timeline, timeline_complete: complete })
 }
 
@@ -79,7 +79,7 @@ async fn executions(deps: &Deps, request: &Request, slug: &str, id: &str) -> Res
         Some(call) => call.for_owner(organization).is_some(),
         None => !runs.items.is_empty() || has_runs(deps, organization, &id).await?,
     };
-    if theirs { Reply::ok(&runs.map(ShownExecution::from)) } else { Err(Error::NotFound("call")) }
+    if theirs { Reply::ok(&runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
 }
 
 fn call_id(text: &str) -> Result<CallId> {

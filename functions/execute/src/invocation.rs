@@ -11,7 +11,7 @@ use shared::{
     Error, Result,
     http::Reply,
     models::{CallId, E164},
-    tools::arguments,
+    tool::{Subject, arguments},
 };
 
 /// A request of VAPI's to run a tool.
@@ -39,7 +39,7 @@ pub(crate) struct Metadata {
     pub(crate) read_only: bool,
 }
 
-/// One run that is asked for.
+/// One execution that is asked for.
 #[derive(Debug)]
 pub(crate) struct Requested {
     /// VAPI's id and the function's name, which the answer repeats.
@@ -47,6 +47,12 @@ pub(crate) struct Requested {
     pub(crate) arguments: Map<String, Value>,
     /// Why the arguments could not be read; the model is told so, because VAPI shows it no status but 200.
     pub(crate) unreadable: Option<String>,
+}
+
+impl Metadata {
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject::of(self.call_id.as_ref(), self.caller.as_deref())
+    }
 }
 
 impl Invocation {

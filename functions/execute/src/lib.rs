@@ -14,14 +14,15 @@ use shared::{
     Deadline, Error, Result,
     accounts::Accounts,
     clients::Queue,
-    execution::{self, ClaimedAhead, Executor, Finished, Order, Subject},
+    execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Reply, Request},
     models::{
-        Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedRun, Timestamp, Tool, ToolId, Trigger, Unowned,
+        Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedRun, Timestamp, ToolId, Trigger, Unowned,
         VerifiedTool,
     },
     store::{Calls, Tools},
-    tools::{ANSWER_WITHIN, Conversation, Ran, ToolTokens},
+    tool::{CallContext, Conversation, ToolOutcome},
+    tools::{ANSWER_WITHIN, ActionTool, ToolTokens},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};
@@ -50,10 +51,10 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         find_line(deps, &invocation.metadata),
         join_all((0..invocation.requested.len()).map(|index| claim_ahead(deps, id, &invocation, index, deadline))),
     );
-    let tool = match tool {
-        Ok(tool) => tool,
+    let (row, tool) = match tool.and_then(|row| Ok((ActionTool::of_row(&row)?, row))) {
+        Ok((tool, row)) => (row, tool),
         Err(error) => {
-            deps.executor.give_back(claims).await;
+            deps.executor.release(claims).await;
             if matches!(error, Error::NotFound(_)) {
                 return Err(error);
             }
@@ -61,79 +62,88 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]);
         }
     };
-    let numbers = numbers::verify(&deps.executor.services.phone_numbers, &tool, &invocation.metadata, call, line).await;
+    let organization = row.organization_id;
+    let numbers =
+        numbers::verify(&deps.executor.services.phone_numbers, organization, &invocation.metadata, call, line).await;
     if let Err(refused) = &numbers {
         execution::report(refused, id);
     }
-    let runs = invocation.requested.iter().zip(claims).map(|(requested, claim)| {
-        let (tool, numbers, invocation) = (&tool, numbers.as_ref(), &invocation);
-        run(deps, tool, invocation, requested, numbers, claim, deadline)
+    let nothing_known = Conversation::default();
+    let context = CallContext {
+        organization,
+        user: None,
+        subject: invocation.metadata.subject(),
+        conversation: numbers.as_ref().unwrap_or(&nothing_known),
+        trigger: Trigger::Conversation,
+        deadline,
+    };
+    let executions = invocation.requested.iter().zip(claims).map(|(requested, claim)| {
+        let request =
+            ExecutionRequest { id: ExecutionId::generate(), arguments: &requested.arguments, queued_at: None };
+        let refused = refused(&tool, &invocation, requested, numbers.as_ref().err());
+        let (tool, context) = (&tool, &context);
+        async move {
+            match refused {
+                Some(told) => deps.executor.skip(tool, request, context, claim, told).await,
+                None if row.is_async => enqueue(deps, tool, request, context, claim).await,
+                None => deps.executor.execute(tool, request, context, claim).await,
+            }
+        }
     });
     let (answers, history): (Vec<_>, Vec<_>) =
-        join_all(runs).await.into_iter().map(|finished| (finished.answer, finished.execution)).unzip();
+        join_all(executions).await.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
     let executor = deps.executor.clone();
     Ok(invocation.answer(answers)?.afterwards(async move { executor.record(&history).await }))
 }
 
-/// One of the runs that a request asks for.
-async fn run(
-    deps: &Deps,
-    tool: &Tool,
+/// What the model is told of a call that is not carried out at all.
+fn refused(
+    tool: &ActionTool,
     invocation: &Invocation,
     requested: &Requested,
-    numbers: Result<&Conversation, &Error>,
-    claim: ClaimedAhead,
-    deadline: Deadline,
-) -> Finished {
-    let order = Order {
-        id: ExecutionId::generate(),
-        tool,
-        call_id: invocation.metadata.call_id.as_ref(),
-        run_id: None,
-        arguments: &requested.arguments,
-        trigger: Trigger::Conversation,
-        queued_at: None,
-    };
-    if invocation.mixes_tools() && !requested.names(tool.name.as_str()) {
-        let told = Ran::failed(format!("Only the tool {} can be called here.", tool.name));
-        return deps.executor.instead(&order, claim, told).await;
+    not_verified: Option<&Error>,
+) -> Option<ToolOutcome> {
+    let name = &tool.spec.name;
+    if invocation.mixes_tools() && !requested.names(name) {
+        return Some(ToolOutcome::failed(format!("Only the tool {name} can be called here.")));
     }
-    match (numbers, &requested.unreadable) {
-        (Err(refused), _) => deps.executor.instead(&order, claim, numbers::sentence(refused)).await,
-        (Ok(_), Some(sentence)) => deps.executor.instead(&order, claim, Ran::failed(sentence)).await,
-        (Ok(conversation), None) if tool.is_async => enqueue(deps, order, conversation, claim).await,
-        (Ok(conversation), None) => deps.executor.run(&order, conversation, claim, deadline).await,
-    }
+    not_verified.map(numbers::sentence).or_else(|| requested.unreadable.as_deref().map(ToolOutcome::failed))
 }
 
-/// Puts a run on the queue. Its effect is claimed where it is caused, so what was claimed ahead is given back beside that.
-async fn enqueue(deps: &Deps, order: Order<'_>, conversation: &Conversation, claim: ClaimedAhead) -> Finished {
-    if let Err(sentence) = execution::check(order.tool, order.arguments) {
-        return deps.executor.instead(&order, claim, Ran::failed(sentence)).await;
+/// Puts an execution on the queue. Its effect is claimed where it is caused, so what was claimed ahead is released beside that.
+async fn enqueue(
+    deps: &Deps,
+    tool: &ActionTool,
+    request: ExecutionRequest<'_>,
+    context: &CallContext<'_>,
+    claim: ClaimedAhead,
+) -> Executed {
+    if let Err(sentence) = tool.check(request.arguments) {
+        return deps.executor.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
     }
     let queued_at = Timestamp::now();
     let queued = Queued::Run(QueuedRun {
-        execution_id: order.id,
-        organization_id: order.tool.organization_id,
-        tool_id: order.tool.id,
-        call_id: order.call_id.cloned(),
-        caller: conversation.caller.clone(),
-        called: conversation.called.clone(),
-        arguments: order.arguments.clone(),
-        trigger: order.trigger,
+        execution_id: request.id,
+        organization_id: context.organization,
+        tool_id: tool.id,
+        call_id: context.call_id().cloned(),
+        caller: context.conversation.caller.clone(),
+        called: context.conversation.called.clone(),
+        arguments: request.arguments.clone(),
+        trigger: context.trigger,
         queued_at,
     });
-    let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.give_back([claim]));
+    let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.release([claim]));
     let told = match sent {
         Ok(()) => {
             let told =
                 "It is being done in the background; its result will not be shown. Do not call it again for the same.";
-            Ran::succeeded(told).status(ExecutionStatus::Queued)
+            ToolOutcome::succeeded(told).status(ExecutionStatus::Queued)
         }
         Err(error) => execution::unavailable().because(error),
     };
-    let order = Order { queued_at: Some(queued_at), ..order };
-    deps.executor.instead(&order, None, told).await
+    let request = ExecutionRequest { queued_at: Some(queued_at), ..request };
+    deps.executor.skip(tool, request, context, None, told).await
 }
 
 fn tool_id(request: &Request) -> Result<ToolId> {
@@ -175,7 +185,5 @@ async fn claim_ahead(
     deadline: Deadline,
 ) -> ClaimedAhead {
     let requested = invocation.requested.get(index).filter(|_| invocation.claims_ahead(index))?;
-    let metadata = &invocation.metadata;
-    let subject = Subject::of(metadata.call_id.as_ref(), metadata.caller.as_deref());
-    Some(deps.executor.claim(id, subject, &requested.arguments, deadline).await)
+    Some(deps.executor.claim(id, invocation.metadata.subject(), &requested.arguments, deadline).await)
 }

@@ -2,9 +2,9 @@
 
 use shared::{
     Error, Result,
-    models::{Call, PhoneNumber, Tool, Unowned},
+    models::{Call, OrganizationId, PhoneNumber, Unowned},
     store::PhoneNumbers,
-    tools::{Conversation, Ran},
+    tool::{Conversation, ToolOutcome},
 };
 
 use crate::invocation::Metadata;
@@ -18,12 +18,11 @@ const NOT_OURS: &str = "the number that was called does not belong to the tool's
 /// [`Error::Forbidden`] for somebody else's call or number, and an outage if that could not be found out.
 pub(crate) async fn verify(
     phone_numbers: &PhoneNumbers,
-    tool: &Tool,
+    organization: OrganizationId,
     metadata: &Metadata,
     call: Result<Option<Unowned<Call>>>,
     line: Result<Option<Unowned<PhoneNumber>>>,
 ) -> Result<Conversation> {
-    let organization = tool.organization_id;
     let line = line?.and_then(|line| line.for_owner(organization));
     match call? {
         Some(call) => {
@@ -40,27 +39,20 @@ pub(crate) async fn verify(
                 caller: Some(call.caller_phone_number.clone()),
                 called: Some(call.called_phone_number.clone()),
                 line,
-                call_id: Some(call.id.clone()),
                 call: Some(call),
             })
         }
         None if metadata.called.is_some() && line.is_none() => Err(Error::Forbidden(NOT_OURS)),
-        None => Ok(Conversation {
-            caller: metadata.caller.clone(),
-            called: metadata.called.clone(),
-            line,
-            call_id: metadata.call_id.clone(),
-            call: None,
-        }),
+        None => Ok(Conversation { caller: metadata.caller.clone(), called: metadata.called.clone(), line, call: None }),
     }
 }
 
 /// What the model is told when [`verify`] refuses.
-pub(crate) fn sentence(refused: &Error) -> Ran {
+pub(crate) fn sentence(refused: &Error) -> ToolOutcome {
     match refused {
         Error::Forbidden(_) => {
-            Ran::failed("This tool cannot be used in this call: its phone number is not set up for it.")
+            ToolOutcome::failed("This tool cannot be used in this call: its phone number is not set up for it.")
         }
-        _ => Ran::failed("This tool is not available just now; try again in a moment."),
+        _ => ToolOutcome::failed("This tool is not available just now; try again in a moment."),
     }
 }

@@ -12,7 +12,7 @@ use shared::{
     Deadline, Error, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Attachments, Synced},
-    models::{AgentId, OrganizationId, ShownExecution, Tool, ToolId},
+    models::{AgentId, ExecutionView, OrganizationId, Tool, ToolId},
     store::{Executions, Tools},
 };
 
@@ -63,7 +63,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let (tool, runs) =
                 join!(deps.tools.get(organization, id), deps.executions.of_tool(organization, id, &wanted));
             tool?;
-            Reply::ok(&runs?.map(ShownExecution::from))
+            Reply::ok(&runs?.map(ExecutionView::from))
         }
         ["api", slug, "agents", id, "tools"] => {
             let member = deps.access.member(&request, slug).await?;

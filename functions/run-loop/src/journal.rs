@@ -1,33 +1,37 @@
-//! Writes each step of a run down.
+//! Writes each step of a run down, and says why the run is to stop.
+
+use std::ops::ControlFlow;
 
 use shared::{
     Result,
-    injection::{Dialogue, Flow, Journal},
+    injection::{Dialogue, Journal},
     models::{AutomationRun, RunAnswer, RunReply},
     store::{AutomationRuns, Lease, Saved, Step},
 };
 
-pub(crate) struct Written<'a> {
+/// The run's items in the table, written under its lease.
+pub(crate) struct RunJournal<'a> {
     pub(crate) runs: &'a AutomationRuns,
     pub(crate) run: &'a AutomationRun,
     pub(crate) lease: &'a Lease,
-    pub(crate) stopped: Option<Stopped>,
 }
 
-/// Why the run does not go on here.
-pub(crate) enum Stopped {
+/// Why a run does not go on here.
+#[derive(Debug)]
+pub(crate) enum Stop {
     /// Somebody wants it to end; this step was taken and is not written down yet.
-    Cancelled(Last),
-    /// Somebody else has it.
-    Lost,
+    CancelRequested(UnsavedStep),
+    /// Somebody else carries it on.
+    LeaseLost,
 }
 
-pub(crate) enum Last {
+#[derive(Debug)]
+pub(crate) enum UnsavedStep {
     Answer(RunAnswer),
     Reply(RunReply),
 }
 
-impl Last {
+impl UnsavedStep {
     pub(crate) const fn step(&self) -> Step<'_> {
         match self {
             Self::Answer(answer) => Step::Answer(answer),
@@ -36,25 +40,24 @@ impl Last {
     }
 }
 
-impl Journal for Written<'_> {
-    async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<Flow> {
+impl Journal for RunJournal<'_> {
+    type Stop = Stop;
+
+    async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
         let saved = self.runs.save(self.run, self.lease, Step::Answer(answer), dialogue.spent()).await?;
-        Ok(self.flow(saved, || Last::Answer(answer.clone())))
+        Ok(stop(saved, || UnsavedStep::Answer(answer.clone())))
     }
 
-    async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<Flow> {
+    async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
         let saved = self.runs.save(self.run, self.lease, Step::Reply(reply), dialogue.spent()).await?;
-        Ok(self.flow(saved, || Last::Reply(reply.clone())))
+        Ok(stop(saved, || UnsavedStep::Reply(reply.clone())))
     }
 }
 
-impl Written<'_> {
-    fn flow(&mut self, saved: Saved, last: impl FnOnce() -> Last) -> Flow {
-        self.stopped = match saved {
-            Saved::Yes => return Flow::GoOn,
-            Saved::CancelRequested => Some(Stopped::Cancelled(last())),
-            Saved::Lost => Some(Stopped::Lost),
-        };
-        Flow::Stop
+fn stop(saved: Saved, unsaved: impl FnOnce() -> UnsavedStep) -> ControlFlow<Stop> {
+    match saved {
+        Saved::Yes => ControlFlow::Continue(()),
+        Saved::CancelRequested => ControlFlow::Break(Stop::CancelRequested(unsaved())),
+        Saved::Lost => ControlFlow::Break(Stop::LeaseLost),
     }
 }

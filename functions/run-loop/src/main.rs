@@ -5,6 +5,7 @@ use std::time::Duration;
 use run_loop::{Deps, handle, step_needs};
 use shared::{
     accounts::Accounts,
+    catalogue::Catalogue,
     clients::{self, Llm, Outbound, Queue, Secrets},
     config,
     execution::Executor,
@@ -30,8 +31,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let deps = Deps {
         runs: AutomationRuns::new(&database),
         queue: Queue::new(&aws, config::automation_runs_queue_url()?),
-        tools: Tools::new(&database),
-        registry: injection::built_in_tools(&outbound)?,
+        catalogue: Catalogue { built_in: injection::built_in_tools(&outbound)?, tools: Tools::new(&database) },
         llm: Llm::new(http_client.clone(), outbound.clone()),
         executor: Executor::from_env(&database, http_client, secrets, accounts.clone(), outbound, EFFECTS_COUNT_FOR)?,
         accounts,

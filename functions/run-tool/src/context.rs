@@ -13,7 +13,7 @@ use shared::{
     error,
     models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
     store::Added,
-    tools,
+    tool,
 };
 
 use crate::Deps;
@@ -152,7 +152,7 @@ fn message(call: &Call) -> Option<String> {
 fn line(label: &str, result: &Value) -> String {
     let label = label.replace(['\r', '\n'], " ");
     let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
-    format!("{label}: {}", tools::fit(result.clone(), budget))
+    format!("{label}: {}", tool::fit(result.clone(), budget))
 }
 
 #[cfg(test)]

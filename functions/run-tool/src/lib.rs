@@ -12,10 +12,11 @@ use std::time::Duration;
 use futures_util::join;
 use shared::{
     Deadline, Error, Result,
-    execution::{Executor, Order},
+    execution::{ExecutionRequest, Executor},
     models::{Call, PhoneNumber, Queued, QueuedRun, Timestamp, Trigger, Unowned},
     store::{Calls, Tools},
-    tools::{Conversation, Ran},
+    tool::{CallContext, Conversation, Subject, ToolOutcome},
+    tools::ActionTool,
 };
 
 /// What one tool gets at most; the function's time limit must be longer.
@@ -41,10 +42,10 @@ pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<(
 
 async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Result<()> {
     let organization = queued.organization_id;
-    let (tool, line, call) =
+    let (row, line, call) =
         join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued));
-    let tool = match tool {
-        Ok(tool) => tool,
+    let row = match row {
+        Ok(row) => row,
         Err(Error::NotFound(_)) => {
             // It was deleted after the run was queued: there is nothing to run, now or later.
             tracing::warn!(tool.id = %queued.tool_id, "a queued run is dropped: its tool was deleted");
@@ -52,39 +53,36 @@ async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Resul
         }
         Err(error) => return Err(error),
     };
-    let conversation = Conversation {
-        caller: queued.caller.clone(),
-        called: queued.called.clone(),
-        line: line?,
-        call_id: queued.call_id.clone(),
-        call: call?,
-    };
-    let order = Order {
-        id: queued.execution_id,
-        tool: &tool,
-        call_id: queued.call_id.as_ref(),
-        run_id: None,
-        arguments: &queued.arguments,
+    let conversation =
+        Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line: line?, call: call? };
+    let context = CallContext {
+        organization,
+        user: None,
+        subject: Subject::of(queued.call_id.as_ref(), queued.caller.as_deref()),
+        conversation: &conversation,
         trigger: queued.trigger,
-        queued_at: Some(queued.queued_at),
+        deadline: deadline.at_most(RUN_WITHIN),
     };
+    let tool = ActionTool::of_row(&row)?;
+    let request =
+        ExecutionRequest { id: queued.execution_id, arguments: &queued.arguments, queued_at: Some(queued.queued_at) };
     let late = queued.trigger == Trigger::CallStart && queued.queued_at.plus(OF_USE_WITHIN) < Timestamp::now();
-    let finished = if late {
-        let told = Ran::failed("The call began too long ago for this to be of use; nothing was done.");
-        deps.executor.instead(&order, None, told).await
+    let executed = if late {
+        let told = ToolOutcome::failed("The call began too long ago for this to be of use; nothing was done.");
+        deps.executor.skip(&tool, request, &context, None, told).await
     } else {
-        deps.executor.run(&order, &conversation, None, deadline.at_most(RUN_WITHIN)).await
+        deps.executor.execute(&tool, request, &context, None).await
     };
-    if let Some(outage) = finished.outage {
+    if let Some(outage) = executed.outage {
         return Err(outage);
     }
     let told = match &queued.call_id {
         Some(call) if queued.trigger == Trigger::CallStart => {
-            context::add(deps, &tool, call, queued.execution_id, &finished.answer, deadline).await
+            context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
         }
         _ => Ok(()),
     };
-    deps.executor.record(&[finished.execution]).await;
+    deps.executor.record(&[executed.execution]).await;
     told
 }
 

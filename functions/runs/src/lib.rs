@@ -1,41 +1,37 @@
 //! Runs of automations: a prompt with tools, carried out by `run-loop`.
 //!
-//! - POST /api/{slug}/runs `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}` (`wanted.rs`): starts a
+//! - POST /api/{slug}/runs `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}` (`request.rs`): starts a
 //!   run; 202 with the row. What the model is told of its tools is made here, once, with the tools at their present versions.
 //!   With an `Idempotency-Key` the run's id is made of it: the same key and body again answer that run with 200, and start
 //!   nothing unless the first try did not get so far; with another body they are a 409 (`start.rs`).
 //! - GET /api/{slug}/runs?limit=&cursor=: newest first, as `{items, next_cursor}`, without steps.
-//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps, redacted, and its result (`shown.rs`).
+//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps, redacted, and its result (`view.rs`).
 //! - POST /api/{slug}/runs/{id}/cancel: a run that nobody is at ends now, another one at its next step; answers the row. One
 //!   that is over is a 409.
 
-mod offer;
-mod shown;
+mod request;
 mod start;
 mod steps;
-mod wanted;
+mod view;
 
 use std::time::Duration;
 
 use shared::{
     Error, Result,
+    catalogue::Catalogue,
     clients::Queue,
     http::{self, Access, Reply, Request},
-    injection::ToolRegistry,
     models::{AutomationRun, QueuedAutomationRun, RunId, Timestamp},
-    store::{AutomationRuns, Tools},
+    store::AutomationRuns,
     telemetry,
 };
 
-use crate::shown::ShownRun;
+use crate::view::RunView;
 
 pub struct Deps {
     pub access: Access,
     pub runs: AutomationRuns,
-    /// The organizations' tools.
-    pub tools: Tools,
-    /// The built-in tools.
-    pub registry: ToolRegistry,
+    pub catalogue: Catalogue,
     pub queue: Queue<QueuedAutomationRun>,
     /// How long a run is kept.
     pub history: Duration,
@@ -56,13 +52,13 @@ async fn list(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
     let organization = deps.access.member(request, slug).await?.organization_id;
     let (limit, after) = http::page(request)?;
     let page = deps.runs.page(organization, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(ShownRun::from))
+    Reply::ok(&page.map(RunView::from))
 }
 
 async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
     let organization = deps.access.member(request, slug).await?.organization_id;
     let whole = deps.runs.whole(organization, run_id(id)?).await?;
-    Reply::ok(&shown::whole(whole)?)
+    Reply::ok(&view::whole(whole)?)
 }
 
 async fn cancel(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
@@ -71,7 +67,7 @@ async fn cancel(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<
     if run.status.is_over() {
         report_end(&run);
     }
-    Reply::ok(&ShownRun::from(run))
+    Reply::ok(&RunView::from(run))
 }
 
 fn run_id(text: &str) -> Result<RunId> {

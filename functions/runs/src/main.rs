@@ -2,6 +2,7 @@
 
 use runs::{Deps, handle};
 use shared::{
+    catalogue::Catalogue,
     clients::{Outbound, Queue},
     config,
     http::{self, Access},
@@ -18,8 +19,10 @@ async fn main() -> Result<(), lambda_http::Error> {
     let deps = Deps {
         access: Access::new(&database),
         runs: AutomationRuns::new(&database),
-        tools: Tools::new(&database),
-        registry: injection::built_in_tools(&Outbound::new(config::outbound_open_hosts())?)?,
+        catalogue: Catalogue {
+            built_in: injection::built_in_tools(&Outbound::new(config::outbound_open_hosts())?)?,
+            tools: Tools::new(&database),
+        },
         queue: Queue::new(&aws, config::automation_runs_queue_url()?),
         history: config::history()?,
     };

@@ -6,22 +6,21 @@
 use futures_util::join;
 use shared::{
     Error, Result,
+    catalogue::{Found, Resolved},
     error::{self, Problems},
     http::{self, Reply, Request},
     idempotency::Key,
-    injection::system_prompt,
+    injection::{FINAL_RESPONSE, system_prompt},
     models::{
         AutomationRun, OrganizationId, QueuedAutomationRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        UserId,
+        ToolRef, UserId,
     },
 };
 
 use crate::{
-    Deps,
-    offer::{self, Offer},
-    report_end,
-    shown::ShownRun,
-    wanted::Wanted,
+    Deps, report_end,
+    request::{NamedTool, RunRequest},
+    view::RunView,
 };
 
 /// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
@@ -47,29 +46,28 @@ pub(crate) async fn start(deps: &Deps, request: &Request, slug: &str) -> Result<
     });
 
     let mut problems = Problems::default();
-    let (named, wanted) = Wanted::read(&body, &deps.registry, &mut problems)?;
-    let ids = offer::ids(&named);
-    let (earlier, found) = join!(earlier(deps, organization, keyed.as_ref()), async {
-        if ids.is_empty() { Ok(Vec::new()) } else { deps.tools.get_many(organization, &ids).await }
-    });
+    let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, &mut problems)?;
+    let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
+    let (earlier, resolved) =
+        join!(earlier(deps, organization, keyed.as_ref()), deps.catalogue.resolve(organization, &references));
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;
     }
-    let Offer { definitions, tools } = offer::offer(&named, &found?, &deps.registry, &mut problems)?;
-    let prompt = wanted.as_ref().map(|wanted| RunPrompt {
-        system_prompt: system_prompt(&wanted.system_prompt, &definitions),
-        prompt: wanted.prompt.clone(),
-        schema: wanted.schema.clone(),
-        tools,
+    let found = offer(deps, &named, resolved?, &mut problems);
+    let prompt = asked.as_ref().map(|asked| RunPrompt {
+        system_prompt: system_prompt(&asked.system_prompt, found.iter().map(Found::spec)),
+        prompt: asked.prompt.clone(),
+        schema: asked.schema.clone(),
+        tools: found.iter().map(Found::offered).collect(),
     });
     if let Some(too_much) = prompt.as_ref().map(size).filter(|size| *size > LARGEST_PROMPT) {
         let problem = format!("make a prompt of {too_much} bytes, and at most {LARGEST_PROMPT} will do; offer fewer");
         problems.add("tools", problem);
     }
-    let (wanted, prompt) = problems.into_result(wanted.zip(prompt))?;
-    let run = row(deps, organization, member.user_id, keyed.as_ref(), wanted);
+    let (asked, prompt) = problems.into_result(asked.zip(prompt))?;
+    let run = row(deps, organization, member.user_id, keyed.as_ref(), asked);
     match (deps.runs.create(&run, &prompt).await, keyed) {
-        (Ok(()), _) => Reply::accepted(&ShownRun::from(put_on_queue(deps, run).await?)),
+        (Ok(()), _) => Reply::accepted(&RunView::from(put_on_queue(deps, run).await?)),
         // The same request came twice at once.
         (Err(Error::Conflict(_)), Some(keyed)) => match earlier_of(deps, organization, &keyed).await? {
             Some(earlier) => again(deps, earlier, &keyed).await,
@@ -79,12 +77,32 @@ pub(crate) async fn start(deps: &Deps, request: &Request, slug: &str) -> Result<
     }
 }
 
+/// The tools that can be offered, each under a name of its own; notes which cannot be.
+fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &mut Problems) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    for (NamedTool { place, .. }, resolved) in named.iter().zip(resolved) {
+        match resolved {
+            Resolved::Here(tool) => {
+                let is_taken = |name: &str| {
+                    name == FINAL_RESPONSE
+                        || deps.catalogue.built_in.has(name)
+                        || found.iter().any(|other| other.spec().name == name)
+                };
+                let tool = tool.with_free_name(is_taken);
+                found.push(tool);
+            }
+            Resolved::Gone(gone) => problems.add(place, gone.for_author()),
+        }
+    }
+    found
+}
+
 fn row(
     deps: &Deps,
     organization: OrganizationId,
     user: UserId,
     keyed: Option<&Keyed>,
-    Wanted { model, limits, .. }: Wanted,
+    RunRequest { model, limits, .. }: RunRequest,
 ) -> AutomationRun {
     let now = Timestamp::now();
     AutomationRun {
@@ -159,5 +177,5 @@ async fn again(deps: &Deps, run: AutomationRun, keyed: &Keyed) -> Result<Reply> 
     let never_begun = run.status == RunStatus::Failed && run.started_at.is_none();
     let run = if never_begun { deps.runs.wait_again(run.organization_id, run.id).await? } else { run };
     let run = if run.status == RunStatus::Queued { put_on_queue(deps, run).await? } else { run };
-    Reply::ok(&ShownRun::from(run))
+    Reply::ok(&RunView::from(run))
 }

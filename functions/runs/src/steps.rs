@@ -16,7 +16,7 @@ const ELSEWHERE: &str = "…";
 
 /// An answer of the model, what came of its calls, and what was said to it.
 #[derive(Debug, Serialize)]
-pub(crate) struct ShownStep {
+pub(crate) struct StepView {
     step: u32,
     /// What the answer was to be: `tools`, calls of tools; `final`, the final answer.
     phase: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct ShownStep {
     cost: f64,
     started_at: Timestamp,
     duration_ms: u64,
-    calls: Vec<ShownCall>,
+    calls: Vec<CallView>,
     /// Calls beyond those that are shown.
     calls_left_out: usize,
     /// What it was answered, with `…` where results of calls stood; null if nothing was.
@@ -38,7 +38,7 @@ pub(crate) struct ShownStep {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct ShownCall {
+pub(crate) struct CallView {
     /// Empty if it could not be read.
     name: String,
     arguments: Option<Value>,
@@ -106,13 +106,13 @@ impl<'a> Steps<'a> {
     }
 
     /// Each text with at most `budget` bytes, the marker apart.
-    pub(crate) fn shown(&self, budget: usize) -> Vec<ShownStep> {
+    pub(crate) fn shown(&self, budget: usize) -> Vec<StepView> {
         self.steps.iter().map(|step| self.step(step, budget)).collect()
     }
 
-    fn step(&self, step: &Step<'_>, budget: usize) -> ShownStep {
+    fn step(&self, step: &Step<'_>, budget: usize) -> StepView {
         let Step { answer, reply, calls, is_final } = step;
-        ShownStep {
+        StepView {
             step: answer.step,
             phase: if *is_final { "final" } else { "tools" },
             answer: if self.marked && !calls.is_empty() {
@@ -134,9 +134,9 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn call(&self, called: &Called<'_>, budget: usize) -> ShownCall {
+    fn call(&self, called: &Called<'_>, budget: usize) -> CallView {
         let Called { call, marks, arguments, result } = called;
-        ShownCall {
+        CallView {
             name: self.transcript.text(&call.name, NAME_BUDGET),
             arguments: arguments.as_ref().map(|arguments| self.transcript.arguments(marks, arguments, budget)),
             outcome: call.outcome,

@@ -18,12 +18,13 @@ use futures_util::join;
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Result,
-    execution::{self, Executor, Order, Subject},
+    execution::{ExecutionRequest, Executor},
     http::{self, Access, Reply, Request},
     lifecycle::{self, References},
     models::{E164, ExecutionId, OrganizationId, PhoneNumber, Tool, Trigger},
     store::Tools,
-    tools::{self, ANSWER_WITHIN, Conversation, Ran, ToolConfig},
+    tool::{CallContext, Conversation, Subject, ToolOutcome},
+    tools::{self, ANSWER_WITHIN, ActionTool},
 };
 
 use crate::trial::{Trial, Which};
@@ -47,13 +48,23 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
 
     let (tool, line) =
         join!(find_tool(deps, organization, trial.which, deadline), find_line(deps, organization, trial.called));
-    let (tool, line) = (tool?, line?);
+    let (tool, line) = (ActionTool::of_row(&tool?)?, line?);
     let called = line.as_ref().map(|line| line.number.clone());
     let conversation = Conversation { caller: trial.caller.map(String::from), called, line, ..Conversation::default() };
+    let id = ExecutionId::generate();
+    let name = key.unwrap_or_else(|| id.to_string());
+    let context = CallContext {
+        organization,
+        user: None,
+        subject: Subject::Request(&name),
+        conversation: &conversation,
+        trigger: Trigger::Test,
+        deadline,
+    };
     if trial.dry_run {
-        show(deps, &tool, &conversation, &trial.arguments).await
+        show(deps, &tool, &context, &trial.arguments).await
     } else {
-        run(deps, &tool, &conversation, &trial.arguments, key, deadline).await
+        run(deps, &tool, &context, ExecutionRequest { id, arguments: &trial.arguments, queued_at: None }).await
     }
 }
 
@@ -81,21 +92,23 @@ async fn find_line(deps: &Deps, organization: OrganizationId, called: Option<E16
 }
 
 /// The request that would be sent. Nothing is counted, claimed or written down, because nothing happens.
-async fn show(deps: &Deps, tool: &Tool, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Reply> {
+async fn show(
+    deps: &Deps,
+    tool: &ActionTool,
+    context: &CallContext<'_>,
+    arguments: &Map<String, Value>,
+) -> Result<Reply> {
     let started = Instant::now();
-    let config = ToolConfig::stored(tool)?;
-    let (shown, ignored) = match execution::check(tool, arguments) {
+    let (shown, ignored) = match tool.check(arguments) {
         Ok(checked) => {
-            let services = &deps.executor.services;
-            let shown =
-                tools::preview(&config, services, tool.organization_id, conversation, &checked.arguments).await?;
+            let shown = tools::preview(&tool.action, &deps.executor.services, context, &checked.arguments).await?;
             (shown, checked.ignored)
         }
         Err(sentence) => (Err(sentence), Vec::new()),
     };
     let (status, name, value) = match shown {
         Ok(request) => ("ready", "request", request),
-        Err(sentence) => ("failed", "answer", Value::Object(Ran::failed(sentence).answer)),
+        Err(sentence) => ("failed", "answer", Value::Object(ToolOutcome::failed(sentence).answer)),
     };
     Reply::ok(&json!({
         "dry_run": true, "status": status, name: value, "ignored_arguments": ignored,
@@ -105,31 +118,21 @@ async fn show(deps: &Deps, tool: &Tool, conversation: &Conversation, arguments: 
 
 async fn run(
     deps: &Deps,
-    tool: &Tool,
-    conversation: &Conversation,
-    arguments: &Map<String, Value>,
-    key: Option<String>,
-    deadline: Deadline,
+    tool: &ActionTool,
+    context: &CallContext<'_>,
+    request: ExecutionRequest<'_>,
 ) -> Result<Reply> {
-    let id = ExecutionId::generate();
-    let request = key.unwrap_or_else(|| id.to_string());
-    let claim = if ToolConfig::stored(tool)?.action.has_effect() {
-        Some(deps.executor.claim(tool.id, Subject::Request(&request), arguments, deadline).await)
-    } else {
-        None
-    };
-    let order = Order { id, tool, call_id: None, run_id: None, arguments, trigger: Trigger::Test, queued_at: None };
-    let finished = deps.executor.run(&order, conversation, claim, deadline).await;
-    if let Some(outage) = finished.outage {
+    let executed = deps.executor.execute(tool, request, context, None).await;
+    if let Some(outage) = executed.outage {
         return Err(outage);
     }
     let reply = Reply::ok(&json!({
-        "dry_run": false, "status": finished.status, "answer": finished.answer,
-        "ignored_arguments": finished.ignored_arguments, "duration_ms": finished.duration_ms,
-        "execution_id": finished.execution.id(),
+        "dry_run": false, "status": executed.outcome.status, "answer": executed.outcome.answer,
+        "ignored_arguments": executed.ignored_arguments, "duration_ms": executed.duration_ms,
+        "execution_id": executed.execution.id(),
     }))?;
     let executor = deps.executor.clone();
-    Ok(reply.afterwards(async move { executor.record(&[finished.execution]).await }))
+    Ok(reply.afterwards(async move { executor.record(&[executed.execution]).await }))
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -1,13 +1,12 @@
 //! A prompt with tools in one call, for an automation written in Rust that needs nothing written down in between.
 
-use std::time::Duration;
+use std::{convert::Infallible, ops::ControlFlow, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    CallContext, Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, Flow, Journal, Model, ToolDefinition,
-    ToolExecutor, feedback::SAVE_RESERVE, system_prompt,
+    Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, Journal, Model, feedback::SAVE_RESERVE, system_prompt,
 };
 use crate::{
     Deadline, Error,
@@ -15,7 +14,8 @@ use crate::{
         self, Llm,
         llm::{Account, Completion, Message, Request},
     },
-    models::{OrganizationId, RunAnswer, RunId, RunLimits, RunPrompt, RunReply, RunStatus, Spent, Timestamp, UserId},
+    models::{RunAnswer, RunLimits, RunPrompt, RunReply, RunStatus, Spent, Timestamp},
+    tool::{CallContext, Tool, Toolbox},
 };
 
 /// What an answer may hold at most, in tokens.
@@ -50,16 +50,13 @@ pub struct WithTools<'a, M> {
     pub client: &'a M,
     pub base_prompt: &'a str,
     pub user_prompt: &'a str,
-    /// What may be called; `finalResponse` need not be among them.
-    pub tools: Vec<ToolDefinition>,
+    /// What may be called beside `finalResponse`.
+    pub tools: Vec<Arc<dyn Tool>>,
     /// JSON schema of the result; any JSON without one.
     pub schema: Option<&'a Value>,
     pub limits: RunLimits,
-    /// The effects of tools happen once in a run: whoever asks again for the same must name the same.
-    pub run: RunId,
-    pub organization: OrganizationId,
-    pub user: Option<&'a UserId>,
-    pub deadline: Deadline,
+    /// The effects of tools happen once for its subject: whoever asks again for the same must name the same.
+    pub context: CallContext<'a>,
 }
 
 /// What came of it.
@@ -88,53 +85,53 @@ pub enum AiError {
 }
 
 /// Nothing is written down; what was begun and not ended is lost with the process.
-struct Unwritten;
+struct NoJournal;
 
-impl Journal for Unwritten {
-    async fn answered(&mut self, _: &RunAnswer, _: &Dialogue) -> crate::Result<Flow> {
-        Ok(Flow::GoOn)
+impl Journal for NoJournal {
+    type Stop = Infallible;
+
+    async fn answered(&mut self, _: &RunAnswer, _: &Dialogue) -> crate::Result<ControlFlow<Infallible>> {
+        Ok(ControlFlow::Continue(()))
     }
 
-    async fn replied(&mut self, _: &RunReply, _: &Dialogue) -> crate::Result<Flow> {
-        Ok(Flow::GoOn)
+    async fn replied(&mut self, _: &RunReply, _: &Dialogue) -> crate::Result<ControlFlow<Infallible>> {
+        Ok(ControlFlow::Continue(()))
     }
 }
 
 /// Asks the model, runs the tools it calls and corrects what it gets wrong, until it gives a result that fits the schema.
-pub async fn use_tools_with_ai<T: DeserializeOwned, M: Model>(asked: WithTools<'_, M>) -> Result<AiResult<T>, AiError> {
-    let format = FinalFormat::new(asked.schema).map_err(AiError::Schema)?;
-    let mut executor = ToolExecutor::default();
-    for tool in asked.tools {
-        executor.offer(tool);
+pub async fn use_tools_with_ai<T: DeserializeOwned, M: Model>(
+    request: WithTools<'_, M>,
+) -> Result<AiResult<T>, AiError> {
+    let format = FinalFormat::new(request.schema).map_err(AiError::Schema)?;
+    let mut toolbox = Toolbox::default();
+    for tool in request.tools {
+        toolbox.offer(tool);
     }
     let prompt = RunPrompt {
-        system_prompt: system_prompt(asked.base_prompt, executor.offered()),
-        prompt: asked.user_prompt.to_owned(),
+        system_prompt: system_prompt(request.base_prompt, toolbox.specs()),
+        prompt: request.user_prompt.to_owned(),
         schema: None,
         tools: Vec::new(),
     };
     let mut dialogue = Dialogue::new(&prompt);
     let feedback = FeedbackLoop {
-        model: asked.client,
-        executor: &executor,
+        model: request.client,
+        toolbox: &toolbox,
         format: &format,
-        limits: asked.limits,
-        ends_at: Timestamp::now().plus(Duration::from_secs(asked.limits.seconds)),
-        context: CallContext {
-            organization: asked.organization,
-            user: asked.user,
-            run: asked.run,
-            deadline: asked.deadline,
-        },
+        limits: request.limits,
+        ends_at: Timestamp::now().plus(Duration::from_secs(request.limits.seconds)),
+        context: request.context,
         step_needs: STEP_NEEDS,
     };
-    match feedback.run(&mut dialogue, &mut Unwritten).await {
+    match feedback.run(&mut dialogue, &mut NoJournal).await {
         Ended::Over(Ending { status, result: Some(result), .. }) => {
             let value = serde_json::from_value(result).map_err(AiError::Type)?;
             Ok(AiResult { value, status, spent: *dialogue.spent() })
         }
         Ended::Over(ending) => Err(AiError::NoResult(ending)),
-        Ended::OutOfTime | Ended::Stopped => Err(AiError::OutOfTime),
+        Ended::OutOfTime => Err(AiError::OutOfTime),
+        Ended::Stopped(never) => match never {},
         Ended::Outage(error) => Err(AiError::Outage(error)),
     }
 }
@@ -147,10 +144,7 @@ mod tests {
     use super::*;
     use crate::{
         clients::{Failure, Service},
-        injection::{
-            final_response,
-            testing::{Scripted, calling, tool},
-        },
+        injection::testing::{Scripted, calling, context, tool},
     };
 
     const DONE: &str = "```tool\nreturn finalResponse();\n```";
@@ -170,13 +164,10 @@ mod tests {
             client,
             base_prompt: "You answer for a bakery.",
             user_prompt: "When does it open?",
-            tools: vec![tool("look"), final_response()],
+            tools: vec![Arc::new(tool("look"))],
             schema,
             limits: RunLimits::default(),
-            run: RunId::generate(),
-            organization: OrganizationId::generate(),
-            user: None,
-            deadline: Deadline::after(Duration::from_secs(300)),
+            context: context(),
         }
     }
 
@@ -246,7 +237,8 @@ mod tests {
         assert!(matches!(error, AiError::Outage(Error::Upstream(_))), "{error:?}");
         assert_eq!(error.to_string(), "the LLM cannot be reached; try again in a moment");
         let model = Scripted::saying(["never"]);
-        let late = WithTools { deadline: Deadline::after(Duration::ZERO), ..asked(&model, None) };
+        let context = context().until(Deadline::after(Duration::ZERO));
+        let late = WithTools { context, ..asked(&model, None) };
         let error = use_tools_with_ai::<Value, _>(late).await.unwrap_err();
         assert!(matches!(error, AiError::OutOfTime), "{error:?}");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::executor::{Record, is_cut};
+use super::calls::{Record, is_cut};
 use crate::{
     clients::llm::Message,
     models::{CallOutcome, Phase, RunAnswer, RunCall, RunPrompt, RunReply, Spent, WholeRun},

@@ -14,6 +14,7 @@
 
 use std::{
     fmt::Write as _,
+    ops::ControlFlow,
     time::{Duration, Instant},
 };
 
@@ -21,11 +22,12 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{
-    CallContext, Dialogue, FINAL_RESPONSE, FinalFormat, ToolExecutor,
-    executor::Room,
+    Dialogue, FINAL_RESPONSE, FinalFormat,
+    calls::{Room, make_calls},
     final_response,
     parser::{self, Entry},
     reply::{CallResult, Reply},
+    signature,
 };
 use crate::{
     Deadline, Error, Result,
@@ -34,6 +36,7 @@ use crate::{
         llm::{Completion, Finish, Message},
     },
     models::{CallOutcome, Phase, RunAnswer, RunLimit, RunLimits, RunReply, RunStatus, Timestamp},
+    tool::{CallContext, ToolSpec, Toolbox, arguments},
 };
 
 /// How freely the model writes while it works, and when it gives its final answer.
@@ -76,25 +79,28 @@ pub trait Model: Sync {
 
 /// Where a run is written down.
 pub trait Journal: Send {
-    /// Writes an answer down.
-    fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> impl Future<Output = Result<Flow>> + Send;
+    /// Why the run does not go on here.
+    type Stop: Send;
 
-    /// Writes down what is said to it.
-    fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> impl Future<Output = Result<Flow>> + Send;
-}
+    /// Writes an answer down. `Break`: the run is to stop.
+    fn answered(
+        &mut self,
+        answer: &RunAnswer,
+        dialogue: &Dialogue,
+    ) -> impl Future<Output = Result<ControlFlow<Self::Stop>>> + Send;
 
-/// Whether the run goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    GoOn,
-    /// Somebody wants it stopped, or somebody else carries it on.
-    Stop,
+    /// Writes down what is said to it. `Break`: the run is to stop.
+    fn replied(
+        &mut self,
+        reply: &RunReply,
+        dialogue: &Dialogue,
+    ) -> impl Future<Output = Result<ControlFlow<Self::Stop>>> + Send;
 }
 
 /// Everything a run needs beside what has been said.
 pub struct FeedbackLoop<'a, M> {
     pub model: &'a M,
-    pub executor: &'a ToolExecutor,
+    pub toolbox: &'a Toolbox,
     pub format: &'a FinalFormat,
     pub limits: RunLimits,
     /// When its time is over, limits or not.
@@ -107,14 +113,14 @@ pub struct FeedbackLoop<'a, M> {
 
 /// How the loop ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum Ended<Stop> {
     Over(Ending),
     /// There is too little time left for the next step.
     OutOfTime,
     /// Something failed that may work later: the model, or something of ours.
     Outage(Error),
     /// The journal said so.
-    Stopped,
+    Stopped(Stop),
 }
 
 /// How a run ended.
@@ -135,14 +141,14 @@ enum Meaning {
 
 impl<M: Model> FeedbackLoop<'_, M> {
     /// Carries a conversation on until it ends or must be broken off.
-    pub async fn run(&self, dialogue: &mut Dialogue, journal: &mut impl Journal) -> Ended {
+    pub async fn run<J: Journal>(&self, dialogue: &mut Dialogue, journal: &mut J) -> Ended<J::Stop> {
         match self.steps(dialogue, journal).await {
             Ok(ended) => ended,
             Err(error) => Ended::Outage(error),
         }
     }
 
-    async fn steps(&self, dialogue: &mut Dialogue, journal: &mut impl Journal) -> Result<Ended> {
+    async fn steps<J: Journal>(&self, dialogue: &mut Dialogue, journal: &mut J) -> Result<Ended<J::Stop>> {
         loop {
             if self.context.deadline.remaining() < self.step_needs {
                 return Ok(Ended::OutOfTime);
@@ -158,8 +164,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
                     }
                     Err(failed) => return Ok(Ended::Over(Ending::failed(failed.public()))),
                 };
-                if journal.answered(&answer, dialogue).await? == Flow::Stop {
-                    return Ok(Ended::Stopped);
+                if let ControlFlow::Break(stop) = journal.answered(&answer, dialogue).await? {
+                    return Ok(Ended::Stopped(stop));
                 }
                 answer
             };
@@ -187,9 +193,9 @@ impl<M: Model> FeedbackLoop<'_, M> {
             };
             let flow = journal.replied(&reply, dialogue).await?;
             dialogue.say(answer.text);
-            dialogue.reply(reply, |name| self.executor.is_read_only(name));
-            if flow == Flow::Stop {
-                return Ok(Ended::Stopped);
+            dialogue.reply(reply, |name| is_repeatable(self.toolbox, name));
+            if let ControlFlow::Break(stop) = flow {
+                return Ok(Ended::Stopped(stop));
             }
         }
     }
@@ -288,7 +294,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let room = Room { per_answer: size(self.limits.calls_per_iteration), in_all: size(left), bytes };
         let context = self.context.until(self.context.deadline.reserving(SAVE_RESERVE));
         let earlier = |name: &str, arguments: &str| dialogue.earlier(name, arguments);
-        let executed = self.executor.execute_all(entries, room, earlier, &context).await?;
+        let executed = make_calls(self.toolbox, entries, room, earlier, &context).await?;
         dialogue.spent.calls += executed.counted;
 
         let all_run = executed
@@ -381,16 +387,28 @@ impl Ending {
 fn wished_format(entry: Entry) -> Result<Option<String>, CallResult> {
     let Entry::Call(call) = entry else { return Ok(None) };
     let written = Value::Array(call.arguments.clone()).to_string();
-    match final_response().bind(call.arguments) {
+    let spec = final_response();
+    match signature::by_name(&spec, call.arguments).and_then(|arguments| {
+        let checked = arguments::check(spec.parameters.schema(), &arguments)?;
+        Ok(checked.arguments)
+    }) {
         Ok(arguments) => Ok(arguments.get("format").and_then(Value::as_str).map(str::to_owned)),
         Err(wrong) => Err(CallResult {
             name: FINAL_RESPONSE.to_owned(),
             arguments: Some(written),
             outcome: CallOutcome::Invalid,
-            text: format!("Not run: {wrong} The answer itself is asked for afterwards."),
+            text: format!(
+                "Not run: {wrong} The signature is {}. The answer itself is asked for afterwards.",
+                signature::signature(&spec)
+            ),
             duration_ms: 0,
         }),
     }
+}
+
+/// Whether the same call of a tool may be answered with the result of an earlier one.
+pub fn is_repeatable(toolbox: &Toolbox, name: &str) -> bool {
+    toolbox.spec(name).is_ok_and(ToolSpec::is_repeatable)
 }
 
 fn size(number: u32) -> usize {

@@ -2,44 +2,32 @@
 //!
 //! What the answer must look like is the automation's to say. Only an automation that says nothing leaves it to the model.
 
-use std::sync::Arc;
+use serde_json::{Value, json};
 
-use futures_util::future::{BoxFuture, FutureExt};
-use serde_json::{Map, Value, json};
-
-use super::{CallContext, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter};
-use crate::{Result, json_schema::JsonSchema};
+use crate::{
+    Result,
+    json_schema::JsonSchema,
+    tool::{Parameters, ToolSpec},
+};
 
 pub const FINAL_RESPONSE: &str = "finalResponse";
 
 /// Problems of an answer that are told at once.
 const MOST_PROBLEMS: usize = 10;
 
-/// As it stands in a prompt.
-pub fn final_response() -> ToolDefinition {
-    ToolDefinition {
+/// As it stands in a prompt. The loop itself acts on the call.
+pub fn final_response() -> ToolSpec {
+    let format = json!({"type": "string", "description": "only if the task names no format: the one you will use"});
+    ToolSpec {
         name: FINAL_RESPONSE.to_owned(),
         description:
             "Ends the work with tools. You are then told the format of the final answer; do not give the answer here."
                 .to_owned(),
-        parameters: vec![ToolParameter {
-            name: "format".to_owned(),
-            schema: json!({"type": "string", "description": "only if the task names no format: the one you will use"}),
-            required: false,
-        }],
-        returns: "string",
-        examples: vec!["return finalResponse();".to_owned()],
-        read_only: true,
-        implementation: Arc::new(Nothing),
-    }
-}
-
-/// The loop itself acts on the call.
-struct Nothing;
-
-impl ToolImplementation for Nothing {
-    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutput>> {
-        std::future::ready(Ok(ToolOutput::of(""))).boxed()
+        parameters: Parameters::new([("format", format, false)]),
+        returns: json!({"type": "string"}),
+        own_examples: vec!["return finalResponse();".to_owned()],
+        effect: false,
+        repeatable: false,
     }
 }
 

@@ -1,90 +1,65 @@
-//! A tool as TypeScript would declare it, and the arguments of a call held against that.
+//! A tool as TypeScript would declare it, and the arguments of a call as a model writes it held against that.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{ToolDefinition, ToolParameter};
-use crate::tools::arguments;
+use crate::tool::{Bound, NotBound, ToolSpec, Toolbox, is_identifier};
 
-impl ToolDefinition {
-    /// `wget(uri: string, timeoutMs?: number): string`. A tool with a parameter whose name is no identifier takes one object.
-    pub fn signature(&self) -> String {
-        let named = self.parameters.iter().any(|parameter| !is_identifier(&parameter.name));
-        let parameters: Vec<String> = self.parameters.iter().map(ToolParameter::declaration).collect();
-        let parameters = parameters.join(", ");
-        let parameters = if named { format!("arguments: {{{parameters}}}") } else { parameters };
-        format!("{}({parameters}): {}", self.name, self.returns)
+/// `wget(uri: string, timeoutMs?: number): string`. A tool with a parameter whose name is no identifier takes one object.
+pub(super) fn signature(spec: &ToolSpec) -> String {
+    let named = spec.parameters.iter().any(|parameter| !is_identifier(parameter.name));
+    let declared = spec.parameters.iter().map(|one| declaration(one.name, one.schema, one.required));
+    let parameters = declared.collect::<Vec<_>>().join(", ");
+    let parameters = if named { format!("arguments: {{{parameters}}}") } else { parameters };
+    format!("{}({parameters}): {}", spec.name, typescript(&spec.returns))
+}
+
+/// A call that can be made. Arguments may be given in the order of the parameters, or all in one object; `null` is as good
+/// as absent.
+///
+/// # Errors
+/// What is wrong with them, and the signature.
+pub(super) fn bind<'a>(toolbox: &'a Toolbox, spec: &ToolSpec, given: Vec<Value>) -> Result<Bound<'a>, String> {
+    let bound = by_name(spec, given).and_then(|arguments| {
+        toolbox.check(&spec.name, &arguments).map_err(|not_bound| match not_bound {
+            NotBound::Unknown(sentence) | NotBound::Invalid(sentence) => sentence,
+        })
+    });
+    bound.map_err(|wrong| format!("{wrong} The signature is {}.", signature(spec)))
+}
+
+/// The arguments by the names of their parameters.
+pub(super) fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, String> {
+    let mut arguments = match <[Value; 1]>::try_from(given) {
+        Ok([Value::Object(object)]) if takes_as_named(spec, &object) => object,
+        Ok([one]) => in_order(spec, vec![one])?,
+        Err(given) => in_order(spec, given)?,
+    };
+    arguments.retain(|_, value| !value.is_null());
+    let unknown = arguments.keys().filter(|name| spec.parameters.get(name).is_none());
+    let unknown: Vec<String> = unknown.map(|name| format!("\"{name}\"")).collect();
+    if !unknown.is_empty() {
+        return Err(format!("There is no parameter {}.", unknown.join(", ")));
     }
-
-    /// The arguments of a call by name. They may be given in the order of the parameters, or all in one object; `null` is as
-    /// good as absent.
-    ///
-    /// # Errors
-    /// What is wrong with them, and the signature.
-    pub fn bind(&self, given: Vec<Value>) -> Result<Map<String, Value>, String> {
-        self.by_name(given).map_err(|wrong| format!("{wrong} The signature is {}.", self.signature()))
-    }
-
-    fn by_name(&self, given: Vec<Value>) -> Result<Map<String, Value>, String> {
-        let mut arguments = match <[Value; 1]>::try_from(given) {
-            Ok([Value::Object(object)]) if self.takes_as_named(&object) => object,
-            Ok([one]) => self.in_order(vec![one])?,
-            Err(given) => self.in_order(given)?,
-        };
-        arguments.retain(|_, value| !value.is_null());
-        let extra: Vec<String> =
-            arguments.keys().filter(|name| self.parameter(name).is_none()).map(|name| format!("\"{name}\"")).collect();
-        if !extra.is_empty() {
-            return Err(format!("There is no parameter {}.", extra.join(", ")));
-        }
-        let missing = |parameter: &&ToolParameter| parameter.required && !arguments.contains_key(&parameter.name);
-        if let Some(missing) = self.parameters.iter().find(missing) {
-            return Err(format!("The argument \"{}\" is missing.", missing.name));
-        }
-        let checked = arguments::check(&self.schema(), &arguments)?;
-        if !checked.ignored.is_empty() {
-            return Err(format!("There is no member {}.", checked.ignored.join(", ")));
-        }
-        Ok(checked.arguments)
-    }
-
-    /// An only argument that is an object is the first parameter's value if that is an object and has nothing to do with the
-    /// names of parameters.
-    fn takes_as_named(&self, object: &Map<String, Value>) -> bool {
-        let first_is_object =
-            self.parameters.first().is_some_and(|first| first.schema.get("type").is_none_or(|kind| kind == "object"));
-        !first_is_object || (!object.is_empty() && object.keys().all(|name| self.parameter(name).is_some()))
-    }
-
-    fn in_order(&self, given: Vec<Value>) -> Result<Map<String, Value>, String> {
-        if given.len() > self.parameters.len() {
-            let (most, given) = (self.parameters.len(), given.len());
-            return Err(format!("There are {given} arguments, and at most {most} can be given."));
-        }
-        Ok(self.parameters.iter().map(|parameter| parameter.name.clone()).zip(given).collect())
-    }
-
-    fn parameter(&self, name: &str) -> Option<&ToolParameter> {
-        self.parameters.iter().find(|parameter| parameter.name == name)
-    }
-
-    /// The parameters as one JSON schema.
-    pub fn schema(&self) -> Value {
-        let properties: Map<String, Value> =
-            self.parameters.iter().map(|parameter| (parameter.name.clone(), parameter.schema.clone())).collect();
-        let required: Vec<&str> = self
-            .parameters
-            .iter()
-            .filter(|parameter| parameter.required)
-            .map(|parameter| parameter.name.as_str())
-            .collect();
-        json!({"type": "object", "properties": properties, "required": required})
+    match spec.parameters.iter().find(|parameter| parameter.required && !arguments.contains_key(parameter.name)) {
+        Some(missing) => Err(format!("The argument \"{}\" is missing.", missing.name)),
+        None => Ok(arguments),
     }
 }
 
-impl ToolParameter {
-    fn declaration(&self) -> String {
-        declaration(&self.name, &self.schema, self.required)
+/// An only argument that is an object is the first parameter's value if that is an object and has nothing to do with the
+/// names of parameters.
+fn takes_as_named(spec: &ToolSpec, object: &Map<String, Value>) -> bool {
+    let first = spec.parameters.iter().next();
+    let first_is_object = first.is_some_and(|first| first.schema.get("type").is_none_or(|kind| kind == "object"));
+    !first_is_object || (!object.is_empty() && object.keys().all(|name| spec.parameters.get(name).is_some()))
+}
+
+fn in_order(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, String> {
+    if given.len() > spec.parameters.len() {
+        let (most, given) = (spec.parameters.len(), given.len());
+        return Err(format!("There are {given} arguments, and at most {most} can be given."));
     }
+    Ok(spec.parameters.iter().map(|parameter| parameter.name.to_owned()).zip(given).collect())
 }
 
 fn declaration(name: &str, schema: &Value, required: bool) -> String {
@@ -119,60 +94,44 @@ fn typescript(schema: &Value) -> String {
     }
 }
 
-/// A value as a JavaScript literal: names without quotes where they need none.
-pub(super) fn literal(value: &Value) -> String {
-    match value {
-        Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| {
-                let name = if is_identifier(name) { name.clone() } else { Value::from(name.as_str()).to_string() };
-                format!("{name}: {}", literal(value))
-            });
-            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
-        other => other.to_string(),
-    }
-}
-
-/// What can be a name in JavaScript, of ASCII.
-pub(super) fn is_identifier(name: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$');
-    name.bytes().next().is_some_and(letter) && name.bytes().all(|byte| letter(byte) || byte.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::injection::testing::tool;
+    use serde_json::json;
 
-    fn order() -> ToolDefinition {
-        let mut order = tool("order");
-        order.parameters = vec![
-            ToolParameter {
-                name: "item".into(),
-                schema: json!({"type": "string", "enum": ["tea", "cake"]}),
-                required: true,
-            },
-            ToolParameter { name: "count".into(), schema: json!({"type": "integer"}), required: false },
-            ToolParameter {
-                name: "guests".into(),
-                schema: json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}),
-                required: false,
-            },
-        ];
-        order
+    use super::*;
+    use crate::{
+        injection::testing::{tool, toolbox},
+        tool::Parameters,
+    };
+
+    fn with(name: &str, parameters: Parameters) -> ToolSpec {
+        tool(name).with(|spec| spec.parameters = parameters).spec
+    }
+
+    fn order() -> ToolSpec {
+        let guest = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+        let parameters = Parameters::new([
+            ("item", json!({"type": "string", "enum": ["tea", "cake"]}), true),
+            ("count", json!({"type": "integer"}), false),
+            ("guests", json!({"type": "array", "items": guest}), false),
+        ]);
+        with("order", parameters)
+    }
+
+    fn bound(spec: &ToolSpec, given: Vec<Value>) -> Result<Value, String> {
+        let parameters = spec.parameters.clone();
+        let tools = toolbox([tool(&spec.name).with(|own| own.parameters = parameters)]);
+        bind(&tools, spec, given).map(|bound| Value::Object(bound.arguments))
     }
 
     #[test]
     fn a_signature_says_names_types_and_what_may_be_left_out() {
         assert_eq!(
-            order().signature(),
+            signature(&order()),
             r#"order(item: "tea" | "cake", count?: number, guests?: ({name: string})[]): string"#
         );
-        let mut odd = tool("odd");
-        odd.parameters =
-            vec![ToolParameter { name: "x-y".into(), schema: json!({"type": "boolean"}), required: false }];
-        assert_eq!(odd.signature(), r#"odd(arguments: {"x-y"?: boolean}): string"#);
+        let odd = with("odd", Parameters::new([("x-y", json!({"type": "boolean"}), false)]));
+        assert_eq!(signature(&odd), r#"odd(arguments: {"x-y"?: boolean}): string"#);
     }
 
     #[test]
@@ -184,18 +143,15 @@ mod tests {
             vec![json!("tea"), json!(2.0), Value::Null],
             vec![json!({"item": "tea", "count": 2, "guests": null})],
         ] {
-            assert_eq!(Value::Object(order().bind(given).unwrap()), expected);
+            assert_eq!(bound(&order(), given).unwrap(), expected);
         }
     }
 
     #[test]
     fn an_object_is_the_first_parameter_where_that_takes_one() {
-        let mut save = tool("save");
-        save.parameters = vec![
-            ToolParameter { name: "record".into(), schema: json!({"type": "object"}), required: true },
-            ToolParameter { name: "dry".into(), schema: json!({"type": "boolean"}), required: false },
-        ];
-        let bound = |given| Value::Object(save.bind(given).unwrap());
+        let parameters = [("record", json!({"type": "object"}), true), ("dry", json!({"type": "boolean"}), false)];
+        let save = with("save", Parameters::new(parameters));
+        let bound = |given| bound(&save, given).unwrap();
         assert_eq!(bound(vec![json!({"a": 1})]), json!({"record": {"a": 1}}));
         assert_eq!(bound(vec![json!({"record": {"a": 1}, "dry": true})]), json!({"record": {"a": 1}, "dry": true}));
     }
@@ -211,7 +167,7 @@ mod tests {
             (vec![json!({"item": "tea", "colour": "green"})], "no parameter \"colour\""),
             (vec![json!({"item": "tea", "guests": [{"name": "Ana", "age": 3}]})], "no member guests[0].age"),
         ] {
-            let sentence = order().bind(given).unwrap_err();
+            let sentence = bound(&order(), given).unwrap_err();
             assert!(sentence.contains(wrong) && sentence.contains("The signature is order(item: "), "{sentence}");
         }
     }

@@ -2,82 +2,104 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    future::ready,
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::{CallContext, Model, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter};
+use super::Model;
 use crate::{
     Deadline, Result,
     clients::{
         self,
         llm::{Completion, Finish, Message, Usage},
     },
-    models::{OrganizationId, RunId},
+    models::{OrganizationId, RunId, Trigger},
+    tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
 
-/// Says what it was called with.
-struct Echo;
+type Act = Box<dyn Fn(Map<String, Value>, Deadline) -> BoxFuture<'static, Result<ToolOutcome>> + Send + Sync>;
 
-impl ToolImplementation for Echo {
-    fn call<'a>(&'a self, arguments: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutput>> {
-        Box::pin(async move { Ok(ToolOutput::of(Value::Object(arguments))) })
-    }
+/// A tool that does what it was made with.
+pub(super) struct TestTool {
+    pub(super) spec: ToolSpec,
+    act: Act,
 }
 
-/// A tool that takes a text and only reads.
-pub(super) fn tool(name: &str) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: format!("Says what {name} was called with."),
-        parameters: vec![ToolParameter {
-            name: "text".to_owned(),
-            schema: json!({"type": "string", "description": "what is said"}),
-            required: true,
-        }],
-        returns: "string",
-        examples: ["one", "two", "three"].map(|text| format!("return {name}(\"{text}\");")).into(),
-        read_only: true,
-        implementation: Arc::new(Echo),
+impl Tool for TestTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
     }
-}
 
-/// Does what it was made with.
-struct Doing<F>(F);
-
-impl<F, T> ToolImplementation for Doing<F>
-where
-    F: Fn(String, Deadline) -> T + Send + Sync,
-    T: Future<Output = Result<ToolOutput>> + Send + 'static,
-{
     fn call<'a>(
         &'a self,
-        mut arguments: Map<String, Value>,
+        arguments: Map<String, Value>,
         context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput>> {
-        let Some(Value::String(text)) = arguments.remove("text") else { panic!("no text in {arguments:?}") };
-        Box::pin((self.0)(text, context.deadline))
+    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+        (self.act)(arguments, context.deadline)
     }
+}
+
+impl TestTool {
+    /// The same, described otherwise.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// The same, but it acts.
+    pub(super) fn acting(self) -> Self {
+        self.with(|spec| spec.effect = true)
+    }
+}
+
+/// A tool that takes a text, only reads, and says what it was called with.
+pub(super) fn tool(name: &str) -> TestTool {
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        description: format!("Says what {name} was called with."),
+        parameters: Parameters::new([("text", json!({"type": "string", "description": "what is said"}), true)]),
+        returns: json!({"type": "string"}),
+        own_examples: ["one", "two", "three"].map(|text| format!("return {name}(\"{text}\");")).into(),
+        effect: false,
+        repeatable: true,
+    };
+    let echo = |arguments, _| Box::pin(ready(Ok(ToolOutcome::succeeded(Value::Object(arguments))))) as BoxFuture<_>;
+    TestTool { spec, act: Box::new(echo) }
 }
 
 /// As [`tool`], and does this with the text that it is given.
-pub(super) fn doing<F, T>(name: &str, act: F) -> ToolDefinition
+pub(super) fn doing<F, T>(name: &str, act: F) -> TestTool
 where
     F: Fn(String, Deadline) -> T + Send + Sync + 'static,
-    T: Future<Output = Result<ToolOutput>> + Send + 'static,
+    T: Future<Output = Result<ToolOutcome>> + Send + 'static,
 {
-    ToolDefinition { implementation: Arc::new(Doing(act)), ..tool(name) }
+    let act = move |mut arguments: Map<String, Value>, deadline| {
+        let Some(Value::String(text)) = arguments.remove("text") else { panic!("no text in {arguments:?}") };
+        Box::pin(act(text, deadline)) as BoxFuture<_>
+    };
+    TestTool { act: Box::new(act), ..tool(name) }
 }
+
+pub(super) fn toolbox(tools: impl IntoIterator<Item = TestTool>) -> Toolbox {
+    let mut toolbox = Toolbox::default();
+    tools.into_iter().for_each(|tool| toolbox.offer(Arc::new(tool)));
+    toolbox
+}
+
+static NO_CALL: LazyLock<Conversation> = LazyLock::new(Conversation::default);
 
 /// For nobody in particular, with more time than a test takes.
 pub(super) fn context() -> CallContext<'static> {
     CallContext {
         organization: OrganizationId::generate(),
         user: None,
-        run: RunId::generate(),
+        subject: Subject::Run(RunId::generate()),
+        conversation: &NO_CALL,
+        trigger: Trigger::Automation,
         deadline: Deadline::after(Duration::from_secs(300)),
     }
 }

@@ -6,7 +6,7 @@
 mod charset;
 mod page;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, OptionFuture};
 use reqwest::{
@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc, task::spawn_blocking};
 
 use self::charset::Decoder;
-use super::{CallContext, ToolDefinition, ToolImplementation, ToolOutput, ToolParameter};
 use crate::{
     Deadline, Result,
     clients::{Failure, Outbound, outbound::Request},
+    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
 /// Of an answer, in bytes.
@@ -39,43 +39,9 @@ const LONGEST_TIMEOUT: u64 = 60_000;
 /// Of the run's time, what is left for what follows the call.
 const RESERVE: Duration = Duration::from_secs(1);
 
-/// The tool that fetches addresses through this client.
-pub fn wget(outbound: Outbound) -> ToolDefinition {
-    let parameter = |name: &str, schema: Value, required| ToolParameter { name: name.to_owned(), schema, required };
-    ToolDefinition {
-        name: "wget".to_owned(),
-        description: "Downloads a public https address (GET) and gives its content, at most 64 KB.".to_owned(),
-        parameters: vec![
-            parameter("uri", json!({"type": "string", "description": "whole address, https://…"}), true),
-            parameter(
-                "timeoutMs",
-                json!({
-                    "type": "number", "minimum": 1, "maximum": LONGEST_TIMEOUT, "default": DEFAULT_TIMEOUT,
-                    "description": "1 to 60000, default 30000",
-                }),
-                false,
-            ),
-            parameter(
-                "format",
-                json!({
-                    "type": "string", "enum": ["raw", "text"], "default": "raw",
-                    "description": "\"text\": only the text of an HTML page, with [links](address); default \"raw\"",
-                }),
-                false,
-            ),
-        ],
-        returns: "string",
-        examples: vec![
-            r#"wget("https://example.com/opening-hours", 30000, "text")"#.to_owned(),
-            r#"wget("https://api.example.com/v1/prices?item=7")"#.to_owned(),
-            r#"wget({uri: "https://example.com/news", format: "text"})"#.to_owned(),
-        ],
-        read_only: true,
-        implementation: Arc::new(Wget { outbound }),
-    }
-}
-
-struct Wget {
+/// Fetches addresses.
+pub struct Wget {
+    spec: ToolSpec,
     outbound: Outbound,
 }
 
@@ -92,26 +58,57 @@ enum Format {
     Text,
 }
 
-impl ToolImplementation for Wget {
+impl Tool for Wget {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,
         context: &'a CallContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput>> {
+    ) -> BoxFuture<'a, Result<ToolOutcome>> {
         Box::pin(async move {
             let content = match self.asked(&arguments) {
                 Ok(asked) => self.fetch(asked, context.deadline).await,
                 Err(problem) => Err(problem),
             };
             Ok(match content {
-                Ok(content) => ToolOutput::of(content),
-                Err(problem) => ToolOutput::failed(format!("Error: {problem}")),
+                Ok(content) => ToolOutcome::succeeded(content),
+                Err(problem) => ToolOutcome::failed(format!("Error: {problem}")),
             })
         })
     }
 }
 
 impl Wget {
+    /// The tool that fetches addresses through this client.
+    pub fn new(outbound: Outbound) -> Self {
+        let uri = json!({"type": "string", "description": "whole address, https://…"});
+        let timeout = json!({
+            "type": "number", "minimum": 1, "maximum": LONGEST_TIMEOUT, "default": DEFAULT_TIMEOUT,
+            "description": "1 to 60000, default 30000",
+        });
+        let format = json!({
+            "type": "string", "enum": ["raw", "text"], "default": "raw",
+            "description": "\"text\": only the text of an HTML page, with [links](address); default \"raw\"",
+        });
+        let spec = ToolSpec {
+            name: "wget".to_owned(),
+            description: "Downloads a public https address (GET) and gives its content, at most 64 KB.".to_owned(),
+            parameters: Parameters::new([("uri", uri, true), ("timeoutMs", timeout, false), ("format", format, false)]),
+            returns: json!({"type": "string"}),
+            own_examples: vec![
+                r#"wget("https://example.com/opening-hours", 30000, "text")"#.to_owned(),
+                r#"wget("https://api.example.com/v1/prices?item=7")"#.to_owned(),
+                r#"wget({uri: "https://example.com/news", format: "text"})"#.to_owned(),
+            ],
+            effect: false,
+            repeatable: true,
+        };
+        Self { spec, outbound }
+    }
+
     fn asked(&self, arguments: &Map<String, Value>) -> Result<Asked, String> {
         let argument = |name| arguments.get(name).filter(|value| !value.is_null());
         let uri = argument("uri").and_then(Value::as_str).ok_or("uri must be a text, the address to download.")?;
@@ -406,7 +403,7 @@ mod tests {
     use super::*;
 
     fn wget() -> Wget {
-        Wget { outbound: Outbound::new(Vec::new()).unwrap() }
+        Wget::new(Outbound::new(Vec::new()).unwrap())
     }
 
     fn asked(arguments: &Value) -> Result<Asked, String> {
@@ -478,13 +475,13 @@ mod tests {
     /// It stands in every prompt that offers it.
     #[test]
     fn the_definition_is_short_and_has_its_examples() {
-        let definition = super::wget(Outbound::new(Vec::new()).unwrap());
-        let schemas: Vec<&str> =
-            definition.parameters.iter().map(|one| one.schema["description"].as_str().unwrap()).collect();
-        assert!(definition.description.len() + schemas.concat().len() < 260);
-        assert!(definition.examples.len() >= 3 && definition.read_only);
-        let names: Vec<(&str, bool)> =
-            definition.parameters.iter().map(|one| (one.name.as_str(), one.required)).collect();
+        let wget = Wget::new(Outbound::new(Vec::new()).unwrap());
+        let spec = wget.spec();
+        let described: Vec<&str> =
+            spec.parameters.iter().map(|one| one.schema["description"].as_str().unwrap()).collect();
+        assert!(spec.description.len() + described.concat().len() < 260);
+        assert!(spec.own_examples.len() >= 3 && spec.is_repeatable());
+        let names: Vec<(&str, bool)> = spec.parameters.iter().map(|one| (one.name, one.required)).collect();
         assert_eq!(names, [("uri", true), ("timeoutMs", false), ("format", false)]);
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{OrganizationId, Owned, RunId, Timestamp, ToolId, UserId};
+use super::{OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId};
 
 /// The row of a run: small, for it is written at every step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,21 +217,6 @@ pub struct RunPrompt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     pub tools: Vec<OfferedTool>,
-}
-
-/// A tool that a run may call, under the name by which it was offered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OfferedTool {
-    pub name: String,
-    /// Absent for a built-in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_id: Option<ToolId>,
-    /// The version of the tool that was offered, which is the only one that is run.
-    #[serde(default)]
-    pub version: u64,
-    /// What its author marked at that version: fields of its arguments and results that are hidden when the run is shown.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub redact: Vec<String>,
 }
 
 /// An answer of the model.

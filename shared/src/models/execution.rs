@@ -57,7 +57,7 @@ fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Str
 
 /// A run as the history shows it: every field is there, null where there is nothing.
 #[derive(Debug, Serialize)]
-pub struct ShownExecution {
+pub struct ExecutionView {
     id: ExecutionId,
     tool_id: ToolId,
     call_id: Option<CallId>,
@@ -72,7 +72,7 @@ pub struct ShownExecution {
     duration_ms: u64,
 }
 
-impl From<Execution> for ShownExecution {
+impl From<Execution> for ExecutionView {
     fn from(row: Execution) -> Self {
         Self {
             id: row.id,

@@ -16,18 +16,18 @@ use reqwest::{
 use serde_json::{Map, Value};
 
 use super::{
-    Conversation, Effect, Parameter, Ran, Services,
+    Parameter, Services,
     config::{Place, all_hidden, all_to_json, argument_name, object, parameter, parameters},
     masking::{MASK, masked, masked_url},
     variables::{self, Encoding},
 };
 use crate::{
-    Deadline,
     clients::{
         Failure,
         outbound::{Answer, Request},
     },
     fields::Fields,
+    tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
 /// Largest answer that is read, in bytes.
@@ -130,30 +130,31 @@ impl ApiRequest {
     pub(super) async fn run(
         &self,
         services: &Services,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-        deadline: Deadline,
-    ) -> Ran {
-        let request = match self.request(services, conversation, arguments) {
+    ) -> ToolOutcome {
+        let request = match self.request(services, context.conversation, arguments) {
             Ok(request) => request,
-            Err(sentence) => return Ran::failed(sentence),
+            Err(sentence) => return ToolOutcome::failed(sentence),
         };
-        let answer = match services.outbound.send(request, deadline).await {
+        let answer = match services.outbound.send(request, context.deadline).await {
             Ok(answer) => answer,
             Err(error) => {
                 let ran = match &error.failure {
-                    Failure::Refused(why) => Ran::failed(self.not_sent(why)),
-                    _ if self.has_effect() && error.effect_possible() => Ran::unknown(
+                    Failure::Refused(why) => ToolOutcome::failed(self.not_sent(why)),
+                    _ if self.has_effect() && error.effect_possible() => ToolOutcome::unknown(
                         "The service did not confirm; it is not known whether it was done. Do not try again.",
                     ),
-                    Failure::Unreachable => Ran::failed("The service cannot be reached just now; nothing was done."),
-                    Failure::Undecodable(_) => Ran::failed("The service's answer is too large to be read."),
-                    _ => Ran::failed("The service did not answer in time."),
+                    Failure::Unreachable => {
+                        ToolOutcome::failed("The service cannot be reached just now; nothing was done.")
+                    }
+                    Failure::Undecodable(_) => ToolOutcome::failed("The service's answer is too large to be read."),
+                    _ => ToolOutcome::failed("The service did not answer in time."),
                 };
                 return ran.because(error);
             }
         };
-        self.report(&answer, conversation)
+        self.report(&answer, context.conversation)
     }
 
     /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked, and
@@ -161,10 +162,10 @@ impl ApiRequest {
     pub(super) fn preview(
         &self,
         services: &Services,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Value, String> {
-        let Request { method, url, headers, body, .. } = self.request(services, conversation, arguments)?;
+        let Request { method, url, headers, body, .. } = self.request(services, context.conversation, arguments)?;
         let hidden: BTreeMap<String, &Parameter> = self
             .headers
             .iter()
@@ -182,10 +183,10 @@ impl ApiRequest {
             ("headers", Some(masked(&headers.collect()))),
             ("body", body.as_ref().map(masked)),
         ]);
-        Ok(all_without(&secrets(hidden.into_values(), conversation), Value::Object(request)))
+        Ok(all_without(&secrets(hidden.into_values(), context.conversation), Value::Object(request)))
     }
 
-    fn report(&self, answer: &Answer, conversation: &Conversation) -> Ran {
+    fn report(&self, answer: &Answer, conversation: &Conversation) -> ToolOutcome {
         let Answer { status, content_type, body } = answer;
         let secrets = secrets(self.headers.values(), conversation);
         let text = without(&secrets, &String::from_utf8_lossy(body));
@@ -196,10 +197,10 @@ impl ApiRequest {
                 let result = json.unwrap_or_else(|| {
                     if content_type.starts_with("text/") || !text.is_empty() { text.into() } else { Value::Null }
                 });
-                let ran = Ran::succeeded(result);
+                let ran = ToolOutcome::succeeded(result);
                 if self.has_effect() { ran.with(Effect::Done) } else { ran }
             }
-            500.. if self.has_effect() => Ran::unknown(format!(
+            500.. if self.has_effect() => ToolOutcome::unknown(format!(
                 "The service failed with status {status}; it is not known whether it was done. Do not try again."
             )),
             _ => {
@@ -207,7 +208,7 @@ impl ApiRequest {
                     ["message", "error", "detail"].iter().find_map(|name| json.get(*name).and_then(Value::as_str))
                 });
                 let reason: String = reason.unwrap_or_default().chars().take(LONGEST_REASON).collect();
-                Ran::failed(if reason.is_empty() {
+                ToolOutcome::failed(if reason.is_empty() {
                     format!("The service answered with status {status}.")
                 } else {
                     format!("The service answered with status {status}: {reason}")

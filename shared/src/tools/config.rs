@@ -132,13 +132,7 @@ impl ToolConfig {
     }
 
     pub const fn kind(&self) -> ToolType {
-        match self.action {
-            Action::ApiRequest(_) => ToolType::ApiRequest,
-            Action::PipedreamAction(_) => ToolType::PipedreamAction,
-            Action::Query(_) => ToolType::Query,
-            Action::Sms(_) => ToolType::Sms,
-            Action::TransferCall(_) => ToolType::TransferCall,
-        }
+        self.action.kind()
     }
 
     /// What is said to the model about the tool.
@@ -195,6 +189,16 @@ impl Place {
 }
 
 impl Action {
+    pub const fn kind(&self) -> ToolType {
+        match self {
+            Self::ApiRequest(_) => ToolType::ApiRequest,
+            Self::PipedreamAction(_) => ToolType::PipedreamAction,
+            Self::Query(_) => ToolType::Query,
+            Self::Sms(_) => ToolType::Sms,
+            Self::TransferCall(_) => ToolType::TransferCall,
+        }
+    }
+
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
         match self {
             Self::ApiRequest(action) => action.parameters(),
@@ -202,6 +206,15 @@ impl Action {
             Self::Query(action) => action.parameters(),
             Self::Sms(action) => action.parameters(),
             Self::TransferCall(action) => action.parameters(),
+        }
+    }
+
+    /// Why it can run in a phone call only, to follow "this tool", as far as its type and its options decide.
+    pub(super) fn needs_call(&self) -> Option<&'static str> {
+        match self {
+            Self::TransferCall(_) => Some("transfers a call"),
+            Self::Sms(action) => action.needs_call(),
+            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) => None,
         }
     }
 

@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     schema,
-    variables::{self, Conversation, Encoding, Unknown},
+    variables::{self, Encoding, Unknown},
 };
 use crate::{
     error::Problems,
     fields::{Fields, kind},
+    tool::Conversation,
 };
 
 const LONGEST_PROMPT: usize = 1_000;

@@ -14,20 +14,19 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Conversation, Effect, Parameter, Ran, Services,
+    Parameter, Services,
     config::{Place, all_hidden, all_to_json, argument_name, object, parameters},
     masking::masked,
     parameter::check_storable,
     variables::{self, Encoding},
 };
 use crate::{
-    Deadline,
     clients::{
         self,
         pipedream::{Action, Finished, Project, Run},
     },
     fields::Fields,
-    models::OrganizationId,
+    tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
 /// Of what an action says went wrong, this much goes into the model's sentence.
@@ -154,17 +153,13 @@ impl PipedreamAction {
 
     /// What [`PipedreamAction::run`] would send: `{"app", "account_id", "external_user_id", "action", "version"?,
     /// "dynamic_props_id"?, "configured_props"}`. Props whose names say that they are secret are masked.
-    pub(super) fn preview(
-        &self,
-        organization: OrganizationId,
-        conversation: &Conversation,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, String> {
-        let Run { action, version, dynamic_props_id, configured_props } = self.request(conversation, arguments)?;
+    pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let Run { action, version, dynamic_props_id, configured_props } =
+            self.request(context.conversation, arguments)?;
         Ok(Value::Object(object([
             ("app", Some(self.app.clone().into())),
             ("account_id", Some(self.account_id.clone().into())),
-            ("external_user_id", Some(organization.to_string().into())),
+            ("external_user_id", Some(context.organization.to_string().into())),
             ("action", Some(action.into())),
             ("version", version.map(Value::from)),
             ("dynamic_props_id", dynamic_props_id.map(Value::from)),
@@ -175,32 +170,32 @@ impl PipedreamAction {
     pub(super) async fn run(
         &self,
         services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-        deadline: Deadline,
-    ) -> Ran {
-        let run = match self.request(conversation, arguments) {
+    ) -> ToolOutcome {
+        let run = match self.request(context.conversation, arguments) {
             Ok(run) => run,
-            Err(sentence) => return Ran::failed(sentence),
+            Err(sentence) => return ToolOutcome::failed(sentence),
         };
         let name = self.app_name.as_deref().unwrap_or(&self.app);
         let project: Project = match services.secrets.get(&services.pipedream_secret).await {
             Ok(project) => project,
-            Err(error) => return Ran::failed(format!("{name} is not available just now.")).because(error),
+            Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
         };
-        match services.pipedream.run(&project, organization, run, deadline).await {
-            Ok(Finished::Done { result, exports }) => Ran::succeeded(result).and_exports(exports).with(Effect::Done),
+        match services.pipedream.run(&project, context.organization, run, context.deadline).await {
+            Ok(Finished::Done { result, exports }) => {
+                ToolOutcome::succeeded(result).and_exports(exports).with(Effect::Done)
+            }
             // It ran, and how far it came is not known: the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
                 let reason: String = reason.chars().take(LONGEST_REASON).collect();
-                Ran::failed(format!("{name} reported a problem: {reason}")).with(Effect::Done)
+                ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Done)
             }
-            Err(error) if error.effect_possible() => {
-                Ran::unknown(format!("{name} did not confirm; it is not known whether it was done. Do not try again."))
-                    .because(error)
-            }
-            Err(error) => Ran::failed(refusal(name, &error)).because(error),
+            Err(error) if error.effect_possible() => ToolOutcome::unknown(format!(
+                "{name} did not confirm; it is not known whether it was done. Do not try again."
+            ))
+            .because(error),
+            Err(error) => ToolOutcome::failed(refusal(name, &error)).because(error),
         }
     }
 }

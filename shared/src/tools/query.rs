@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use self::filters::{Filter, Filters};
 use super::{
-    Conversation, Parameter, Ran, Services,
+    Parameter, Services,
     config::{Place, object, parameter},
     variables::Encoding,
 };
@@ -25,7 +25,8 @@ use crate::{
     Error, Result,
     error::Problems,
     fields::Fields,
-    models::{KnowledgeBase, KnowledgeBaseId, OrganizationId},
+    models::{KnowledgeBase, KnowledgeBaseId},
+    tool::{CallContext, Conversation, ToolOutcome},
 };
 
 pub use self::{
@@ -141,8 +142,8 @@ impl Query {
     }
 
     /// What [`Query::run`] would look for: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
-    pub(super) fn preview(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let Asked { words, filters } = self.asked(conversation, arguments)?;
+    pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let Asked { words, filters } = self.asked(context.conversation, arguments)?;
         let filters: Map<String, Value> =
             filters.into_iter().map(|(filter, given)| (filter.argument(), given)).collect();
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
@@ -152,19 +153,18 @@ impl Query {
     pub(super) async fn run(
         &self,
         services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-    ) -> Result<Ran> {
-        let asked = match self.asked(conversation, arguments) {
+    ) -> Result<ToolOutcome> {
+        let asked = match self.asked(context.conversation, arguments) {
             Ok(asked) => asked,
-            Err(sentence) => return Ok(Ran::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
         };
         let query = asked.words.as_str();
-        let (base, index) = match services.knowledge.open(organization, self.knowledge_base_id).await {
+        let (base, index) = match services.knowledge.open(context.organization, self.knowledge_base_id).await {
             Ok((base, index)) if !base.deleting => (base, index),
             Ok(_) | Err(Error::NotFound(_)) => {
-                return Ok(Ran::failed(
+                return Ok(ToolOutcome::failed(
                     "The knowledge base is no longer there. Say that you do not have this information.",
                 ));
             }
@@ -174,7 +174,7 @@ impl Query {
         for (filter, given) in &asked.filters {
             match index.condition(&filter.field, filter.operator, given) {
                 Ok(condition) => conditions.push(condition),
-                Err(sentence) => return Ok(Ran::failed(sentence)),
+                Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
             }
         }
         let found = index.search(query, &conditions);
@@ -190,7 +190,7 @@ impl Query {
         } else {
             None
         };
-        Ok(Ran::succeeded(Value::Object(object([
+        Ok(ToolOutcome::succeeded(Value::Object(object([
             ("matched", Some(found.matched.into())),
             ("entries", Some(found.entries.into())),
             ("note", note.map(Value::from)),

@@ -17,10 +17,11 @@ use serde_json::{Map, Number, Value};
 pub use self::transcript::{MarkedCall, Transcript};
 
 use self::patterns::{SECRET, clean, is_credential};
-use super::{Action, NO_ARGUMENTS};
+use super::Action;
 use crate::{
     fields::{Fields, kind},
     models::{Execution, ExecutionId, Tool},
+    tool::NO_ARGUMENTS,
 };
 
 /// In place of a marked field.
@@ -153,13 +154,14 @@ impl fmt::Debug for Unredacted {
 }
 
 impl Unredacted {
-    pub fn new(mut execution: Execution, tool: &Tool) -> Self {
+    /// `static_config` and `parameters` (a JSON schema) are those of the tool.
+    pub fn new(mut execution: Execution, marks: Marks, static_config: &Value, parameters: &Value) -> Self {
         execution.arguments.remove(NO_ARGUMENTS);
         let mut secrets = Vec::new();
-        collect_secrets(&tool.static_config, false, &mut secrets);
-        let properties = tool.function_schema.pointer("/parameters/properties").and_then(Value::as_object);
+        collect_secrets(static_config, false, &mut secrets);
+        let properties = parameters.get("properties").and_then(Value::as_object);
         let declared = properties.map(|properties| properties.keys().cloned().collect());
-        Self { execution, marks: Marks::stored(tool), secrets, declared }
+        Self { execution, marks, secrets, declared }
     }
 
     pub fn id(&self) -> ExecutionId {

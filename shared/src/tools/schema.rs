@@ -6,16 +6,13 @@
 use serde_json::{Map, Value, json};
 
 use super::Parameter;
-use crate::{error::Problems, fields::kind, models::ToolName};
+use crate::{error::Problems, fields::kind, models::ToolName, tool::NO_ARGUMENTS};
 
 const KEYS: [&str; 9] =
     ["type", "items", "properties", "description", "pattern", "format", "required", "enum", "title"];
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
 const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 const DEEPEST: usize = 6;
-
-/// The one property of a tool without arguments: VAPI wants at least one. Whatever a model writes into it is dropped.
-pub const NO_ARGUMENTS: &str = "no_arguments";
 
 /// The function as a model sees it: `{name, description, parameters}`.
 pub(super) fn function<'a>(

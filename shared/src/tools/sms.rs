@@ -14,15 +14,16 @@ use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
 use super::{
-    Conversation, Effect, Parameter, Ran, Services,
+    Parameter, Services,
     config::{Place, object, parameter},
     variables::Encoding,
 };
 use crate::{
-    Deadline, Error, Result,
+    Error, Result,
     clients::twilio::{self, Account, LONGEST_TEXT, Message},
     fields::Fields,
-    models::{E164, ExecutionStatus, OrganizationId, PhoneNumber, PhoneNumberId},
+    models::{E164, ExecutionStatus, PhoneNumber, PhoneNumberId},
+    tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
 /// Recipients of one message.
@@ -82,6 +83,14 @@ impl Sms {
         sender
     }
 
+    pub(super) fn needs_call(&self) -> Option<&'static str> {
+        match (self.from, &self.allowed) {
+            (Sender::CalledNumber, _) => Some("sends from the number that was called"),
+            (_, AllowedRecipients::CallerOnly) => Some("sends to the caller only"),
+            _ => None,
+        }
+    }
+
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
         vec![(Place::named("text"), &self.text), (Place::named("recipients"), &self.recipients)]
     }
@@ -108,20 +117,17 @@ impl Sms {
     pub(super) async fn run(
         &self,
         services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         done: &Map<String, Value>,
-        deadline: Deadline,
-    ) -> Result<Ran> {
-        let Draft { from, text, recipients } = match self.draft(services, organization, conversation, arguments).await?
-        {
+    ) -> Result<ToolOutcome> {
+        let Draft { from, text, recipients } = match self.draft(services, context, arguments).await? {
             Ok(draft) => draft,
-            Err(sentence) => return Ok(Ran::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
         };
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,
-            Err(error) => return Ok(Ran::failed("The SMS service is not available just now.").because(error)),
+            Err(error) => return Ok(ToolOutcome::failed("The SMS service is not available just now.").because(error)),
         };
         let (account, from, text) = (&account, &from.number, text.as_str());
         let deliveries = join_all(recipients.into_iter().map(|recipient| async move {
@@ -133,7 +139,7 @@ impl Sms {
                 Ok(number) => number,
                 Err(why) => return (Delivery { to: shown, outcome: Recipient::NotSent(why), twilio: None }, None),
             };
-            match services.twilio.send_message(account, from, &number, text, deadline).await {
+            match services.twilio.send_message(account, from, &number, text, context.deadline).await {
                 Ok(message) => (Delivery { to: shown, outcome: Recipient::Sent, twilio: Some(message) }, None),
                 Err(error) if error.effect_possible() => {
                     (Delivery { to: shown, outcome: Recipient::Unknown, twilio: None }, Some(error))
@@ -157,11 +163,10 @@ impl Sms {
     pub(super) async fn preview(
         &self,
         services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Result<Value, String>> {
-        let draft = self.draft(services, organization, conversation, arguments).await?;
+        let draft = self.draft(services, context, arguments).await?;
         Ok(draft.map(|Draft { from, text, recipients }| {
             let recipients = recipients.into_iter().map(|(to, number)| {
                 let reason = number.as_ref().err().map(|why| Value::from(*why));
@@ -179,15 +184,14 @@ impl Sms {
     async fn draft(
         &self,
         services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Result<Draft, String>> {
-        let (text, recipients) = match self.merge(conversation, arguments) {
+        let (text, recipients) = match self.merge(context.conversation, arguments) {
             Ok(merged) => merged,
             Err(sentence) => return Ok(Err(sentence)),
         };
-        let from = self.sender(services, organization, conversation).await?;
+        let from = self.sender(services, context).await?;
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
@@ -222,17 +226,12 @@ impl Sms {
     }
 
     /// The row of the number to send from, or a sentence that says why there is none.
-    async fn sender(
-        &self,
-        services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
-    ) -> Result<Result<PhoneNumber, String>> {
+    async fn sender(&self, services: &Services, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
         match self.from {
-            Sender::CalledNumber => Ok(conversation.line.clone().ok_or_else(|| {
+            Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
                 "No SMS can be sent from the number that was called: it is not set up for that.".into()
             })),
-            Sender::SpecificNumber(id) => match services.phone_numbers.get(organization, id).await {
+            Sender::SpecificNumber(id) => match services.phone_numbers.get(context.organization, id).await {
                 Ok(row) => Ok(Ok(row)),
                 Err(Error::NotFound(_)) => {
                     Ok(Err("The number this message should come from is no longer set up.".into()))
@@ -293,7 +292,7 @@ impl Recipient {
 }
 
 /// Turns the outcomes of all recipients into an answer, one by one.
-fn report(deliveries: &[Delivery]) -> Ran {
+fn report(deliveries: &[Delivery]) -> ToolOutcome {
     let named = |wanted: fn(Recipient) -> bool| -> Vec<&str> {
         deliveries.iter().filter(|delivery| wanted(delivery.outcome)).map(|delivery| delivery.to.as_str()).collect()
     };
@@ -320,7 +319,7 @@ fn report(deliveries: &[Delivery]) -> Ran {
         .collect();
     let result = json!({"sent": sent.len(), "recipients": recipients});
     if unknown.is_empty() && not_sent.is_empty() {
-        return Ran::succeeded(result).with(Effect::Done);
+        return ToolOutcome::succeeded(result).with(Effect::Done);
     }
     let mut sentences = Vec::new();
     if !sent.is_empty() {
@@ -334,7 +333,7 @@ fn report(deliveries: &[Delivery]) -> Ran {
     if !unknown.is_empty() {
         sentences.push(format!("It is not known whether it reached {}; do not send it again.", unknown.join(", ")));
     }
-    let ran = Ran::failed(sentences.join(" ")).and_result(result);
+    let ran = ToolOutcome::failed(sentences.join(" ")).and_result(result);
     if sent.is_empty() && unknown.is_empty() {
         return ran;
     }

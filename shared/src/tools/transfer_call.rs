@@ -29,7 +29,7 @@ use futures_util::future::try_join;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Conversation, Effect, Parameter, Ran, Services,
+    Parameter, Services,
     config::{Place, object},
     variables::{self, Encoding},
 };
@@ -38,6 +38,7 @@ use crate::{
     clients::call_control::{self, NotAccepted},
     fields::{Fields, kind},
     models::{ControlUrl, E164, OrganizationId},
+    tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
 const LONGEST_MESSAGE: usize = 1_000;
@@ -143,9 +144,9 @@ impl TransferCall {
     }
 
     /// What [`TransferCall::run`] would send to the call: `{"destination", "label"?, "briefing"?}`.
-    pub(super) fn preview(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Value, String> {
+    pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let (target, label) = self.allowed.chosen(arguments)?;
-        let briefing = self.briefing(conversation, arguments)?;
+        let briefing = self.briefing(context.conversation, arguments)?;
         Ok(Value::Object(object([
             ("destination", Some(Value::Object(target.to_json()))),
             ("label", label.map(Value::from)),
@@ -157,32 +158,27 @@ impl TransferCall {
     pub(super) async fn run(
         &self,
         services: &Services,
-        organization: OrganizationId,
-        conversation: &Conversation,
+        context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-        deadline: Deadline,
-    ) -> Result<Ran> {
+    ) -> Result<ToolOutcome> {
         let (target, label) = match self.allowed.chosen(arguments) {
             Ok(chosen) => chosen,
-            Err(sentence) => return Ok(Ran::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
         };
-        let briefing = match self.briefing(conversation, arguments) {
+        let briefing = match self.briefing(context.conversation, arguments) {
             Ok(briefing) => briefing,
-            Err(sentence) => return Ok(Ran::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
         };
-        let (call, permitted) = try_join(
-            live_call::find(services, organization, conversation, deadline),
-            target.permitted(services, organization),
-        )
-        .await?;
+        let (call, permitted) =
+            try_join(live_call::find(services, context), target.permitted(services, context.organization)).await?;
         let call = match permitted.and(call) {
             Ok(call) => call,
-            Err(refused) => return Ok(refused.into_ran()),
+            Err(refused) => return Ok(refused.into_outcome()),
         };
-        Ok(match target.send(services, &call, briefing.as_deref(), deadline).await {
+        Ok(match target.send(services, &call, briefing.as_deref(), context.deadline).await {
             Ok(()) => {
                 let to = label.map(|label| format!(" to {label}")).unwrap_or_default();
-                Ran::succeeded(format!("The call is being transferred{to}.")).with(Effect::Done)
+                ToolOutcome::succeeded(format!("The call is being transferred{to}.")).with(Effect::Done)
             }
             Err(not_accepted) => report(not_accepted),
         })
@@ -380,15 +376,15 @@ impl Target {
     }
 }
 
-fn report(not_accepted: NotAccepted) -> Ran {
+fn report(not_accepted: NotAccepted) -> ToolOutcome {
     let ran = match &not_accepted {
-        NotAccepted::NotThere(_) => Ran::failed(
+        NotAccepted::NotThere(_) => ToolOutcome::failed(
             "The call does not take a transfer just now, and nothing was transferred. Offer to take a message instead.",
         ),
-        NotAccepted::Declined(_) => {
-            Ran::failed("The call could not be transferred; nothing was changed. Offer to take a message instead.")
-        }
-        NotAccepted::Unknown(_) => Ran::unknown(
+        NotAccepted::Declined(_) => ToolOutcome::failed(
+            "The call could not be transferred; nothing was changed. Offer to take a message instead.",
+        ),
+        NotAccepted::Unknown(_) => ToolOutcome::unknown(
             "It is not known whether the call is being transferred; do not transfer it again. Ask the caller to stay on \
              the line, and offer to take a message if nothing happens.",
         ),

@@ -8,21 +8,7 @@ use std::borrow::Cow;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::models::{Call, CallId, E164, PhoneNumber, Timestamp};
-
-/// The call a tool runs in, as far as it has been verified.
-#[derive(Debug, Clone, Default)]
-pub struct Conversation {
-    /// As the network gave it; may be no number at all (`anonymous`, `client:…`).
-    pub caller: Option<String>,
-    pub called: Option<E164>,
-    /// The called number's row, when it is one of the organization's.
-    pub line: Option<PhoneNumber>,
-    /// VAPI's id of the call, as the request says.
-    pub call_id: Option<CallId>,
-    /// The call's row, when it came in through us to the organization.
-    pub call: Option<Call>,
-}
+use crate::{models::Timestamp, tool::Conversation};
 
 /// A variable that has no value in this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +55,31 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
     }
     filled.push_str(rest);
     Ok(Cow::Owned(filled))
+}
+
+/// The first variable in a value that is known only in a call, as we write it or as VAPI does.
+pub fn of_a_call(value: &Value) -> Option<&'static str> {
+    let in_text = |text: &str| {
+        let mut found = None;
+        let note = |name: &str| {
+            let known = match name.trim() {
+                "caller_phone_number" | "customer.number" => Some("caller_phone_number"),
+                "called_phone_number" | "phoneNumber.number" => Some("called_phone_number"),
+                _ => None,
+            };
+            found = found.or(known);
+            known.map(|_| Ok::<_, std::convert::Infallible>(String::new()))
+        };
+        match replace(text, note) {
+            Ok(_) => found,
+        }
+    };
+    match value {
+        Value::String(text) => in_text(text),
+        Value::Array(items) => items.iter().find_map(of_a_call),
+        Value::Object(members) => members.values().find_map(of_a_call),
+        _ => None,
+    }
 }
 
 /// The text with its variables filled in.
@@ -144,6 +155,13 @@ mod tests {
         let url = "https://api.example.com/customers?phone={{caller_phone_number}}";
         let url = fill_text(url, &conversation(), Encoding::Url).unwrap();
         assert_eq!(url, "https://api.example.com/customers?phone=%2B15550100001");
+    }
+
+    #[test]
+    fn variables_that_need_a_call_are_found_wherever_they_stand() {
+        assert_eq!(of_a_call(&json!({"a": ["x", "to {{ called_phone_number }}"]})), Some("called_phone_number"));
+        assert_eq!(of_a_call(&json!("{{{{caller_phone_number}}")), Some("caller_phone_number"));
+        assert_eq!(of_a_call(&json!({"a": "{{now}} {{order}} caller_phone_number", "caller_phone_number": 1})), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Tenant;
+use crate::phone;
 
 /// An SMS to the caller whose text the model writes.
 pub fn ai_sms() -> Value {
@@ -14,6 +15,14 @@ pub fn ai_sms() -> Value {
         "text": {"mode": "ai", "prompt": "The message to send"},
         "recipients": {"mode": "array_extendable", "fixedValues": ["{{caller_phone_number}}"], "aiExtension": {"enabled": false}},
     })
+}
+
+/// As [`ai_sms`], from a chosen number to a fixed one: it needs no phone call.
+pub fn sms_without_call(tenant: &Tenant) -> Value {
+    let mut tool = ai_sms();
+    tool["from"] = json!({"type": "specific_number", "phone_number_id": tenant.phone_number_id});
+    tool["recipients"]["fixedValues"] = json!([phone(1)]);
+    tool
 }
 
 /// An SMS of fixed text that goes out when a call starts, and at no other time.

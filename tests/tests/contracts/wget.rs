@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 use shared::{
     Deadline,
     clients::Outbound,
-    injection::{CallContext, ToolDefinition, ToolOutput, wget},
-    models::{OrganizationId, RunId},
+    injection::Wget,
+    models::{OrganizationId, Trigger},
+    tool::{CallContext, Conversation, Subject, Tool, ToolOutcome},
 };
 use tests::{
     clients::{ample, anywhere, nowhere},
@@ -38,33 +39,43 @@ const MOST_READ: usize = 10 * 1024 * 1024;
 const MOST_GIVEN: usize = 64 * 1024;
 
 /// The tool, let through to these although they are private.
-fn open_to(servers: &[&str]) -> ToolDefinition {
+fn open_to(servers: &[&str]) -> Wget {
     let hosts = servers.iter().map(|url| url.trim_start_matches("http://").to_owned());
-    wget(Outbound::new(hosts.collect()).unwrap())
+    Wget::new(Outbound::new(hosts.collect()).unwrap())
 }
 
-async fn call(tool: &ToolDefinition, arguments: &Value, deadline: Deadline) -> ToolOutput {
-    let context =
-        CallContext { organization: OrganizationId::generate(), user: None, run: RunId::generate(), deadline };
-    tool.implementation.call(arguments.as_object().unwrap().clone(), &context).await.unwrap()
+async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome {
+    let context = CallContext {
+        organization: OrganizationId::generate(),
+        user: None,
+        subject: Subject::Nobody,
+        conversation: &Conversation::default(),
+        trigger: Trigger::Automation,
+        deadline,
+    };
+    tool.call(arguments.as_object().unwrap().clone(), &context).await.unwrap()
+}
+
+/// The text of a result, or of an error.
+fn text(outcome: ToolOutcome) -> String {
+    outcome.into_told().as_str().unwrap().to_owned()
 }
 
 /// What the model is told of a page that can be had.
 async fn got(server: &str, path: &str, format: &str) -> String {
     let output = call(&open_to(&[server]), &json!({"uri": format!("{server}{path}"), "format": format}), ample()).await;
-    assert!(!output.failed, "{path}: {output:?}");
-    output.value.as_str().unwrap().to_owned()
+    assert!(!output.is_failed(), "{path}: {output:?}");
+    text(output)
 }
 
 /// What the model is told of one that cannot.
-async fn refused(tool: &ToolDefinition, arguments: &Value) -> String {
+async fn refused(tool: &Wget, arguments: &Value) -> String {
     told(call(tool, arguments, ample()).await)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
-fn told(output: ToolOutput) -> String {
-    assert!(output.failed, "{output:?}");
-    let sentence = output.value.as_str().unwrap();
+fn told(output: ToolOutcome) -> String {
+    assert!(output.is_failed(), "{output:?}");
+    let sentence = text(output);
     sentence.strip_prefix("Error: ").unwrap_or_else(|| panic!("{sentence}")).to_owned()
 }
 
@@ -187,7 +198,7 @@ async fn a_redirect_is_followed_and_its_links_are_whole_if_the_site_is_another()
     .await;
     let tool = open_to(&[&old.url, &site.url]);
     let output = call(&tool, &json!({"uri": old.url, "format": "text"}), ample()).await;
-    let text = output.value.as_str().unwrap();
+    let text = text(output);
     assert!(text.contains(&format!("[Prices & repairs]({}/prices)", site.url)), "{text}");
 }
 
@@ -405,7 +416,7 @@ async fn a_call_that_makes_no_sense_is_told_which_argument_is_wrong() {
 async fn known_failure_4_7_private_addresses_are_refused() {
     let private = Server::start(Router::new().fallback(|| async { "secret" })).await;
     let port = private.address.port();
-    let tool = wget(Outbound::new(Vec::new()).unwrap());
+    let tool = Wget::new(Outbound::new(Vec::new()).unwrap());
     for (uri, why) in [
         (private.url.clone(), "uri: only https addresses may be called, not http."),
         (format!("https://127.0.0.1:{port}/"), "uri: the address 127.0.0.1 is not public."),

@@ -25,7 +25,7 @@ use tests::{
     Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
     automation::{AMPLE, Wanted, begin, calls as block, whole},
     aws::TABLE_PREFIX,
-    phone, preemptive_sms, slack_action,
+    phone, preemptive_sms, slack_action, sms_without_call,
     standins::{Fault, llm::Turn, vapi::PhoneCall},
 };
 
@@ -287,11 +287,7 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
 
 /// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
 async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
-    let mut sms = ai_sms();
-    sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
-    // Nobody calls whose number could be meant.
-    sms["recipients"]["fixedValues"] = json!([phone(1)]);
-    let sms = world.tool(&sms).await;
+    let sms = world.tool(&sms_without_call(&world.home)).await;
     let tools = [&[&sms], tools].concat();
     world.restart();
     let wanted = || Wanted {

@@ -19,10 +19,10 @@ use shared::{
     models::{CallOutcome, RunLimits, RunStatus},
 };
 use tests::{
-    Fault, Options, Trouble, World, ai_sms,
+    Fault, Options, Trouble, World,
     automation::{AMPLE, Wanted, begin, calls, conversations, organization, told, whole},
     http_server::Server,
-    phone,
+    phone, sms_without_call,
 };
 
 /// A site with a page for every path, and a world whose functions may reach it.
@@ -306,10 +306,7 @@ async fn what_tools_return_is_cut_and_no_item_outgrows_the_table() {
 #[tokio::test]
 async fn an_effect_happens_once_in_a_run() {
     let world = World::start().await;
-    let mut sms = ai_sms();
-    sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
-    sms["recipients"]["fixedValues"] = json!([phone(1)]);
-    let sms = world.tool(&sms).await;
+    let sms = world.tool(&sms_without_call(&world.home)).await;
     let name = sms["name"].as_str().unwrap();
     let send = Turn::text(&calls(&format!("return {name}({{text: \"See you at nine\"}});")));
     world.llm.script([send.clone(), send, done(), answer()]);
@@ -326,7 +323,8 @@ async fn an_effect_happens_once_in_a_run() {
 #[tokio::test]
 async fn a_tool_that_was_changed_or_deleted_since_is_not_run() {
     let world = World::start().await;
-    let (changed, deleted) = (world.tool(&ai_sms()).await, world.tool(&ai_sms()).await);
+    let config = sms_without_call(&world.home);
+    let (changed, deleted) = (world.tool(&config).await, world.tool(&config).await);
     let call = |tool: &Value| format!("return {}({{text: \"Hi\"}});", tool["name"].as_str().unwrap());
     world.llm.script([Turn::text(&calls(&[call(&changed), call(&deleted)].join("\n"))), done(), answer()]);
     let tools = vec![changed.clone(), deleted.clone()];

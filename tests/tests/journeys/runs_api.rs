@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures_util::join;
 use serde_json::{Value, json};
 use shared::models::{RunLimits, Timestamp};
-use tests::{Answer, Fault, Trouble, World, ai_sms, logs::Logs, phone, standins::llm::Turn};
+use tests::{Answer, Fault, Trouble, World, ai_sms, logs::Logs, phone, sms_without_call, standins::llm::Turn};
 use uuid::Uuid;
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
@@ -114,7 +114,7 @@ async fn a_prompt_is_enough_for_a_run() {
     let prompt = part(&world, &run, "prompt").unwrap();
     assert_eq!(prompt["prompt"], "Call Ada Lovelace back.");
     let offered: Vec<&str> = prompt["tools"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
-    let built_in: Vec<&str> = world.process.runs.registry.get_all().map(|tool| tool.name.as_str()).collect();
+    let built_in: Vec<&str> = world.process.runs.catalogue.built_in.names().collect();
     assert_eq!(offered, built_in, "all built-in tools, unless some are named");
     let kept = prompt["expires_at"].as_i64().unwrap() - Timestamp::now().as_seconds();
     assert!((29 * 86_400..=30 * 86_400).contains(&kept), "{kept} s");
@@ -158,7 +158,7 @@ async fn every_wrong_field_is_named_at_once() {
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
     let target = json!({"type": "number", "number": phone(9)});
     let transfer = world.tool(&json!({"type": "transfer_call", "label": "Connect", "target": target})).await;
-    let ours = world.tool(&ai_sms()).await;
+    let ours = world.tool(&sms_without_call(&world.home)).await;
     let body = json!({
         "prompt": 7, "system_prompt": [], "model": "x".repeat(201), "colour": "red",
         "tools": ["wgett", theirs["id"], NOBODY, transfer["id"], ours["id"], ours["id"], 7],
@@ -187,8 +187,8 @@ async fn every_wrong_field_is_named_at_once() {
     ];
     assert_eq!(refused.wrong_fields(), expected);
     let unknown = field(&refused, "tools[0]");
-    for tool in world.process.runs.registry.get_all() {
-        assert!(unknown.contains(&tool.name), "{unknown}");
+    for name in world.process.runs.catalogue.built_in.names() {
+        assert!(unknown.contains(name), "{unknown}");
     }
     assert!(unknown.contains("by its id"), "{unknown}");
     assert_eq!(field(&refused, "tools[1]"), field(&refused, "tools[2]"), "another organization's is as good as none");
@@ -204,6 +204,47 @@ async fn every_wrong_field_is_named_at_once() {
         assert_eq!(world.start_run(&body).await.wrong_fields(), [wrong], "{body}");
     }
     assert_eq!((world.aws.rows("automation_runs").len(), waiting(&world)), (0, 0));
+}
+
+#[tokio::test]
+async fn a_tool_that_needs_a_phone_call_is_refused_with_the_reason() {
+    let world = World::start().await;
+    let free = sms_without_call(&world.home);
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut config = free.clone();
+        change(&mut config);
+        config
+    };
+    let number = json!({"type": "number", "number": phone(9)});
+    let lookup = json!({"mode": "fixed", "value": "https://crm.example.com/?phone={{caller_phone_number}}"});
+    for (config, reason) in [
+        (with(&|config| config["from"] = json!({"type": "called_number"})), "sends from the number that was called"),
+        (
+            with(&|config| config["text"] = json!({"mode": "fixed", "value": "From {{called_phone_number}}"})),
+            "uses {{called_phone_number}}",
+        ),
+        (
+            with(&|config| config["text"]["prompt"] = json!("Greet {{ caller_phone_number }}")),
+            "uses {{caller_phone_number}}",
+        ),
+        (
+            with(&|config| config["allowed_recipients"] = json!([phone(1), "{{caller_phone_number}}"])),
+            "uses {{caller_phone_number}}",
+        ),
+        (
+            json!({"type": "api_request", "label": "Look up", "method": "GET", "url": lookup}),
+            "uses {{caller_phone_number}}",
+        ),
+        (json!({"type": "transfer_call", "label": "Connect", "target": number}), "transfers a call"),
+    ] {
+        let tool = world.tool(&config).await;
+        let refused = world.start_run(&json!({"prompt": "x", "tools": [tool["id"]]})).await;
+        let expected = format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent");
+        assert_eq!(field(&refused, "tools[0]"), expected);
+    }
+    assert_eq!(waiting(&world), 0);
+    let tool = world.tool(&free).await;
+    world.start_run(&json!({"prompt": "x", "tools": [tool["id"]]})).await.expect(202);
 }
 
 /// A schema that cannot be used would fail the run at its end.
@@ -228,7 +269,7 @@ async fn each_field_and_all_of_it_have_a_size() {
     assert!(field(&refused, "prompt").contains("100000 bytes"), "{}", refused.body);
 
     // What the model is told of the tools counts, too.
-    let mut wordy = world.tool(&ai_sms()).await;
+    let mut wordy = world.tool(&sms_without_call(&world.home)).await;
     wordy["function_schema"]["parameters"]["properties"]["text"]["description"] = json!("x".repeat(150_000));
     world.aws.put("tools", &wordy);
     let mut second = wordy.clone();
@@ -251,7 +292,7 @@ async fn tools_are_offered_under_names_that_a_model_can_tell_apart() {
     let world = World::start().await;
     let mut ids = Vec::new();
     for name in ["send-sms", "send_sms", "finalResponse", "2nd"] {
-        let tool = world.tool(&ai_sms()).await;
+        let tool = world.tool(&sms_without_call(&world.home)).await;
         world.update(&tool, &json!({"name": name})).await.expect(200);
         ids.push(tool["id"].clone());
     }
@@ -317,7 +358,7 @@ async fn the_same_key_twice_at_once_is_one_run() {
 #[tokio::test]
 async fn a_key_finds_its_run_whatever_became_of_its_tools() {
     let world = World::start().await;
-    let tool = world.tool(&ai_sms()).await;
+    let tool = world.tool(&sms_without_call(&world.home)).await;
     let body = json!({"prompt": "Hello", "tools": [tool["id"]]});
     let run = world.start_run_once("one", &body).await.expect(202);
     world.delete(&tool).await.expect(200);

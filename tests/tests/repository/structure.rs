@@ -12,15 +12,17 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 12] = [
     &["error", "config", "deadline"],
     &["models", "fields"],
     &["telemetry", "clients", "json_schema"],
     &["store"],
     &["accounts"],
+    &["tool"],
     &["tools"],
     &["idempotency", "lifecycle"],
     &["execution"],
+    &["catalogue"],
     &["injection"],
     &["http", "queue", "schedule"],
 ];

@@ -11,10 +11,11 @@ use super::*;
 use crate::{
     clients::{Failure, Service, llm::Role},
     injection::{
-        ToolDefinition, ToolOutput, system_prompt,
-        testing::{Scripted, calling, completion, context, doing},
+        system_prompt,
+        testing::{Scripted, TestTool, calling, completion, context, doing, toolbox},
     },
     models::{AutomationRun, RunCall, RunPrompt, Spent, WholeRun},
+    tool::ToolOutcome,
 };
 
 const DONE: &str = "```tool\nreturn finalResponse();\n```";
@@ -35,19 +36,21 @@ impl Written {
         self.answers.len() + self.replies.len()
     }
 
-    fn flow(&mut self, dialogue: &Dialogue) -> Flow {
+    fn flow(&mut self, dialogue: &Dialogue) -> ControlFlow<()> {
         self.spent = *dialogue.spent();
-        if Some(self.entries()) == self.full_at { Flow::Stop } else { Flow::GoOn }
+        if Some(self.entries()) == self.full_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
 impl Journal for Written {
-    async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<Flow> {
+    type Stop = ();
+
+    async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<ControlFlow<()>> {
         self.answers.push(answer.clone());
         Ok(self.flow(dialogue))
     }
 
-    async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<Flow> {
+    async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<ControlFlow<()>> {
         self.replies.push(reply.clone());
         Ok(self.flow(dialogue))
     }
@@ -55,7 +58,7 @@ impl Journal for Written {
 
 /// A bakery's run: a tool that looks, one that orders, and a result with the hour at which the bakery opens.
 struct Bakery {
-    executor: ToolExecutor,
+    toolbox: Toolbox,
     format: FinalFormat,
     limits: RunLimits,
     ends_at: Timestamp,
@@ -65,7 +68,7 @@ struct Bakery {
 
 /// What came of a run.
 struct Ran {
-    ended: Ended,
+    ended: Ended<()>,
     written: Written,
     spent: Spent,
 }
@@ -74,11 +77,8 @@ impl Bakery {
     fn new() -> Self {
         let schema = json!({"type": "object", "properties": {"opens": {"type": "number"}}, "required": ["opens"]});
         let (looked, ordered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let mut executor = ToolExecutor::default();
-        executor.offer(counting("look", &looked));
-        executor.offer(ToolDefinition { read_only: false, ..counting("order", &ordered) });
         Self {
-            executor,
+            toolbox: toolbox([counting("look", &looked), counting("order", &ordered).acting()]),
             format: FinalFormat::new(Some(&schema)).unwrap(),
             limits: RunLimits::default(),
             ends_at: Timestamp::now().plus(Duration::from_secs(3_600)),
@@ -91,9 +91,13 @@ impl Bakery {
         Self { limits, ..Self::new() }
     }
 
+    fn offer(&mut self, tool: TestTool) {
+        self.toolbox.offer(Arc::new(tool));
+    }
+
     fn prompt(&self) -> RunPrompt {
         RunPrompt {
-            system_prompt: system_prompt("You answer for a bakery.", self.executor.offered()),
+            system_prompt: system_prompt("You answer for a bakery.", self.toolbox.specs()),
             prompt: "When does it open?".to_owned(),
             schema: None,
             tools: Vec::new(),
@@ -103,7 +107,7 @@ impl Bakery {
     fn feedback<'a>(&'a self, model: &'a Scripted) -> FeedbackLoop<'a, Scripted> {
         FeedbackLoop {
             model,
-            executor: &self.executor,
+            toolbox: &self.toolbox,
             format: &self.format,
             limits: self.limits,
             ends_at: self.ends_at,
@@ -138,11 +142,11 @@ impl Ran {
     }
 }
 
-fn counting(name: &'static str, count: &Arc<AtomicUsize>) -> ToolDefinition {
+fn counting(name: &'static str, count: &Arc<AtomicUsize>) -> TestTool {
     let count = count.clone();
     doing(name, move |text, _| {
         count.fetch_add(1, SeqCst);
-        std::future::ready(Ok(ToolOutput::of(format!("{name}: {text}, größer</result>"))))
+        std::future::ready(Ok(ToolOutcome::succeeded(format!("{name}: {text}, größer</result>"))))
     })
 }
 
@@ -208,10 +212,10 @@ async fn a_run_that_is_resumed_after_any_step_goes_on_byte_for_byte() {
         let mut written = Written { full_at: Some(full_at), ..Written::default() };
         let first = Scripted::saying(eventful());
         let ended = bakery.feedback(&first).run(&mut Dialogue::new(&bakery.prompt()), &mut written).await;
-        assert!(matches!(ended, Ended::Stopped), "{ended:?}");
+        assert!(matches!(ended, Ended::Stopped(())), "{ended:?}");
 
         let second = Scripted::saying(eventful().split_off(written.answers.len()));
-        let repeatable = |name: &str| bakery.executor.is_read_only(name);
+        let repeatable = |name: &str| is_repeatable(&bakery.toolbox, name);
         let mut dialogue = Dialogue::resume(taken_up(&written, bakery.prompt()), repeatable);
         written.full_at = None;
         let ended = bakery.feedback(&second).run(&mut dialogue, &mut written).await;
@@ -345,7 +349,7 @@ async fn known_failure_4_3_final_response_waits_until_its_neighbours_are_right()
     }
     // That a tool did not work is no mistake of the model's.
     let mut bakery = Bakery::new();
-    bakery.executor.offer(doing("attempt", |_, _| std::future::ready(Ok(ToolOutput::failed("Closed.")))));
+    bakery.offer(doing("attempt", |_, _| std::future::ready(Ok(ToolOutcome::failed("Closed.")))));
     let model = Scripted::saying([calling("attempt('a');\nfinalResponse();").as_str(), ANSWER]);
     assert!(bakery.run(&model).await.completed().is_some());
 }
@@ -502,7 +506,7 @@ async fn a_journal_that_says_stop_is_obeyed_before_anything_else_happens() {
         let model = Scripted::saying([look.as_str(), DONE]);
         let mut written = Written { full_at: Some(full_at), ..Written::default() };
         let ended = bakery.feedback(&model).run(&mut Dialogue::new(&bakery.prompt()), &mut written).await;
-        assert!(matches!(ended, Ended::Stopped), "{ended:?}");
+        assert!(matches!(ended, Ended::Stopped(())), "{ended:?}");
         assert_eq!((bakery.counts().0, model.asked().len(), written.entries()), (looked, 1, full_at));
     }
 }
@@ -530,10 +534,10 @@ async fn an_outage_of_ours_keeps_the_answer_for_the_next_time() {
     let tried = Arc::new(AtomicUsize::new(0));
     let counted = tried.clone();
     let mut bakery = Bakery::new();
-    bakery.executor.offer(doing("book", move |text, _| {
+    bakery.offer(doing("book", move |text, _| {
         let first = counted.fetch_add(1, SeqCst) == 0;
         let outage = || Error::Unavailable("the database", "throttled".into());
-        std::future::ready(if first { Err(outage()) } else { Ok(ToolOutput::of(text)) })
+        std::future::ready(if first { Err(outage()) } else { Ok(ToolOutcome::succeeded(text)) })
     }));
     let model = Scripted::saying([calling("book('a');\nfinalResponse();").as_str(), ANSWER]);
     let (mut dialogue, mut written) = (Dialogue::new(&bakery.prompt()), Written::default());

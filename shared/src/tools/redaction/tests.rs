@@ -23,8 +23,12 @@ fn run(arguments: &Value, result: Option<&Value>, error: Option<&str>) -> Execut
     .unwrap()
 }
 
+fn unredacted(row: Execution, tool: &Tool) -> Unredacted {
+    Unredacted::new(row, Marks::stored(tool), &tool.static_config, &tool.function_schema["parameters"])
+}
+
 fn redacted(redact: &Value, arguments: &Value, result: &Value) -> (Value, Value) {
-    let kept = Unredacted::new(run(arguments, Some(result), None), &tool(redact, &json!({}))).redacted();
+    let kept = unredacted(run(arguments, Some(result), None), &tool(redact, &json!({}))).redacted();
     (Value::Object(kept.arguments), kept.result.unwrap_or_default())
 }
 
@@ -67,7 +71,7 @@ fn what_is_marked_is_hidden_where_it_comes_back() {
     let arguments = json!({"text": "Root \"canal\" on Monday", "guest": {"name": "Ana Ruiz", "room": 4711}});
     let result = json!({"echo": "You said: Root \"canal\" on Monday", "raw": r#"{"text":"Root \"canal\" on Monday"}"#, "Ana Ruiz": 4711});
     let row = run(&arguments, Some(&result), Some("Nobody is called Ana Ruiz."));
-    let kept = Unredacted::new(row, &tool(&json!(["text", "guest"]), &json!({}))).redacted();
+    let kept = unredacted(row, &tool(&json!(["text", "guest"]), &json!({}))).redacted();
     let back = json!({"echo": "You said: [redacted]", "raw": r#"{"text":"[redacted]"}"#, HIDDEN: HIDDEN});
     assert_eq!((kept.result.unwrap(), kept.error.unwrap()), (back, "Nobody is called [redacted].".to_owned()));
 }
@@ -84,7 +88,7 @@ fn many_made_up_arguments_do_not_make_the_row_too_large() {
     let mut row = run(&json!({}), None, None);
     row.ignored_arguments = (0..5_000).map(|n| format!("{n} {}", "x".repeat(500))).collect();
     row.arguments = row.ignored_arguments.iter().map(|name| (name.clone(), json!(1))).collect();
-    let kept = Unredacted::new(row, &tool(&json!(null), &json!({}))).redacted();
+    let kept = unredacted(row, &tool(&json!(null), &json!({}))).redacted();
     assert_eq!(
         (kept.ignored_arguments.len(), kept.ignored_arguments.last().unwrap().as_str()),
         (51, "[cut] 4950 more")
@@ -97,7 +101,7 @@ fn credentials_of_the_configuration_are_hidden_where_they_come_back() {
     let fixed = json!({"url": "https://x", "headers": {"x-line": "Bearer crm-key"}, "body": {"api_key": "book-key", "room": "terrace"}});
     let row =
         run(&json!({"text": "use crm-key"}), Some(&json!({"a": "Bearer crm-key", "b": ["book-key terrace"]})), None);
-    let kept = Unredacted::new(row, &tool(&json!(null), &fixed)).redacted();
+    let kept = unredacted(row, &tool(&json!(null), &fixed)).redacted();
     assert_eq!(kept.arguments["text"], "use [secret]");
     assert_eq!(kept.result.unwrap(), json!({"a": "[secret]", "b": ["[secret] terrace"]}));
 }
@@ -142,7 +146,7 @@ fn a_number_that_a_cut_falls_into_is_hidden_too() {
 #[test]
 fn a_debug_line_shows_nothing_of_a_run() {
     let row = run(&json!({"text": "+14155550100"}), None, None);
-    let line = format!("{:?}", Unredacted::new(row, &tool(&json!(null), &json!({}))));
+    let line = format!("{:?}", unredacted(row, &tool(&json!(null), &json!({}))));
     assert_eq!(line, "Unredacted(ExecutionId(01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f))");
 }
 

@@ -5,8 +5,9 @@ use serde_json::Value;
 use crate::{
     fields::{Fields, kind},
     models::E164,
+    tool::Conversation,
     tools::{
-        Conversation, Parameter,
+        Parameter,
         variables::{self, Encoding},
     },
 };

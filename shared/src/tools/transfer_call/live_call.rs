@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use crate::{
-    Deadline, Error, Result,
+    Error, Result,
     clients::{Failure, Service, vapi::ExternalCall},
     models::{CallStatus, ControlUrl, OrganizationId},
-    tools::{Conversation, Ran, Services},
+    tool::{CallContext, ToolOutcome},
+    tools::Services,
 };
 
 /// VAPI is asked for this long at most: the caller waits, and the transfer is still to come.
@@ -25,8 +26,8 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    pub(super) fn into_ran(self) -> Ran {
-        Ran::failed(self.sentence).because(self.cause)
+    pub(super) fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::failed(self.sentence).because(self.cause)
     }
 }
 
@@ -39,16 +40,12 @@ pub(super) fn refused(sentence: &'static str, why: &str) -> Refused {
 ///
 /// # Errors
 /// Only for an outage of our own.
-pub(super) async fn find(
-    services: &Services,
-    organization: OrganizationId,
-    conversation: &Conversation,
-    deadline: Deadline,
-) -> Result<Result<ControlUrl, Refused>> {
-    let Some(id) = &conversation.call_id else {
+pub(super) async fn find(services: &Services, context: &CallContext<'_>) -> Result<Result<ControlUrl, Refused>> {
+    let Some(id) = context.call_id() else {
         return Ok(Err(refused(UNKNOWN_CALL, "the request names no call")));
     };
-    let ours = conversation.call.as_ref();
+    let organization = context.organization;
+    let ours = context.conversation.call.as_ref();
     if let Some(gone) = ours.and_then(|call| over(call.status)) {
         return Ok(Err(gone));
     }
@@ -56,7 +53,7 @@ pub(super) async fn find(
         return Ok(Ok(url));
     }
     let account = services.accounts.vapi(organization).await?;
-    let call = match services.vapi.call(&account, id, deadline.at_most(ASKED_FOR)).await {
+    let call = match services.vapi.call(&account, id, context.deadline.at_most(ASKED_FOR)).await {
         Ok(Some(call)) => call,
         Ok(None) => return Ok(Err(refused(UNKNOWN_CALL, "VAPI has no such call"))),
         Err(cause) => {

@@ -7,10 +7,10 @@ use local::standins::{self};
 use serde_json::{Value, json};
 use shared::models::{RunLimits, RunStatus};
 use tests::{
-    Fault, Trouble, World, ai_sms,
+    Fault, Trouble, World,
     automation::{AMPLE, Wanted, begin, calls, whole},
     http_server::Server,
-    phone,
+    sms_without_call,
 };
 
 use super::{answer, bakery, deliver, done, killed};
@@ -190,10 +190,7 @@ async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
         let mut kills = 0;
         for step in 0.. {
             let world = World::start().await;
-            let mut sms = ai_sms();
-            sms["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
-            sms["recipients"]["fixedValues"] = json!([phone(1)]);
-            let sms = world.tool(&sms).await;
+            let sms = world.tool(&sms_without_call(&world.home)).await;
             let send = calls(&format!("return {}({{text: \"At nine\"}});", sms["name"].as_str().unwrap()));
             let answers = vec![send, calls("return finalResponse();"), r#"{"opens": "9:00"}"#.to_owned()];
             let _model = steady_model(&world, answers).await;

@@ -3,7 +3,7 @@
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Trouble, World, ai_sms, standins::llm::Turn};
+use tests::{Answer, Event, Fault, Trouble, World, sms_without_call, standins::llm::Turn};
 
 use super::{Given, part, specification::Document, text};
 
@@ -42,7 +42,7 @@ async fn successes() -> Given {
     let world = World::start().await;
     for (name, body) in Document::read().request_examples("startRun") {
         for tool in body["tools"].as_array().into_iter().flatten() {
-            let mut row = world.tool(&ai_sms()).await;
+            let mut row = world.tool(&sms_without_call(&world.home)).await;
             row["id"] = tool.clone();
             world.aws.put("tools", &row);
         }

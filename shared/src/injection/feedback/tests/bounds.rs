@@ -59,7 +59,7 @@ async fn an_answer_that_repeats_itself_is_read_up_to_a_point() {
 #[tokio::test]
 async fn a_conversation_outgrows_no_usual_model() {
     let mut bakery = Bakery::limited(RunLimits { calls: 100, ..RunLimits::default() });
-    bakery.executor.offer(doing("read", |_, _| std::future::ready(Ok(ToolOutput::of("x".repeat(10_000_000))))));
+    bakery.offer(doing("read", |_, _| std::future::ready(Ok(ToolOutcome::succeeded("x".repeat(10_000_000))))));
     let read = |turn: usize| {
         let calls: Vec<String> = (0..5).map(|call| format!("read('{turn} {call}');\n")).collect();
         calling(&calls.concat())
@@ -78,9 +78,9 @@ async fn what_was_cut_for_want_of_room_can_be_read_again() {
     let mut bakery = Bakery::new();
     let read = Arc::new(AtomicUsize::new(0));
     let counted = read.clone();
-    bakery.executor.offer(doing("read", move |_, _| {
+    bakery.offer(doing("read", move |_, _| {
         counted.fetch_add(1, SeqCst);
-        std::future::ready(Ok(ToolOutput::of("x".repeat(60_000))))
+        std::future::ready(Ok(ToolOutcome::succeeded("x".repeat(60_000))))
     }));
     let five: Vec<String> = (0..5).map(|number| format!("read('{number}');\n")).collect();
     let alone = calling("read('3');");
@@ -138,9 +138,9 @@ async fn the_model_and_the_tools_leave_time_to_write_down_what_they_did() {
     let seen = Arc::new(std::sync::Mutex::new(None));
     let given = seen.clone();
     let mut bakery = Bakery::new();
-    bakery.executor.offer(doing("watch", move |text, deadline| {
+    bakery.offer(doing("watch", move |text, deadline| {
         *given.lock().unwrap() = Some(deadline.remaining());
-        std::future::ready(Ok(ToolOutput::of(text)))
+        std::future::ready(Ok(ToolOutcome::succeeded(text)))
     }));
     let model = Scripted::saying([calling("watch('a');\nfinalResponse();").as_str(), ANSWER]);
     let feedback = bakery.feedback(&model);

@@ -1,12 +1,14 @@
 //! The arguments a model gave, held against the schema it was shown.
 //!
-//! Written by hand for the small, closed dialect of [`super::schema`]: the answer must be a sentence that a model can act
+//! Written by hand for the small, closed dialect in which `function_schema` is derived: the answer must be a sentence that a model can act
 //! on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
 
 use serde_json::{Map, Value};
 
-use super::NO_ARGUMENTS;
 use crate::{fields::kind, json_schema::format};
+
+/// The one property of a tool without arguments: VAPI wants at least one. Whatever a model writes into it is dropped.
+pub const NO_ARGUMENTS: &str = "no_arguments";
 
 /// What may go on to the tool, and the names that may not.
 #[derive(Debug, Default, PartialEq)]

@@ -10,12 +10,12 @@ use shared::{
     Error, Result,
     models::{
         AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp, ToolId,
-        UserId, WholeRun,
+        ToolRef, UserId, WholeRun,
     },
     tools::Transcript,
 };
 
-use crate::steps::{ShownStep, Steps};
+use crate::steps::{StepView, Steps};
 
 /// What is kept of each text of a step, in bytes: the most with which all of it can be sent.
 const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
@@ -27,14 +27,14 @@ const ERROR_BUDGET: usize = 1_000;
 const LARGEST_ANSWER: usize = 5_500_000;
 
 #[derive(Debug, Serialize)]
-pub(crate) struct ShownRun {
+pub(crate) struct RunView {
     id: RunId,
     status: RunStatus,
     trigger_type: RunTrigger,
     user_id: Option<UserId>,
     model: Option<String>,
     limits: RunLimits,
-    spent: ShownSpent,
+    spent: SpentView,
     error: Option<String>,
     cancel_requested_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct ShownRun {
 }
 
 #[derive(Debug, Serialize)]
-struct ShownSpent {
+struct SpentView {
     #[serde(flatten)]
     spent: Spent,
     tokens: u64,
@@ -54,26 +54,26 @@ struct ShownSpent {
 
 /// A run with what it was asked and everything that was said in it.
 #[derive(Debug, Serialize)]
-struct ShownWhole {
+struct WholeRunView {
     #[serde(flatten)]
-    run: ShownRun,
+    run: RunView,
     prompt: String,
     system_prompt: String,
-    tools: Vec<ShownTool>,
+    tools: Vec<ToolView>,
     schema: Option<Value>,
     result: Option<Value>,
-    steps: Vec<ShownStep>,
+    steps: Vec<StepView>,
 }
 
 #[derive(Debug, Serialize)]
-struct ShownTool {
+struct ToolView {
     name: String,
     /// Null for a built-in one.
     tool_id: Option<ToolId>,
     version: Option<u64>,
 }
 
-impl From<AutomationRun> for ShownRun {
+impl From<AutomationRun> for RunView {
     fn from(run: AutomationRun) -> Self {
         let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
         Self {
@@ -83,7 +83,7 @@ impl From<AutomationRun> for ShownRun {
             user_id: run.user_id,
             model: run.model,
             limits: run.limits,
-            spent: ShownSpent { tokens: run.spent.tokens(), spent: run.spent },
+            spent: SpentView { tokens: run.spent.tokens(), spent: run.spent },
             // It may quote the model.
             error: run.error.map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
             cancel_requested_at: run.cancel_requested_at,
@@ -96,10 +96,13 @@ impl From<AutomationRun> for ShownRun {
     }
 }
 
-impl From<&OfferedTool> for ShownTool {
+impl From<&OfferedTool> for ToolView {
     fn from(tool: &OfferedTool) -> Self {
-        let version = tool.tool_id.map(|_| tool.version);
-        Self { name: tool.name.clone(), tool_id: tool.tool_id, version }
+        let (tool_id, version) = match tool.tool {
+            ToolRef::BuiltIn(_) => (None, None),
+            ToolRef::Organization { id, version } => (Some(id), version),
+        };
+        Self { name: tool.name.clone(), tool_id, version }
     }
 }
 
@@ -110,11 +113,11 @@ pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
     let steps = Steps::of(&answers, &replies, &prompt.tools);
     let error = run.error.as_ref().map(|error| steps.transcript.text(error, ERROR_BUDGET));
     let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;
-    let mut shown = ShownWhole {
-        run: ShownRun { error, ..ShownRun::from(run) },
+    let mut shown = WholeRunView {
+        run: RunView { error, ..RunView::from(run) },
         prompt: steps.transcript.text(prompt, PROMPT_BUDGET),
         system_prompt: steps.transcript.text(system_prompt, PROMPT_BUDGET),
-        tools: tools.iter().map(ShownTool::from).collect(),
+        tools: tools.iter().map(ToolView::from).collect(),
         schema: schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?,
         result,
         steps: Vec::new(),

@@ -8,7 +8,7 @@ use shared::models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Tim
 use crate::timeline::Moment;
 
 #[derive(Debug, Serialize)]
-pub(crate) struct ShownCall {
+pub(crate) struct CallView {
     id: CallId,
     call_sid: Option<String>,
     agent_id: Option<AgentId>,
@@ -27,13 +27,13 @@ pub(crate) struct ShownCall {
 #[derive(Debug, Serialize)]
 pub(crate) struct WithTimeline {
     #[serde(flatten)]
-    pub(crate) call: ShownCall,
+    pub(crate) call: CallView,
     pub(crate) timeline: Vec<Moment>,
     /// False if there were more runs than are shown, the newest.
     pub(crate) timeline_complete: bool,
 }
 
-impl ShownCall {
+impl CallView {
     /// A call that came in at VAPI and not through us.
     pub(crate) fn known_by_its_runs(id: CallId) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl ShownCall {
     }
 }
 
-impl From<Call> for ShownCall {
+impl From<Call> for CallView {
     fn from(row: Call) -> Self {
         Self {
             id: row.id,

@@ -1,14 +1,15 @@
-//! What is asked for: a run of an automation.
+//! The body of a request for a run.
 
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
 use shared::{
     Error, Result,
+    catalogue::BuiltInTools,
     error::Problems,
     fields::{Fields, kind},
-    injection::{FinalFormat, ToolRegistry},
-    models::{RunLimits, ToolId},
+    injection::FinalFormat,
+    models::{RunLimits, ToolRef},
 };
 
 /// In bytes: all of it stands in one item, which may have 400 KB.
@@ -21,10 +22,9 @@ const MOST_TOOLS: usize = 50;
 
 /// The body of the request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct RunRequest {
     pub(crate) prompt: String,
     pub(crate) system_prompt: String,
-    pub(crate) tools: Vec<Named>,
     /// As JSON text.
     pub(crate) schema: Option<String>,
     pub(crate) model: Option<String>,
@@ -33,38 +33,32 @@ pub(crate) struct Wanted {
 
 /// A tool that is to be offered, with its place in the body.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct NamedTool {
     pub(crate) place: String,
-    pub(crate) tool: Which,
+    pub(crate) tool: ToolRef,
 }
 
-#[derive(Debug, PartialEq)]
-pub(crate) enum Which {
-    BuiltIn(String),
-    Organizations(ToolId),
-}
-
-impl Wanted {
+impl RunRequest {
     /// Reads the body, and notes everything that is wrong with it. The tools are read whatever else is wrong, so that what
     /// is wrong with them can be told with the rest.
     pub(crate) fn read(
         body: &Value,
-        registry: &ToolRegistry,
+        built_in: &BuiltInTools,
         problems: &mut Problems,
-    ) -> Result<(Vec<Named>, Option<Self>)> {
+    ) -> Result<(Vec<NamedTool>, Option<Self>)> {
         let Some(mut fields) = Fields::of(body, "", problems) else { return Ok((Vec::new(), None)) };
         let prompt = text(&mut fields, "prompt", LONGEST_PROMPT);
         if prompt.is_none() && fields.get("prompt").is_none_or(|value| value.is_string() && is_blank(value)) {
             fields.problem("prompt", "is required");
         }
         let system_prompt = text(&mut fields, "system_prompt", LONGEST_SYSTEM_PROMPT).unwrap_or_default();
-        let tools = tools(&mut fields, registry);
+        let tools = tools(&mut fields, built_in);
         let schema = schema(&mut fields)?;
         let model = fields.text("model", LONGEST_MODEL);
         let limits = limits(&mut fields);
         fields.finish();
-        let wanted = prompt.map(|prompt| Self { prompt, system_prompt, tools: Vec::new(), schema, model, limits });
-        Ok((tools, wanted))
+        let request = prompt.map(|prompt| Self { prompt, system_prompt, schema, model, limits });
+        Ok((tools, request))
     }
 }
 
@@ -87,11 +81,13 @@ fn is_blank(value: &Value) -> bool {
 }
 
 /// The tools that are named, or all built-in ones.
-fn tools(fields: &mut Fields<'_>, registry: &ToolRegistry) -> Vec<Named> {
+fn tools(fields: &mut Fields<'_>, built_in: &BuiltInTools) -> Vec<NamedTool> {
     let named = match fields.get("tools") {
         None => {
-            let all = registry.get_all().map(|tool| Which::BuiltIn(tool.name.clone()));
-            return all.map(|tool| Named { place: "tools".to_owned(), tool }).collect();
+            return built_in
+                .names()
+                .map(|name| NamedTool { place: "tools".to_owned(), tool: ToolRef::BuiltIn(name.to_owned()) })
+                .collect();
         }
         Some(Value::Array(named)) if named.len() <= MOST_TOOLS => named,
         Some(Value::Array(_)) => {
@@ -103,30 +99,19 @@ fn tools(fields: &mut Fields<'_>, registry: &ToolRegistry) -> Vec<Named> {
             return Vec::new();
         }
     };
-    let mut tools: Vec<Named> = Vec::new();
+    let mut tools: Vec<NamedTool> = Vec::new();
     for (index, name) in named.iter().enumerate() {
         let place = format!("tools[{index}]");
-        match name.as_str().map(|name| which(name.trim(), registry)) {
+        match name.as_str().map(|name| built_in.reference(name.trim())) {
             None => fields.problem(&place, format!("must be the name or the id of a tool, not {}", kind(name))),
             Some(Err(unknown)) => fields.problem(&place, unknown),
             Some(Ok(tool)) if tools.iter().any(|other| other.tool == tool) => {
                 fields.problem(&place, "is named twice; leave it out");
             }
-            Some(Ok(tool)) => tools.push(Named { place, tool }),
+            Some(Ok(tool)) => tools.push(NamedTool { place, tool }),
         }
     }
     tools
-}
-
-fn which(name: &str, registry: &ToolRegistry) -> Result<Which, String> {
-    if registry.has(name) {
-        return Ok(Which::BuiltIn(name.to_owned()));
-    }
-    name.parse().map(Which::Organizations).map_err(|_not_an_id| {
-        let known: Vec<&str> = registry.get_all().map(|tool| tool.name.as_str()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        format!("is no built-in tool; there are {known}; a tool of the organization is named by its id")
-    })
 }
 
 /// # Errors
@@ -189,17 +174,17 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &Value) -> (Vec<Named>, Option<Wanted>, Vec<String>) {
+    fn read(body: &Value) -> (Vec<NamedTool>, Option<RunRequest>, Vec<String>) {
         let mut problems = Problems::default();
-        let (tools, wanted) = Wanted::read(body, &ToolRegistry::default(), &mut problems).unwrap();
-        (tools, wanted, problems.iter().map(|problem| problem.field.clone()).collect())
+        let (tools, request) = RunRequest::read(body, &BuiltInTools::default(), &mut problems).unwrap();
+        (tools, request, problems.iter().map(|problem| problem.field.clone()).collect())
     }
 
     #[test]
     fn a_prompt_is_enough() {
-        let (tools, wanted, problems) = read(&json!({"prompt": " Hello\n"}));
-        let wanted = wanted.unwrap();
-        assert_eq!((wanted.prompt.as_str(), wanted.limits), (" Hello\n", RunLimits::default()));
+        let (tools, request, problems) = read(&json!({"prompt": " Hello\n"}));
+        let request = request.unwrap();
+        assert_eq!((request.prompt.as_str(), request.limits), (" Hello\n", RunLimits::default()));
         assert!(tools.is_empty() && problems.is_empty());
     }
 
@@ -231,8 +216,8 @@ mod tests {
     #[test]
     fn limits_go_up_to_the_highest() {
         let highest = serde_json::to_value(RunLimits::HIGHEST).unwrap();
-        let (_, wanted, problems) = read(&json!({"prompt": "Hello", "limits": highest}));
-        assert_eq!((wanted.unwrap().limits, problems.len()), (RunLimits::HIGHEST, 0));
+        let (_, request, problems) = read(&json!({"prompt": "Hello", "limits": highest}));
+        assert_eq!((request.unwrap().limits, problems.len()), (RunLimits::HIGHEST, 0));
     }
 
     #[test]

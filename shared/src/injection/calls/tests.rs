@@ -11,11 +11,12 @@ use tokio::{sync::Semaphore, task::yield_now};
 
 use super::*;
 use crate::{
-    Error,
+    Deadline, Error,
     injection::{
-        ToolImplementation, parser,
-        testing::{calling, context, doing, tool},
+        parser,
+        testing::{TestTool, calling, context, doing, tool, toolbox},
     },
+    tool::{CALL_WITHIN, ToolOutcome},
 };
 
 const AMPLE: Room = Room { per_answer: 100, in_all: 100, bytes: LONGEST_RESULTS };
@@ -24,34 +25,23 @@ fn entries(statements: &str) -> Vec<Entry> {
     parser::parse(&calling(statements)).entries
 }
 
-fn offering(tools: impl IntoIterator<Item = ToolDefinition>) -> ToolExecutor {
-    let mut executor = ToolExecutor::default();
-    tools.into_iter().for_each(|tool| executor.offer(tool));
-    executor
-}
-
-/// The same, but it acts.
-fn acting(tool: ToolDefinition) -> ToolDefinition {
-    ToolDefinition { read_only: false, ..tool }
-}
-
 /// A tool that says the same whenever it is called, and how often that was.
-fn counted(name: &str, output: ToolOutput) -> (ToolDefinition, Arc<AtomicUsize>) {
+fn counted(name: &str, outcome: impl Fn() -> ToolOutcome + Send + Sync + 'static) -> (TestTool, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let tool = doing(name, move |_, _| {
         counted.fetch_add(1, SeqCst);
-        std::future::ready(Ok(output.clone()))
+        std::future::ready(Ok(outcome()))
     });
     (tool, count)
 }
 
-async fn executed_in(room: Room, executor: &ToolExecutor, statements: &str) -> Executed {
-    executor.execute_all(entries(statements), room, |_, _| None, &context()).await.unwrap()
+async fn executed_in(room: Room, toolbox: &Toolbox, statements: &str) -> Executed {
+    make_calls(toolbox, entries(statements), room, |_, _| None, &context()).await.unwrap()
 }
 
-async fn executed(executor: &ToolExecutor, statements: &str) -> Vec<CallResult> {
-    executed_in(AMPLE, executor, statements).await.results
+async fn executed(toolbox: &Toolbox, statements: &str) -> Vec<CallResult> {
+    executed_in(AMPLE, toolbox, statements).await.results
 }
 
 fn outcomes(results: &[CallResult]) -> Vec<CallOutcome> {
@@ -77,11 +67,11 @@ async fn results_stand_in_the_order_of_the_calls_though_the_last_ends_first() {
             if let Some(before) = number.checked_sub(1) {
                 may_end[before].add_permits(1);
             }
-            Ok(ToolOutput::of(format!("page {text}")))
+            Ok(ToolOutcome::succeeded(format!("page {text}")))
         }
     });
     let results =
-        executed(&offering([look]), "return look('0');\nreturn look('1');\nreturn look('2');\nreturn look('3');").await;
+        executed(&toolbox([look]), "return look('0');\nreturn look('1');\nreturn look('2');\nreturn look('3');").await;
     assert_eq!(*ended.lock().unwrap(), [3, 2, 1, 0]);
     assert_eq!(texts(&results), ["page 0", "page 1", "page 2", "page 3"]);
 }
@@ -99,11 +89,11 @@ async fn five_calls_run_at_once_and_never_more() {
                 yield_now().await;
             }
             now.fetch_sub(1, SeqCst);
-            Ok(ToolOutput::of("seen"))
+            Ok(ToolOutcome::succeeded("seen"))
         }
     });
     let statements: Vec<String> = (0..12).map(|number| format!("return look('{number}');\n")).collect();
-    let results = executed(&offering([look]), &statements.concat()).await;
+    let results = executed(&toolbox([look]), &statements.concat()).await;
     assert_eq!(outcomes(&results), [CallOutcome::Succeeded; 12]);
     assert_eq!(most.load(SeqCst), 5);
 }
@@ -111,10 +101,10 @@ async fn five_calls_run_at_once_and_never_more() {
 #[tokio::test]
 async fn who_does_not_answer_is_told_of_by_what_it_may_have_done() {
     let silent = |name: &str| doing(name, |_, _| pending());
-    let executor = offering([silent("look"), acting(silent("send")), tool("echo")]);
+    let tools = toolbox([silent("look"), silent("send").acting(), tool("echo")]);
     let context = CallContext { deadline: Deadline::after(CALL_NEEDS + Duration::from_millis(100)), ..context() };
     let calls = entries("return look('a');\nreturn send('b');\nreturn echo('c');");
-    let results = executor.execute_all(calls, AMPLE, |_, _| None, &context).await.unwrap().results;
+    let results = make_calls(&tools, calls, AMPLE, |_, _| None, &context).await.unwrap().results;
     let [reads, acts, echo] = texts(&results)[..] else { panic!("{results:?}") };
     assert!(
         reads.starts_with("The tool did not answer within ") && acts.starts_with("The tool did not answer within ")
@@ -131,12 +121,12 @@ async fn a_call_gets_its_share_of_the_time_and_none_beyond_the_runs() {
     let seen = times.clone();
     let look = doing("look", move |_, deadline| {
         seen.lock().unwrap().push(deadline.remaining());
-        std::future::ready(Ok(ToolOutput::of("")))
+        std::future::ready(Ok(ToolOutcome::succeeded("")))
     });
-    let executor = offering([look]);
+    let tools = toolbox([look]);
     for seconds in [10_000, 30] {
         let context = CallContext { deadline: Deadline::after(Duration::from_secs(seconds)), ..context() };
-        executor.execute_all(entries("look('a')"), AMPLE, |_, _| None, &context).await.unwrap();
+        make_calls(&tools, entries("look('a')"), AMPLE, |_, _| None, &context).await.unwrap();
     }
     let times = times.lock().unwrap();
     assert!(times[0] <= CALL_WITHIN && times[0] > Duration::from_secs(30), "{times:?}");
@@ -145,12 +135,12 @@ async fn a_call_gets_its_share_of_the_time_and_none_beyond_the_runs() {
 
 #[tokio::test]
 async fn a_call_that_no_time_is_left_for_does_not_begin() {
-    let (send, sent) = counted("send", ToolOutput::of("sent"));
-    let (look, looked) = counted("look", ToolOutput::of("seen"));
-    let executor = offering([acting(send), look]);
+    let (send, sent) = counted("send", || ToolOutcome::succeeded("sent"));
+    let (look, looked) = counted("look", || ToolOutcome::succeeded("seen"));
+    let tools = toolbox([send.acting(), look]);
     let context = CallContext { deadline: Deadline::after(Duration::ZERO), ..context() };
     let calls = entries("send('a');\nlook('b');\nlook('b');");
-    let results = executor.execute_all(calls, AMPLE, |_, _| None, &context).await.unwrap().results;
+    let results = make_calls(&tools, calls, AMPLE, |_, _| None, &context).await.unwrap().results;
     let sentence = "Not run: the calls before it took too long. Make this call again in your next message.";
     assert_eq!(texts(&results), [sentence; 3]);
     assert_eq!(outcomes(&results), [CallOutcome::NotRun; 3]);
@@ -160,19 +150,16 @@ async fn a_call_that_no_time_is_left_for_does_not_begin() {
 #[tokio::test]
 async fn a_tool_that_panics_says_so_and_the_others_run() {
     /// Panics before there is a future.
-    struct Hasty;
-    impl ToolImplementation for Hasty {
-        fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutput>> {
-            panic!("at once")
-        }
+    fn at_once(_: String, _: Deadline) -> std::future::Ready<Result<ToolOutcome>> {
+        panic!("at once")
     }
-    let hasty = ToolDefinition { implementation: Arc::new(Hasty), ..tool("hasty") };
+    let hasty = doing("hasty", at_once);
     let late = doing("late", |_, _| async {
         yield_now().await;
         panic!("later")
     });
     let results =
-        executed(&offering([hasty, late, tool("echo")]), "hasty('a');\nlate('b');\necho('c');\nhasty('d');").await;
+        executed(&toolbox([hasty, late, tool("echo")]), "hasty('a');\nlate('b');\necho('c');\nhasty('d');").await;
     let sentence = "The tool failed for a fault of its own; do not call it again.";
     assert_eq!(texts(&results), [sentence, sentence, r#"{"text":"c"}"#, sentence]);
     assert_eq!(
@@ -192,13 +179,13 @@ async fn an_outage_of_one_call_does_not_break_the_others_off() {
                 yield_now().await;
             }
             done.fetch_add(1, SeqCst);
-            Ok(ToolOutput::of("sent"))
+            Ok(ToolOutcome::succeeded("sent"))
         }
     });
     let down = doing("down", |_, _| async { Err(Error::Unavailable("the database", "throttled".into())) });
-    let executor = offering([acting(send), down]);
+    let tools = toolbox([send.acting(), down]);
     let calls = entries("send('a');\ndown('b');\nsend('c');");
-    let outage = executor.execute_all(calls, AMPLE, |_, _| None, &context()).await.unwrap_err();
+    let outage = make_calls(&tools, calls, AMPLE, |_, _| None, &context()).await.unwrap_err();
     assert_eq!(outage.to_string(), "the database is unavailable, try again");
     assert_eq!(done.load(SeqCst), 2, "what has begun to act is let end, so that its outcome is known");
 }
@@ -206,9 +193,9 @@ async fn an_outage_of_one_call_does_not_break_the_others_off() {
 /// Known failure 4.3: what is wrong with an argument is told; and the tool is not run.
 #[tokio::test]
 async fn known_failure_4_3_arguments_that_do_not_fit_are_told_with_the_signature() {
-    let (look, count) = counted("look", ToolOutput::of("seen"));
-    let (executor, statements) = (offering([look]), "look();\nlook('a', 'b');\nlook(7);\nlook({text: 'a', more: 1})");
-    let Executed { results, counted, out_of_calls } = executed_in(AMPLE, &executor, statements).await;
+    let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
+    let (tools, statements) = (toolbox([look]), "look();\nlook('a', 'b');\nlook(7);\nlook({text: 'a', more: 1})");
+    let Executed { results, counted, out_of_calls } = executed_in(AMPLE, &tools, statements).await;
     let signature = "The signature is look(text: string): string.";
     assert_eq!(
         texts(&results),
@@ -227,20 +214,19 @@ async fn known_failure_4_3_arguments_that_do_not_fit_are_told_with_the_signature
 /// Known failure 4.4: only what was offered can be called.
 #[tokio::test]
 async fn known_failure_4_4_a_tool_that_was_not_offered_is_answered_with_those_that_were() {
-    let mut executor = offering([tool("look"), tool("ask")]);
-    executor.gone("tell", "this tool was deleted; do without it.");
-    let Executed { results, counted, .. } = executed_in(AMPLE, &executor, "wget('a');\nLook('b');\ntell('c');").await;
+    let mut tools = toolbox([tool("look"), tool("ask")]);
+    tools.gone("tell", "this tool was deleted; do without it.");
+    let Executed { results, counted, .. } = executed_in(AMPLE, &tools, "wget('a');\nLook('b');\ntell('c');").await;
     let unknown = "Not run: there is no tool of this name. The tools are ask, look, finalResponse.";
     assert_eq!(texts(&results), [unknown, unknown, "Not run: this tool was deleted; do without it."]);
     assert_eq!(outcomes(&results), [CallOutcome::Unknown; 3]);
     assert_eq!((results[0].name.as_str(), counted), ("wget", 0));
-    assert_eq!(executor.offered().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["ask", "look"]);
-    assert!(executor.is_read_only("look") && !executor.is_read_only("tell") && !executor.is_read_only("wget"));
+    assert_eq!(tools.specs().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), ["ask", "look"]);
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_is_told_beside_the_calls_that_can() {
-    let results = executed(&offering([tool("echo")]), "return echo('a' 'b');\nreturn echo('c');\nif (x) { y }").await;
+    let results = executed(&toolbox([tool("echo")]), "return echo('a' 'b');\nreturn echo('c');\nif (x) { y }").await;
     assert_eq!(outcomes(&results), [CallOutcome::Invalid, CallOutcome::Succeeded, CallOutcome::Invalid]);
     assert!(results[0].text.starts_with("Not run: line 4, column 17: in the call of echo, expected "), "{results:?}");
     assert_eq!((results[0].name.as_str(), results[1].text.as_str()), ("echo", r#"{"text":"c"}"#));
@@ -252,14 +238,14 @@ async fn a_result_is_cut_where_it_is_too_long_and_says_so() {
     let look = doing("look", |text, _| {
         // Two bytes each behind one, so that the place of the cut is within a character.
         let long = format!("x{}", "ä".repeat(text.parse().unwrap()));
-        std::future::ready(Ok(ToolOutput::of(long)))
+        std::future::ready(Ok(ToolOutcome::succeeded(long)))
     });
     let list = doing("list", |text, _| {
         let rows: Vec<Value> = (0..text.parse().unwrap()).map(|number: u32| json!({"number": number})).collect();
-        std::future::ready(Ok(ToolOutput::of(Value::Array(rows))))
+        std::future::ready(Ok(ToolOutcome::succeeded(Value::Array(rows))))
     });
-    let executor = offering([look, list]);
-    let results = executed(&executor, "look('32767');\nlook('5000000');\nlist('100000')").await;
+    let tools = toolbox([look, list]);
+    let results = executed(&tools, "look('32767');\nlook('5000000');\nlist('100000')").await;
     assert_eq!(results[0].text.len(), LONGEST_RESULT - 1, "what fits is whole");
     let (kept, note) = results[1].text.split_once('\n').unwrap();
     assert_eq!(note, format!("… (cut: the first {} of 10000001 bytes)", kept.len()));
@@ -275,11 +261,11 @@ async fn a_result_is_cut_where_it_is_too_long_and_says_so() {
 
 #[tokio::test]
 async fn the_results_of_one_message_share_what_it_may_hold() {
-    let long = || std::future::ready(Ok(ToolOutput::of("ä".repeat(100_000))));
-    let executor = offering([doing("look", move |_, _| long())]);
+    let long = || std::future::ready(Ok(ToolOutcome::succeeded("ä".repeat(100_000))));
+    let tools = toolbox([doing("look", move |_, _| long())]);
     for calls in [4, 5, 20, 90] {
         let statements: Vec<String> = (0..calls).map(|number| format!("look('{number}');\n")).collect();
-        let results = executed(&executor, &statements.concat()).await;
+        let results = executed(&tools, &statements.concat()).await;
         let lengths: Vec<usize> = results.iter().map(|result| result.text.len()).collect();
         let all: usize = lengths.iter().sum();
         assert!(all <= LONGEST_RESULTS && all > LONGEST_RESULTS * 9 / 10, "{calls} calls: {all} bytes");
@@ -290,12 +276,12 @@ async fn the_results_of_one_message_share_what_it_may_hold() {
 
 #[tokio::test]
 async fn the_same_reading_call_of_one_message_is_made_once() {
-    let (look, looked) = counted("look", ToolOutput::of("seen"));
-    let (miss, missed) = counted("miss", ToolOutput::failed("Nothing there."));
-    let (send, sent) = counted("send", ToolOutput::of("sent"));
-    let executor = offering([look, miss, acting(send)]);
+    let (look, looked) = counted("look", || ToolOutcome::succeeded("seen"));
+    let (miss, missed) = counted("miss", || ToolOutcome::failed("Nothing there."));
+    let (send, sent) = counted("send", || ToolOutcome::succeeded("sent"));
+    let tools = toolbox([look, miss, send.acting()]);
     let statements = "look('a');\nlook({text: `a`});\nlook('b');\nmiss('a');\nmiss('a');\nsend('a');\nsend('a');";
-    let Executed { results, counted, .. } = executed_in(AMPLE, &executor, statements).await;
+    let Executed { results, counted, .. } = executed_in(AMPLE, &tools, statements).await;
     let (ran, again, failed) = (CallOutcome::Succeeded, CallOutcome::Repeated, CallOutcome::Failed);
     assert_eq!(outcomes(&results), [ran, again, ran, failed, failed, ran, ran]);
     assert_eq!(texts(&results), ["seen", "seen", "seen", "Nothing there.", "Nothing there.", "sent", "sent"]);
@@ -308,10 +294,29 @@ async fn the_same_reading_call_of_one_message_is_made_once() {
 }
 
 #[tokio::test]
+async fn what_changes_is_asked_again_when_its_author_says_so() {
+    let (poll, polled) = counted("poll", || ToolOutcome::succeeded("now"));
+    let tools = toolbox([poll.with(|spec| spec.repeatable = false)]);
+    let earlier = |_: &str, _: &str| Some("before".to_owned());
+    let calls = entries("poll('a');\npoll('a');");
+    let results = make_calls(&tools, calls, AMPLE, earlier, &context()).await.unwrap().results;
+    assert_eq!((texts(&results), polled.load(SeqCst)), (vec!["now", "now"], 2));
+    assert_eq!(outcomes(&results), [CallOutcome::Succeeded; 2]);
+}
+
+#[tokio::test]
+async fn an_error_of_a_tool_is_a_failed_call_and_no_outage() {
+    let wrong = doing("wrong", |_, _| async { Err(Error::NotFound("spreadsheet")) });
+    let results = executed(&toolbox([wrong, tool("echo")]), "wrong('a');\necho('b');").await;
+    assert_eq!(texts(&results), ["The tool failed: spreadsheet not found.", r#"{"text":"b"}"#]);
+    assert_eq!(outcomes(&results), [CallOutcome::Failed, CallOutcome::Succeeded]);
+}
+
+#[tokio::test]
 async fn a_reading_call_of_an_earlier_message_is_answered_from_the_record() {
-    let (look, looked) = counted("look", ToolOutput::of("seen"));
-    let (send, sent) = counted("send", ToolOutput::of("sent"));
-    let executor = offering([look, acting(send)]);
+    let (look, looked) = counted("look", || ToolOutcome::succeeded("seen"));
+    let (send, sent) = counted("send", || ToolOutcome::succeeded("sent"));
+    let tools = toolbox([look, send.acting()]);
     let earlier = |name: &str, arguments: &str| {
         assert_ne!(name, "send", "what acts has no record");
         (arguments == r#"{"text":"a"}"#).then(|| format!("{name} as before"))
@@ -319,7 +324,7 @@ async fn a_reading_call_of_an_earlier_message_is_answered_from_the_record() {
     // The record is full, and gives what it has all the same.
     let room = Room { per_answer: 2, in_all: 2, bytes: LONGEST_RESULTS };
     let calls = entries("send('a');\nlook('b');\nlook('a');");
-    let executed = executor.execute_all(calls, room, earlier, &context()).await.unwrap();
+    let executed = make_calls(&tools, calls, room, earlier, &context()).await.unwrap();
     assert_eq!(texts(&executed.results), ["sent", "seen", "look as before"]);
     assert_eq!(executed.results[2].outcome, CallOutcome::Repeated);
     assert_eq!((executed.counted, executed.out_of_calls), (2, false));
@@ -328,21 +333,21 @@ async fn a_reading_call_of_an_earlier_message_is_answered_from_the_record() {
 
 #[tokio::test]
 async fn calls_beyond_the_room_are_told_which_room_it_was() {
-    let (look, count) = counted("look", ToolOutput::of("seen"));
-    let executor = offering([look]);
+    let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
+    let tools = toolbox([look]);
     // What is not run takes no room.
     let statements = "look();\nlook('a');\nlook('a');\nnone();\nlook('b');\nlook('c');";
-    let executed = executed_in(Room { per_answer: 2, in_all: 50, bytes: LONGEST_RESULTS }, &executor, statements).await;
+    let executed = executed_in(Room { per_answer: 2, in_all: 50, bytes: LONGEST_RESULTS }, &tools, statements).await;
     let last = executed.results.last().unwrap();
     assert_eq!(last.text, "Not run: one message may hold 2 calls. Make this call in your next message.");
     assert_eq!(outcomes(&executed.results)[4..], [CallOutcome::Succeeded, CallOutcome::NotRun]);
     assert_eq!((executed.counted, executed.out_of_calls, count.swap(0, SeqCst)), (2, false, 2));
 
-    let executed = executed_in(Room { per_answer: 10, in_all: 1, bytes: LONGEST_RESULTS }, &executor, statements).await;
+    let executed = executed_in(Room { per_answer: 10, in_all: 1, bytes: LONGEST_RESULTS }, &tools, statements).await;
     assert_eq!(executed.results[4].text, "Not run: the calls of this run are used up.");
     assert_eq!(outcomes(&executed.results)[4..], [CallOutcome::NotRun; 2]);
     assert_eq!((executed.counted, executed.out_of_calls, count.swap(0, SeqCst)), (1, true, 1));
 
-    let executed = executed_in(Room { per_answer: 10, in_all: 0, bytes: LONGEST_RESULTS }, &executor, "none();").await;
+    let executed = executed_in(Room { per_answer: 10, in_all: 0, bytes: LONGEST_RESULTS }, &tools, "none();").await;
     assert!(!executed.out_of_calls, "nobody asked for more");
 }

@@ -1,0 +1,158 @@
+//! What is to become of a run after the steps that an invocation took: decided without doing anything.
+
+use std::time::Duration;
+
+use shared::{
+    Error,
+    injection::{Ended, Ending},
+    models::{AutomationRun, RunStatus, Timestamp},
+};
+
+use crate::journal::{Stop, UnsavedStep};
+
+/// How often a run is taken up without a single step.
+pub(crate) const MOST_ATTEMPTS: u32 = 5;
+
+/// The pause before it is taken up again, in seconds; it doubles with each attempt.
+const PAUSE: u64 = 5;
+/// A queue holds a message back for 15 minutes at most.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It is over. A step that was taken and not written down yet is written with the end.
+    End(Ending, Option<UnsavedStep>),
+    /// It goes on in another invocation, at once.
+    GoOn,
+    /// It goes on after a pause.
+    PutOff(Duration),
+    /// Somebody else carries it on.
+    Abandon,
+}
+
+/// What is to become of a run that an invocation has just taken up, if it is not to take a step.
+pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
+    if run.cancel_requested_at.is_some() {
+        return Some(Verdict::End(cancelled(), None));
+    }
+    (run.attempts > MOST_ATTEMPTS).then(|| {
+        let sentence =
+            format!("The run was taken up {MOST_ATTEMPTS} times in a row without getting on; start it again.");
+        Verdict::End(Ending::failed(sentence), None)
+    })
+}
+
+/// What is to become of a run whose loop ended this way.
+pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) -> Verdict {
+    match ended {
+        Ended::Over(ending) => Verdict::End(ending, None),
+        Ended::OutOfTime => Verdict::GoOn,
+        Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
+        Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
+        Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS => {
+            Verdict::End(Ending::failed(outage.to_string()), None)
+        }
+        Ended::Outage(outage) => {
+            let pause = pause(&outage, run.attempts);
+            if now.plus(pause) < ends_at(run) {
+                return Verdict::PutOff(pause);
+            }
+            let error = Some(format!("The run's time was over before it could go on: {outage}"));
+            Verdict::End(Ending { status: RunStatus::TimeLimit, result: None, error }, None)
+        }
+    }
+}
+
+/// When the run's time is over.
+pub(crate) fn ends_at(run: &AutomationRun) -> Timestamp {
+    run.started_at.unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds))
+}
+
+const fn cancelled() -> Ending {
+    Ending { status: RunStatus::Cancelled, result: None, error: None }
+}
+
+/// How long to wait before a run is taken up again: longer each time, and as long as was asked for at least.
+fn pause(outage: &Error, attempts: u32) -> Duration {
+    let asked = match outage {
+        Error::Upstream(upstream) => upstream.retry_after(),
+        _ => None,
+    };
+    let own = Duration::from_secs(PAUSE << attempts.min(MOST_ATTEMPTS));
+    asked.map_or(own, |asked| asked.max(own)).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use shared::models::{OrganizationId, RunAnswer, RunId, RunLimits};
+
+    use super::*;
+
+    const NOW: &str = "2026-11-20T16:20:52.123Z";
+
+    fn run(changes: Value) -> AutomationRun {
+        let mut row = json!({
+            "id": RunId::generate(), "organization_id": OrganizationId::generate(), "trigger_type": "manual",
+            "status": "running", "limits": RunLimits { seconds: 60, ..RunLimits::default() }, "attempts": 1,
+            "created_at": NOW, "started_at": NOW, "updated_at": NOW, "expires_at": 0,
+        });
+        row.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        serde_json::from_value(row).unwrap()
+    }
+
+    fn outage() -> Ended<Stop> {
+        Ended::Outage(Error::Unavailable("the database", "throttled".into()))
+    }
+
+    fn decided(ended: Ended<Stop>, run: &AutomationRun, seconds: u64) -> Verdict {
+        decide(ended, run, NOW.parse::<Timestamp>().unwrap().plus(Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn a_run_that_is_cancelled_or_gets_nowhere_takes_no_step() {
+        assert!(before_steps(&run(json!({"attempts": MOST_ATTEMPTS}))).is_none());
+        let stuck = before_steps(&run(json!({"attempts": MOST_ATTEMPTS + 1})));
+        let Some(Verdict::End(ending, None)) = stuck else { panic!("{stuck:?}") };
+        assert_eq!((ending.status, ending.error.is_some()), (RunStatus::Failed, true));
+        let cancelled = before_steps(&run(json!({"cancel_requested_at": NOW, "attempts": 9})));
+        let Some(Verdict::End(ending, None)) = cancelled else { panic!("{cancelled:?}") };
+        assert_eq!((ending.status, ending.error), (RunStatus::Cancelled, None));
+    }
+
+    #[test]
+    fn an_outage_puts_a_run_off_for_longer_each_time_until_it_is_given_up() {
+        for (attempts, seconds) in [(1, 10), (2, 20), (3, 40)] {
+            let verdict = decided(outage(), &run(json!({"attempts": attempts})), 0);
+            assert!(matches!(verdict, Verdict::PutOff(pause) if pause == Duration::from_secs(seconds)), "{verdict:?}");
+        }
+        let Verdict::End(ending, None) = decided(outage(), &run(json!({"attempts": MOST_ATTEMPTS})), 0) else {
+            panic!("it is given up")
+        };
+        let said = ending.error.as_deref();
+        assert_eq!((ending.status, said), (RunStatus::Failed, Some("the database is unavailable, try again")));
+    }
+
+    #[test]
+    fn a_run_whose_time_would_be_over_after_the_pause_ends_now() {
+        let run = run(json!({}));
+        assert!(matches!(decided(outage(), &run, 49), Verdict::PutOff(_)));
+        let Verdict::End(ending, None) = decided(outage(), &run, 50) else { panic!("its time is over") };
+        assert_eq!(ending.status, RunStatus::TimeLimit);
+        assert!(ending.error.unwrap().starts_with("The run's time was over before it could go on: the database"));
+    }
+
+    #[test]
+    fn what_the_journal_says_decides() {
+        let run = run(json!({}));
+        assert!(matches!(decided(Ended::Stopped(Stop::LeaseLost), &run, 0), Verdict::Abandon));
+        assert!(matches!(decided(Ended::OutOfTime, &run, 0), Verdict::GoOn));
+        let answer: RunAnswer =
+            serde_json::from_value(json!({"step": 1, "text": "", "started_at": NOW, "duration_ms": 1})).unwrap();
+        let stop = Stop::CancelRequested(UnsavedStep::Answer(answer));
+        let Verdict::End(ending, Some(UnsavedStep::Answer(answer))) = decided(Ended::Stopped(stop), &run, 0) else {
+            panic!("the step is written with the end")
+        };
+        assert_eq!((ending.status, answer.step), (RunStatus::Cancelled, 1));
+    }
+}

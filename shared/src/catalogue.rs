@@ -1,0 +1,276 @@
+//! The tools there are: the one place where names and references become tools.
+//!
+//! Nobody who asks here is in a phone call: a run, a chat, an agent that looks for tools. A tool that needs a call is
+//! therefore refused, with the reason.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::{Map, Value};
+use tool_calls::{Entry, parse};
+
+use crate::{
+    Result, error,
+    execution::{ExecutionRequest, Executor},
+    models::{ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
+    store::Tools,
+    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
+    tools::ActionTool,
+};
+
+/// Finds tools: built-in ones by name, the organizations' by id.
+#[derive(Clone)]
+pub struct Catalogue {
+    pub built_in: BuiltInTools,
+    pub tools: Tools,
+}
+
+/// The tools that come with the program.
+#[derive(Clone, Default)]
+pub struct BuiltInTools(BTreeMap<String, Arc<dyn Tool>>);
+
+/// What a reference leads to now.
+pub enum Resolved {
+    Here(Found),
+    Gone(Gone),
+}
+
+/// A tool that can be offered.
+pub struct Found {
+    /// With the version that was found.
+    pub reference: ToolRef,
+    body: Body,
+}
+
+enum Body {
+    BuiltIn(Arc<dyn Tool>),
+    Action(Box<ActionTool>),
+}
+
+/// Why a tool cannot be offered, or not be called any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gone {
+    NotFound,
+    /// It is not the version that was meant.
+    Changed,
+    /// The reason, to follow "this tool".
+    NeedsCall(String),
+    /// Its row cannot be read by this program.
+    Unreadable,
+}
+
+impl FromIterator<Arc<dyn Tool>> for BuiltInTools {
+    fn from_iter<T: IntoIterator<Item = Arc<dyn Tool>>>(tools: T) -> Self {
+        Self(tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect())
+    }
+}
+
+impl BuiltInTools {
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The tool that is meant by the name of one of these, or by the id of an organization's.
+    ///
+    /// # Errors
+    /// A sentence for whoever wrote it.
+    pub fn reference(&self, name: &str) -> Result<ToolRef, String> {
+        if self.has(name) {
+            return Ok(ToolRef::BuiltIn(name.to_owned()));
+        }
+        name.parse().map(|id| ToolRef::Organization { id, version: None }).map_err(|_not_an_id| {
+            let known = self.names().collect::<Vec<_>>();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            format!("is no built-in tool; there are {known}; a tool of the organization is named by its id")
+        })
+    }
+}
+
+impl Catalogue {
+    /// What the references lead to now, in their order. One read, or none for built-in tools alone.
+    pub async fn resolve(&self, organization: OrganizationId, references: &[ToolRef]) -> Result<Vec<Resolved>> {
+        let ids: Vec<ToolId> = references
+            .iter()
+            .filter_map(|reference| match reference {
+                ToolRef::Organization { id, .. } => Some(*id),
+                ToolRef::BuiltIn(_) => None,
+            })
+            .collect();
+        let rows = if ids.is_empty() { Vec::new() } else { self.tools.get_many(organization, &ids).await? };
+        let resolve = |reference: &ToolRef| match reference {
+            ToolRef::BuiltIn(name) => match self.built_in.0.get(name) {
+                Some(tool) => Ok(Found { reference: reference.clone(), body: Body::BuiltIn(tool.clone()) }),
+                None => Err(Gone::NotFound),
+            },
+            ToolRef::Organization { id, version } => {
+                let row = rows.iter().find(|row| row.id == *id).ok_or(Gone::NotFound)?;
+                if version.is_some_and(|version| version != row.version) {
+                    return Err(Gone::Changed);
+                }
+                let mut tool = ActionTool::of_row(row).map_err(|unreadable| {
+                    tracing::error!(tool.id = %id, "a tool cannot be offered: {}", error::chain(&unreadable));
+                    Gone::Unreadable
+                })?;
+                if let Some(reason) = tool.needs_call() {
+                    return Err(Gone::NeedsCall(reason));
+                }
+                tool.spec.name = callable_name(&tool.spec.name);
+                let reference = ToolRef::Organization { id: *id, version: Some(row.version) };
+                Ok(Found { reference, body: Body::Action(Box::new(tool)) })
+            }
+        };
+        Ok(references.iter().map(|reference| resolve(reference).map_or_else(Resolved::Gone, Resolved::Here)).collect())
+    }
+
+    /// What was offered, as it can be called now. One that was deleted or changed since is not called: the model was told
+    /// something else.
+    pub async fn toolbox(
+        &self,
+        organization: OrganizationId,
+        offered: &[OfferedTool],
+        executor: &Executor,
+    ) -> Result<Toolbox> {
+        let references: Vec<ToolRef> = offered.iter().map(|offered| offered.tool.clone()).collect();
+        let resolved = self.resolve(organization, &references).await?;
+        let mut toolbox = Toolbox::default();
+        for (OfferedTool { name, .. }, resolved) in offered.iter().zip(resolved) {
+            match resolved {
+                Resolved::Here(found) => toolbox.offer(found.named(name).callable(executor)),
+                Resolved::Gone(gone) => toolbox.gone(name, gone.for_model()),
+            }
+        }
+        Ok(toolbox)
+    }
+}
+
+impl Found {
+    pub fn spec(&self) -> &ToolSpec {
+        match &self.body {
+            Body::BuiltIn(tool) => tool.spec(),
+            Body::Action(tool) => &tool.spec,
+        }
+    }
+
+    /// The same under a name that `is_taken` does not know yet: `send_sms_2`. Built-in tools keep theirs.
+    #[must_use]
+    pub fn with_free_name(self, is_taken: impl Fn(&str) -> bool) -> Self {
+        let name = self.spec().name.clone();
+        let numbered = (2_u32..).map(|number| format!("{name}_{number}"));
+        match std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)) {
+            Some(free) => self.named(&free),
+            None => self,
+        }
+    }
+
+    fn named(mut self, name: &str) -> Self {
+        if let Body::Action(tool) = &mut self.body {
+            name.clone_into(&mut tool.spec.name);
+        }
+        self
+    }
+
+    /// What is kept of the offer, to find the same tool again.
+    pub fn offered(&self) -> OfferedTool {
+        let redact = match &self.body {
+            Body::BuiltIn(_) => Vec::new(),
+            Body::Action(tool) => tool.redact.clone().into(),
+        };
+        OfferedTool { name: self.spec().name.clone(), tool: self.reference.clone(), redact }
+    }
+
+    /// As something that can be called.
+    pub fn callable(self, executor: &Executor) -> Arc<dyn Tool> {
+        match self.body {
+            Body::BuiltIn(tool) => tool,
+            Body::Action(tool) => Arc::new(ExecutedTool { tool: *tool, executor: executor.clone() }),
+        }
+    }
+}
+
+impl Gone {
+    /// What is wrong with a reference, for whoever wrote it.
+    pub fn for_author(&self) -> String {
+        match self {
+            Self::NotFound => "is not a tool of this organization".to_owned(),
+            Self::Changed => "is not the present version of the tool".to_owned(),
+            Self::NeedsCall(reason) => {
+                format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")
+            }
+            Self::Unreadable => "has a configuration that cannot be read here; save the tool again".to_owned(),
+        }
+    }
+
+    /// Why a tool that was offered is not called.
+    fn for_model(&self) -> &'static str {
+        match self {
+            Self::NotFound => "this tool was deleted; do without it.",
+            Self::Changed => "this tool was changed while the run was under way; do without it.",
+            Self::NeedsCall(_) => "this tool works in phone calls only; do without it.",
+            Self::Unreadable => "this tool cannot be used just now; do without it.",
+        }
+    }
+}
+
+/// An action, carried out as for anybody: its effect once for the context's subject, however often the call is made.
+struct ExecutedTool {
+    tool: ActionTool,
+    executor: Executor,
+}
+
+impl Tool for ExecutedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+        async move {
+            let request = ExecutionRequest { id: ExecutionId::generate(), arguments: &arguments, queued_at: None };
+            let executed = self.executor.execute(&self.tool, request, context, None).await;
+            if let Some(outage) = executed.outage {
+                return Err(outage);
+            }
+            self.executor.record(&[executed.execution]).await;
+            Ok(executed.outcome)
+        }
+        .boxed()
+    }
+}
+
+/// A name as it can be called in code: `send-sms` becomes `send_sms`, and `2nd` and `return` get a `_` in front.
+fn callable_name(name: &str) -> String {
+    let name = name.replace('-', "_");
+    // Some words of JavaScript begin something else than a call.
+    let entries = parse(&format!("```tool\n{name}()\n```")).entries;
+    let can_be_called = matches!(&entries[..], [Entry::Call(call)] if call.name == name);
+    if can_be_called { name } else { format!("_{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_can_be_called_whatever_its_organization_named_it() {
+        for (name, callable) in [
+            ("send-sms", "send_sms"),
+            ("2nd-try", "_2nd_try"),
+            ("return", "_return"),
+            ("await", "_await"),
+            ("Switch", "Switch"),
+            ("switch", "_switch"),
+            ("-", "_"),
+        ] {
+            assert_eq!(callable_name(name), callable);
+            let calls = parse(&format!("```tool\nreturn {callable}({{a: 1}});\n```")).entries;
+            assert!(matches!(&calls[..], [Entry::Call(call)] if call.name == callable), "{calls:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Makes the calls of one answer.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use futures_util::{
+    FutureExt,
+    future::BoxFuture,
+    stream::{self, StreamExt},
+};
+use serde_json::Value;
+
+use super::{
+    FINAL_RESPONSE,
+    parser::{Entry, ToolCall},
+    reply::CallResult,
+    signature,
+};
+use crate::{
+    Result,
+    models::CallOutcome,
+    tool::{Bound, CallContext, Toolbox, fit},
+};
+
+/// Calls that run at the same time.
+const AT_ONCE: usize = 5;
+
+/// With less time than this, none is begun.
+const CALL_NEEDS: Duration = Duration::from_secs(1);
+
+/// What a model is given back of one call at most, and of all calls of an answer together, in bytes.
+const LONGEST_RESULT: usize = 64 * 1024;
+pub(super) const LONGEST_RESULTS: usize = 256 * 1024;
+
+/// Successful calls of repeatable tools, and where their results stand: the message, the first byte, the number of bytes.
+pub(super) type Record = HashMap<(String, String), (usize, usize, usize)>;
+
+/// The calls that the answer may still make.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub per_answer: usize,
+    pub in_all: usize,
+    /// For the results of all of them, at most [`LONGEST_RESULTS`].
+    pub bytes: usize,
+}
+
+/// What came of the calls of one answer.
+#[derive(Debug)]
+pub(super) struct Executed {
+    pub results: Vec<CallResult>,
+    /// Calls that count: those that there was room for.
+    pub counted: u32,
+    /// Whether a call was not run because the run has had all its calls.
+    pub out_of_calls: bool,
+}
+
+/// A call on its way to its result.
+enum Step<'a> {
+    /// There is nothing to run.
+    Told(CallResult),
+    Run(Bound<'a>, String),
+    /// As the step of this number.
+    Same(usize, String, String),
+}
+
+/// A step that has been taken.
+enum Done {
+    Result(CallResult),
+    Same(usize, String, String),
+}
+
+/// Makes the calls beside each other, up to five at once, and gives their results in the order of the calls.
+///
+/// `earlier` says what a call was told that has been made before.
+///
+/// # Errors
+/// An outage of our own: the calls may be made again.
+pub(super) async fn make_calls(
+    toolbox: &Toolbox,
+    entries: Vec<Entry>,
+    room: Room,
+    earlier: impl Fn(&str, &str) -> Option<String>,
+    context: &CallContext<'_>,
+) -> Result<Executed> {
+    let mut steps: Vec<Step<'_>> = Vec::with_capacity(entries.len());
+    let (mut counted, mut out_of_calls) = (0, false);
+    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    for entry in entries {
+        let step = match prepare(toolbox, entry) {
+            Err(told) => Step::Told(told),
+            Ok(bound) => {
+                let (spec, written) = (bound.spec(), Value::Object(bound.arguments.clone()).to_string());
+                let key = (spec.name.clone(), written.clone());
+                let not_run = |written, told| Step::Told(result(&spec.name, Some(written), CallOutcome::NotRun, told));
+                if let Some(first) = seen.get(&key).copied().filter(|_| spec.is_repeatable()) {
+                    Step::Same(first, spec.name.clone(), written)
+                } else if let Some(text) = spec.is_repeatable().then(|| earlier(&spec.name, &written)).flatten() {
+                    Step::Told(result(&spec.name, Some(written), CallOutcome::Repeated, text))
+                } else if counted >= room.per_answer {
+                    let most = room.per_answer;
+                    let told =
+                        format!("Not run: one message may hold {most} calls. Make this call in your next message.");
+                    not_run(written, told)
+                } else if counted >= room.in_all {
+                    out_of_calls = true;
+                    not_run(written, "Not run: the calls of this run are used up.".to_owned())
+                } else {
+                    counted += 1;
+                    seen.insert(key, steps.len());
+                    Step::Run(bound, written)
+                }
+            }
+        };
+        steps.push(step);
+    }
+    let budget = LONGEST_RESULT.min(room.bytes.min(LONGEST_RESULTS) / steps.len().max(1));
+    let mut calls: Vec<BoxFuture<'_, Result<Done>>> = Vec::with_capacity(steps.len());
+    for step in steps {
+        calls.push(carry_out(step, budget, context).boxed());
+    }
+    // All of them, an outage or not: of a call that is broken off while it acts nobody would know the outcome.
+    let done: Vec<Result<Done>> = stream::iter(calls).buffered(AT_ONCE).collect().await;
+    let mut results: Vec<CallResult> = Vec::with_capacity(done.len());
+    for one in done {
+        let one = match one? {
+            Done::Result(result) => result,
+            Done::Same(first, name, written) => {
+                let first = results.get(first);
+                let text = first.map(|first| first.text.clone()).unwrap_or_default();
+                let outcome = first.map(|first| first.outcome).filter(|outcome| *outcome != CallOutcome::Succeeded);
+                result(&name, Some(written), outcome.unwrap_or(CallOutcome::Repeated), text)
+            }
+        };
+        results.push(one);
+    }
+    Ok(Executed { results, counted: u32::try_from(counted).unwrap_or(u32::MAX), out_of_calls })
+}
+
+/// The call that is meant.
+///
+/// # Errors
+/// What is wrong with it, as its result.
+fn prepare(toolbox: &Toolbox, entry: Entry) -> Result<Bound<'_>, CallResult> {
+    let not_run = |name: &str, written, outcome, why: &str| result(name, written, outcome, format!("Not run: {why}"));
+    let ToolCall { name, arguments, .. } = match entry {
+        Entry::Call(call) => call,
+        Entry::Malformed(malformed) => {
+            let name = malformed.name.as_deref().unwrap_or_default();
+            return Err(not_run(name, None, CallOutcome::Invalid, &malformed.to_string()));
+        }
+    };
+    match toolbox.spec(&name) {
+        Ok(spec) => {
+            let written = Value::Array(arguments.clone()).to_string();
+            signature::bind(toolbox, spec, arguments)
+                .map_err(|wrong| not_run(&name, Some(written), CallOutcome::Invalid, &wrong))
+        }
+        Err(Some(gone)) => Err(not_run(&name, None, CallOutcome::Unknown, gone)),
+        Err(None) => {
+            let names: Vec<&str> = toolbox.specs().map(|spec| spec.name.as_str()).chain([FINAL_RESPONSE]).collect();
+            let why = format!("there is no tool of this name. The tools are {}.", names.join(", "));
+            Err(not_run(&name, None, CallOutcome::Unknown, &why))
+        }
+    }
+}
+
+async fn carry_out(step: Step<'_>, budget: usize, context: &CallContext<'_>) -> Result<Done> {
+    Ok(match step {
+        Step::Told(told) => Done::Result(CallResult { text: cut(told.text, budget), ..told }),
+        Step::Run(bound, written) => Done::Result(call(bound, written, budget, context).await?),
+        Step::Same(first, name, written) => Done::Same(first, name, written),
+    })
+}
+
+async fn call(bound: Bound<'_>, written: String, budget: usize, context: &CallContext<'_>) -> Result<CallResult> {
+    let (name, started) = (bound.spec().name.as_str(), Instant::now());
+    if context.deadline.remaining() < CALL_NEEDS {
+        // Those before it took all the time. To begin and be broken off at once would leave its effect unknown.
+        let told = "Not run: the calls before it took too long. Make this call again in your next message.";
+        return Ok(result(name, Some(written), CallOutcome::NotRun, told));
+    }
+    let outcome = bound.call(context).await?;
+    let status = if outcome.is_failed() { CallOutcome::Failed } else { CallOutcome::Succeeded };
+    let text = match outcome.into_told() {
+        Value::String(text) => cut(text, budget),
+        other => fit(other, budget).to_string(),
+    };
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(CallResult { duration_ms, ..result(name, Some(written), status, text) })
+}
+
+fn result(name: &str, arguments: Option<String>, outcome: CallOutcome, text: impl Into<String>) -> CallResult {
+    CallResult { name: name.to_owned(), arguments, outcome, text: text.into(), duration_ms: 0 }
+}
+
+/// Whether a result is shorter than one can be, because it had to share the room of its message: alone, more would be given.
+pub(super) fn is_cut(result: &str) -> bool {
+    let note = result.rsplit_once('\n').map(|(_, note)| note);
+    result.len() < LONGEST_RESULT - NOTE && note.is_some_and(|note| note.starts_with(CUT))
+}
+
+/// What a cut text ends with, and room for the rest of the sentence.
+const CUT: &str = "… (cut: the first ";
+const NOTE: usize = 80;
+
+/// Text within a budget of bytes, in memory, too; says how much of it there was.
+fn cut(mut text: String, budget: usize) -> String {
+    let whole = text.len();
+    if whole <= budget {
+        return text;
+    }
+    text.truncate(text.floor_char_boundary(budget.saturating_sub(NOTE)));
+    let kept = text.len();
+    text.shrink_to(budget);
+    // Writing to a string cannot fail.
+    let _ = write!(text, "\n{CUT}{kept} of {whole} bytes)");
+    text
+}
+
+#[cfg(test)]
+mod tests;

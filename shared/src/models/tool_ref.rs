@@ -1,0 +1,76 @@
+//! What names a tool: in a run, an automation, a plan.
+
+use serde::{Deserialize, Serialize};
+
+use super::ToolId;
+
+/// A tool, as it was when it was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ToolRef {
+    /// By its name; such tools change with the program.
+    BuiltIn(String),
+    /// An organization's, and the version that was meant; absent: whichever is current.
+    Organization { id: ToolId, version: Option<u64> },
+}
+
+/// A tool that a run may call, under the name by which it was offered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredOffer", into = "StoredOffer")]
+pub struct OfferedTool {
+    pub name: String,
+    pub tool: ToolRef,
+    /// What its author marked at that version: fields of its arguments and results that are hidden when the run is shown.
+    pub redact: Vec<String>,
+}
+
+/// As it stands in a run's row.
+#[derive(Serialize, Deserialize)]
+struct StoredOffer {
+    name: String,
+    /// Absent for a built-in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_id: Option<ToolId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redact: Vec<String>,
+}
+
+impl From<StoredOffer> for OfferedTool {
+    fn from(StoredOffer { name, tool_id, version, redact }: StoredOffer) -> Self {
+        let tool = match tool_id {
+            Some(id) => ToolRef::Organization { id, version },
+            None => ToolRef::BuiltIn(name.clone()),
+        };
+        Self { name, tool, redact }
+    }
+}
+
+impl From<OfferedTool> for StoredOffer {
+    fn from(OfferedTool { name, tool, redact }: OfferedTool) -> Self {
+        let (tool_id, version) = match tool {
+            ToolRef::BuiltIn(_) => (None, None),
+            ToolRef::Organization { id, version } => (Some(id), version),
+        };
+        Self { name, tool_id, version, redact }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_offer_is_read_as_every_version_wrote_it() {
+        let id = ToolId::generate();
+        let read = |row| serde_json::from_value::<OfferedTool>(row).unwrap();
+        let built_in = read(json!({"name": "wget", "version": 0}));
+        assert_eq!(built_in.tool, ToolRef::BuiltIn("wget".into()));
+        let row = json!({"name": "send", "tool_id": id, "version": 3, "redact": ["text"]});
+        let own = read(row.clone());
+        assert_eq!((own.tool.clone(), own.redact.len()), (ToolRef::Organization { id, version: Some(3) }, 1));
+        assert_eq!(serde_json::to_value(own).unwrap(), row);
+    }
+}

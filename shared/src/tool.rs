@@ -1,0 +1,44 @@
+//! The one notion of a tool: what it is ([`ToolSpec`]), for whom it is called ([`CallContext`]), what came of it
+//! ([`ToolOutcome`]), and the set of tools that somebody was offered ([`Toolbox`]).
+//!
+//! Whoever offers tools to a model does it through these, however the calls are written: as code in a prompt, as a plan, or
+//! as a request of VAPI's. A tool is anything that implements [`Tool`]: a built-in one, or an action carried out by
+//! [`crate::execution::Executor`]. [`crate::catalogue::Catalogue`] finds tools by reference.
+
+pub mod arguments;
+mod context;
+mod examples;
+mod fit;
+mod outcome;
+mod spec;
+mod toolbox;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::Result;
+
+pub use self::{
+    arguments::NO_ARGUMENTS,
+    context::{CallContext, Conversation, Subject},
+    fit::fit,
+    outcome::{Effect, ToolOutcome},
+    spec::{Parameter, Parameters, ToolSpec, is_identifier, literal},
+    toolbox::{Bound, CALL_WITHIN, NotBound, RECORDING, Toolbox},
+};
+
+/// Something that can be called.
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> &ToolSpec;
+
+    /// Acts on arguments that fit the spec. What goes wrong with the tool is an outcome that says so.
+    ///
+    /// # Errors
+    /// Before anything happened. An outage ([`crate::Error::is_outage`]) means that the call may be made again; any other
+    /// error is told to the model as a failed call.
+    fn call<'a>(
+        &'a self,
+        arguments: Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome>>;
+}

@@ -1,0 +1,81 @@
+//! For whom a tool is called.
+
+use crate::{
+    Deadline,
+    models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, Trigger, UserId},
+};
+
+/// For whom a tool is called, why, and until when.
+#[derive(Debug, Clone, Copy)]
+pub struct CallContext<'a> {
+    pub organization: OrganizationId,
+    /// The person who asked; none for a call or a schedule.
+    pub user: Option<&'a UserId>,
+    pub subject: Subject<'a>,
+    pub conversation: &'a Conversation,
+    pub trigger: Trigger,
+    pub deadline: Deadline,
+}
+
+/// Whose effect it is: the same arguments count as the same effect within one call, run or request, or for one caller
+/// when the call is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject<'a> {
+    Call(&'a CallId),
+    Caller(&'a str),
+    /// A run of an automation.
+    Run(RunId),
+    /// A request outside of any call, by its name.
+    Request(&'a str),
+    Nobody,
+}
+
+/// The phone call a tool runs in, as far as it has been verified. Empty where there is none.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    /// As the network gave it; may be no number at all (`anonymous`, `client:…`).
+    pub caller: Option<String>,
+    pub called: Option<E164>,
+    /// The called number's row, when it is one of the organization's.
+    pub line: Option<PhoneNumber>,
+    /// The call's row, when it came in through us to the organization.
+    pub call: Option<Call>,
+}
+
+impl<'a> CallContext<'a> {
+    /// The same, until an earlier moment.
+    #[must_use]
+    pub fn until(self, deadline: Deadline) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// VAPI's id of the call.
+    pub fn call_id(&self) -> Option<&'a CallId> {
+        match self.subject {
+            Subject::Call(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// The call, else the caller, as far as they are known.
+    pub fn of(call: Option<&'a CallId>, caller: Option<&'a str>) -> Self {
+        match (call, caller) {
+            (Some(call), _) => Self::Call(call),
+            (None, Some(caller)) => Self::Caller(caller),
+            (None, None) => Self::Nobody,
+        }
+    }
+
+    /// Its kind and its name, which together are unique within an organization.
+    pub fn parts(self) -> (&'static str, String) {
+        match self {
+            Self::Call(call) => ("call", call.to_string()),
+            Self::Caller(caller) => ("caller", caller.to_owned()),
+            Self::Run(run) => ("run", run.to_string()),
+            Self::Request(request) => ("request", request.to_owned()),
+            Self::Nobody => ("nobody", String::new()),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Example calls of a tool, derived from its schema.
+
+use serde_json::{Map, Value};
+
+use super::{Parameter, ToolSpec, literal};
+
+/// What a model needs to see how a tool is called.
+const FEWEST_EXAMPLES: usize = 3;
+
+/// Stands for a text that nothing is known about.
+const ANY_TEXT: &str = "…";
+
+impl ToolSpec {
+    /// At least three whole calls: the author's, or some that are made of the schema.
+    pub fn examples(&self) -> Vec<String> {
+        if !self.own_examples.is_empty() {
+            return self.own_examples.clone();
+        }
+        let all: Vec<Parameter<'_>> = self.parameters.iter().collect();
+        let required: Vec<Parameter<'_>> = all.iter().copied().filter(|parameter| parameter.required).collect();
+        let (named, positional) =
+            (|given: &[Parameter<'_>]| self.named(given), |given: &[Parameter<'_>]| positional(given));
+        let (name, mut calls) = (&self.name, Vec::new());
+        for arguments in [named(&all), named(&required), positional(&all), positional(&required)] {
+            let call = format!("return {name}({arguments});");
+            if !calls.contains(&call) {
+                calls.push(call);
+            }
+        }
+        // The same call in other words, where there is little to vary.
+        let first = named(&all);
+        calls.extend([format!("{name}({first})"), format!("return await {name}({first});")]);
+        calls.truncate(FEWEST_EXAMPLES);
+        calls
+    }
+
+    /// One object of named arguments; nothing where there are none.
+    fn named(&self, given: &[Parameter<'_>]) -> String {
+        let arguments: Map<String, Value> =
+            given.iter().map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect();
+        if arguments.is_empty() { String::new() } else { literal(&Value::Object(arguments)) }
+    }
+}
+
+fn positional(given: &[Parameter<'_>]) -> String {
+    given.iter().map(|parameter| literal(&sample(parameter.schema))).collect::<Vec<_>>().join(", ")
+}
+
+/// A value that fits the schema. Of a text with a pattern none can be made up: there it is [`ANY_TEXT`].
+fn sample(schema: &Value) -> Value {
+    if let Some(first) = schema.pointer("/enum/0").or_else(|| schema.get("default")) {
+        return first.clone();
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| 1.into()),
+        Some("boolean") => true.into(),
+        Some("array") => Value::Array(schema.get("items").map(sample).into_iter().collect()),
+        Some("object") => {
+            let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+            members.map(|(name, schema)| (name.clone(), sample(schema))).collect()
+        }
+        _ => schema.get("format").and_then(Value::as_str).map_or(ANY_TEXT, formatted).into(),
+    }
+}
+
+fn formatted(format: &str) -> &'static str {
+    match format {
+        "date-time" => "2026-03-01T15:00:00Z",
+        "date" => "2026-03-01",
+        "time" => "15:00:00",
+        "duration" => "PT30M",
+        "email" => "ana@example.com",
+        "hostname" => "example.com",
+        "ipv4" => "192.0.2.1",
+        "ipv6" => "2001:db8::1",
+        "uri" => "https://example.com/page",
+        "uuid" => "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
+        _ => ANY_TEXT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tool_calls::{Entry, parse};
+
+    use super::*;
+    use crate::tool::{Parameters, arguments};
+
+    fn tool(parameters: Value) -> ToolSpec {
+        ToolSpec {
+            name: "order".into(),
+            description: "Orders.".into(),
+            parameters: Parameters::of_schema(parameters),
+            returns: json!({}),
+            own_examples: Vec::new(),
+            effect: true,
+            repeatable: false,
+        }
+    }
+
+    #[test]
+    fn every_tool_has_three_different_examples_that_are_calls_of_it() {
+        for parameters in [
+            json!({}),
+            json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+            json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
+            json!({
+                "type": "object",
+                "properties": {
+                    "when": {"type": "string", "format": "date-time"}, "who": {"type": "string", "format": "email"},
+                    "host": {"type": "string", "format": "hostname"}, "size": {"type": "string", "enum": ["S", "L"]},
+                    "count": {"type": "integer"}, "gift": {"type": "boolean"}, "x-y": {"type": "number"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "guest": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+                },
+                "required": ["when", "guest"],
+            }),
+        ] {
+            let tool = tool(parameters);
+            let mut examples = tool.examples();
+            for example in &examples {
+                let entries = parse(&format!("````tool\n{example}\n````")).entries;
+                let [Entry::Call(call)] = &entries[..] else { panic!("{example}: {entries:?}") };
+                assert_eq!(call.name, "order");
+                if let [Value::Object(named)] = &call.arguments[..] {
+                    let checked = arguments::check(tool.parameters.schema(), named);
+                    assert!(checked.is_ok_and(|checked| checked.ignored.is_empty()), "{example}");
+                }
+            }
+            examples.dedup();
+            assert_eq!(examples.len(), FEWEST_EXAMPLES, "{examples:?}");
+        }
+    }
+
+    #[test]
+    fn the_authors_examples_stand_as_they_are() {
+        let own = ToolSpec { own_examples: vec!["order('tea')".into()], ..tool(json!({})) };
+        assert_eq!(own.examples(), ["order('tea')"]);
+    }
+}

@@ -1,0 +1,138 @@
+//! What came of a tool.
+
+use serde_json::{Map, Value};
+
+use super::fit;
+use crate::{clients, models::ExecutionStatus};
+
+/// What a call of a tool left behind outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Nothing: it only read, or certainly did not act.
+    None,
+    /// It acted, or was refused for good after it began.
+    Done,
+    /// These parts are done or may be, with their outcomes; the others certainly are not.
+    Partial(Map<String, Value>),
+    /// It may have acted.
+    Unknown,
+}
+
+/// What came of one call of a tool.
+#[derive(Debug)]
+pub struct ToolOutcome {
+    /// What the caller is told: `{"success": true, "result", "exports"?, "logs"?}` or
+    /// `{"success": false, "error": "one sentence", "result"?, "logs"?}`.
+    pub answer: Map<String, Value>,
+    pub status: ExecutionStatus,
+    pub effect: Effect,
+    /// Why it failed, for the log.
+    pub cause: Option<clients::Error>,
+}
+
+impl ToolOutcome {
+    pub fn succeeded(result: impl Into<Value>) -> Self {
+        Self::new(true, "result", result.into(), ExecutionStatus::Succeeded)
+    }
+
+    /// A failure the model can speak about: one sentence.
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
+    }
+
+    /// An effect that may have happened, said so.
+    pub fn unknown(sentence: impl Into<String>) -> Self {
+        Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown)
+    }
+
+    fn new(success: bool, name: &str, value: Value, status: ExecutionStatus) -> Self {
+        let answer = Map::from_iter([("success".to_owned(), success.into()), (name.to_owned(), value)]);
+        Self { answer, status, effect: Effect::None, cause: None }
+    }
+
+    #[must_use]
+    pub fn and_result(mut self, result: Value) -> Self {
+        self.answer.insert("result".into(), result);
+        self
+    }
+
+    #[must_use]
+    pub fn and_exports(mut self, exports: Value) -> Self {
+        if exports.as_object().is_some_and(|exports| !exports.is_empty()) {
+            self.answer.insert("exports".into(), exports);
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn with(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    #[must_use]
+    pub fn status(mut self, status: ExecutionStatus) -> Self {
+        self.status = status;
+        self
+    }
+
+    #[must_use]
+    pub fn because(mut self, cause: clients::Error) -> Self {
+        self.cause = Some(cause);
+        self
+    }
+
+    /// The same with result and exports cut to so many bytes each.
+    #[must_use]
+    pub fn cut_to(mut self, budget: usize) -> Self {
+        for name in ["result", "exports"] {
+            if let Some(value) = self.answer.get_mut(name) {
+                *value = fit(value.take(), budget);
+            }
+        }
+        self
+    }
+
+    pub fn is_failed(&self) -> bool {
+        self.answer.get("success") != Some(&Value::Bool(true))
+    }
+
+    /// What a model is told where nothing else marks success and failure: the result or the error alone, or everything but
+    /// `success` where there is more.
+    pub fn into_told(self) -> Value {
+        let mut answer = self.answer;
+        let failed = answer.remove("success") != Some(Value::Bool(true));
+        let only = if failed { "error" } else { "result" };
+        match answer.remove(only) {
+            Some(value) if answer.is_empty() => value,
+            value => {
+                answer.extend(value.map(|value| (only.to_owned(), value)));
+                Value::Object(answer)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_the_result_or_the_error_and_everything_where_there_is_more() {
+        let logged = |mut outcome: ToolOutcome| {
+            outcome.answer.insert("logs".into(), json!(["x"]));
+            outcome
+        };
+        for (outcome, failed, told) in [
+            (ToolOutcome::succeeded(json!({"a": 1})), false, json!({"a": 1})),
+            (ToolOutcome::failed("No."), true, json!("No.")),
+            (ToolOutcome::failed("Half.").and_result(json!([1])), true, json!({"error": "Half.", "result": [1]})),
+            (logged(ToolOutcome::succeeded(1)), false, json!({"result": 1, "logs": ["x"]})),
+        ] {
+            assert_eq!(outcome.is_failed(), failed);
+            assert_eq!(outcome.into_told(), told);
+        }
+    }
+}

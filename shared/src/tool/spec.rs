@@ -1,0 +1,135 @@
+//! What a tool is, as data: what is stored, listed and told to models.
+
+use serde_json::{Map, Value, json};
+
+/// A tool, described.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// As it is called.
+    pub name: String,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    pub parameters: Parameters,
+    /// JSON schema of what it gives back; `{}` where that is not known.
+    pub returns: Value,
+    /// Whole calls, `wget("https://example.com", 5000)`. Where the author gave none, [`ToolSpec::examples`] makes some.
+    pub own_examples: Vec<String>,
+    /// Calling it changes something outside: then the change happens once, however often the same call is made.
+    pub effect: bool,
+    /// An identical call in the same run may be answered from the run's record.
+    pub repeatable: bool,
+}
+
+impl ToolSpec {
+    /// Whether a call may be answered with the result of the same call before. One that acts never may.
+    pub fn is_repeatable(&self) -> bool {
+        self.repeatable && !self.effect
+    }
+}
+
+/// The arguments of a tool: a JSON schema of type `object`, and the order in which they are given where no names are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameters {
+    schema: Value,
+    order: Vec<String>,
+}
+
+/// One argument of a tool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameter<'a> {
+    pub name: &'a str,
+    /// JSON schema, with a `description`.
+    pub schema: &'a Value,
+    pub required: bool,
+}
+
+impl Parameters {
+    /// Name, schema and whether it is required, in the order of positional arguments; the required ones come first.
+    pub fn new<'a>(parameters: impl IntoIterator<Item = (&'a str, Value, bool)>) -> Self {
+        let (mut properties, mut required, mut order) = (Map::new(), Vec::new(), Vec::new());
+        for (name, schema, is_required) in parameters {
+            properties.insert(name.to_owned(), schema);
+            order.push(name.to_owned());
+            if is_required {
+                required.push(name);
+            }
+        }
+        Self { schema: json!({"type": "object", "properties": properties, "required": required}), order }
+    }
+
+    /// Of a schema whose members have no order: the required ones come first, then the others by name.
+    pub fn of_schema(schema: Value) -> Self {
+        let mut order: Vec<String> = properties(&schema).map(|(name, _)| name.clone()).collect();
+        order.sort_by_key(|name| !is_required(&schema, name));
+        Self { schema, order }
+    }
+
+    /// The JSON schema of all arguments together.
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// In the order of positional arguments.
+    pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
+        self.order.iter().filter_map(|name| self.get(name))
+    }
+
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<Parameter<'a>> {
+        let schema = self.schema.get("properties")?.get(name)?;
+        Some(Parameter { name, schema, required: is_required(&self.schema, name) })
+    }
+
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+/// The members of an object schema.
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name))
+}
+
+/// Whether it can be a name in JavaScript; ASCII only.
+pub fn is_identifier(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$');
+    name.bytes().next().is_some_and(letter) && name.bytes().all(|byte| letter(byte) || byte.is_ascii_digit())
+}
+
+/// A value as a JavaScript literal: names without quotes where they need none.
+pub fn literal(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| {
+                let name = if is_identifier(name) { name.clone() } else { Value::from(name.as_str()).to_string() };
+                format!("{name}: {}", literal(value))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_without_an_order_have_the_required_ones_first() {
+        let schema = json!({
+            "type": "object", "properties": {"a": {}, "b": {}, "c": {}, "d": {}}, "required": ["d", "b"],
+        });
+        let parameters = Parameters::of_schema(schema);
+        let order: Vec<_> = parameters.iter().map(|parameter| (parameter.name, parameter.required)).collect();
+        assert_eq!(order, [("b", true), ("d", true), ("a", false), ("c", false)]);
+        assert!(Parameters::of_schema(json!({})).is_empty());
+    }
+}

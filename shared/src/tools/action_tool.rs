@@ -1,0 +1,75 @@
+//! An action as a tool: what the executor carries out, whoever asks.
+
+use serde_json::{Map, Value, json};
+
+use super::{Action, Marks, ToolConfig, variables};
+use crate::{
+    Result,
+    models::{Limits, Tool, ToolId},
+    tool::{NO_ARGUMENTS, Parameters, ToolSpec, arguments},
+};
+
+/// An action, with what a model is told of it and what the history must hide.
+#[derive(Debug, Clone)]
+pub struct ActionTool {
+    /// Its effects, its limits and its history are kept under this id.
+    pub id: ToolId,
+    pub spec: ToolSpec,
+    pub action: Action,
+    pub limits: Limits,
+    /// What the history hides.
+    pub redact: Marks,
+    /// What the model must never see, with its variables still in place.
+    pub static_config: Value,
+}
+
+impl ActionTool {
+    /// The tool of an organization, under the name that VAPI knows.
+    ///
+    /// # Errors
+    /// When its stored configuration cannot be read.
+    pub fn of_row(tool: &Tool) -> Result<Self> {
+        let config = ToolConfig::stored(tool)?;
+        let mut schema = tool.function_schema.get("parameters").cloned().unwrap_or_else(|| json!({}));
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove(NO_ARGUMENTS);
+        }
+        let described = tool.description.as_deref().map(str::trim).filter(|description| !description.is_empty());
+        let effect = config.action.has_effect();
+        Ok(Self {
+            id: tool.id,
+            spec: ToolSpec {
+                name: tool.name.as_str().to_owned(),
+                description: described.unwrap_or(&tool.label).to_owned(),
+                parameters: Parameters::of_schema(schema),
+                returns: json!({}),
+                own_examples: Vec::new(),
+                effect,
+                repeatable: !effect,
+            },
+            action: config.action,
+            limits: config.limits,
+            redact: Marks::stored(tool),
+            static_config: tool.static_config.clone(),
+        })
+    }
+
+    /// The arguments that may go on to the action, and the names of those that may not.
+    ///
+    /// # Errors
+    /// One sentence that names the argument.
+    pub fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
+        arguments::check(self.spec.parameters.schema(), arguments)
+    }
+
+    /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.
+    pub fn needs_call(&self) -> Option<String> {
+        self.action.needs_call().map(str::to_owned).or_else(|| {
+            let spec = &self.spec;
+            let variable = variables::of_a_call(&self.static_config)
+                .or_else(|| variables::of_a_call(spec.parameters.schema()))
+                .or_else(|| variables::of_a_call(&spec.description.as_str().into()))?;
+            Some(format!("uses {{{{{variable}}}}}"))
+        })
+    }
+}
