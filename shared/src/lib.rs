@@ -1,6 +1,6 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, queue -> injection -> execution -> idempotency, lifecycle -> tools -> accounts ->
+//! Arrows go one way: `functions -> platform -> http, queue -> injection -> execution -> idempotency, lifecycle -> tools -> accounts ->
 //! store, clients -> models -> error`.
 
 pub mod accounts;
@@ -16,6 +16,7 @@ pub mod injection;
 pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
+pub mod platform;
 pub mod queue;
 pub mod schedule;
 pub mod store;
@@ -24,3 +25,4 @@ pub mod tools;
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};
+pub use platform::Platform;

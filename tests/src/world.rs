@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{Answer, Aws, Event, Template, aws::Received, event, logs, process::Process};
 
 /// Where VAPI reaches us, as far as the tools made in a world say.
-pub(crate) const PUBLIC_URL: &str = "https://api.switchboard.example";
+const PUBLIC_URL: &str = "https://api.switchboard.example";
 pub(crate) const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 pub(crate) const VAPI_SECRET: &str = "switchboard/vapi";
 pub(crate) const LLM_SECRET: &str = "switchboard/llm";
@@ -48,7 +48,7 @@ pub struct Options {
     pub token_secret: Value,
     /// The bearer of VAPI's credential, if one is set up.
     pub webhook_bearer: Option<String>,
-    /// Where Twilio reaches us.
+    /// Where VAPI and Twilio reach us.
     pub public_url: String,
     pub home: Tenant,
     pub other: Tenant,
@@ -517,7 +517,7 @@ impl World {
     #[track_caller]
     pub fn wire(&self, call: &ToolCall) -> Event {
         let outgoing = self.vapi.outgoing(call).expect("VAPI can call the tool");
-        let path = outgoing.url.strip_prefix(PUBLIC_URL).expect("the tool's URL is ours");
+        let path = outgoing.url.strip_prefix(&self.options.public_url).expect("the tool's URL is ours");
         let mut event = Event::new(&outgoing.method, path);
         for (name, value) in &outgoing.headers {
             event = event.header(name, value);
@@ -534,7 +534,7 @@ impl World {
     /// A `function` tool at VAPI that sends its `tool-calls` messages to this tool of ours, attached to the home
     /// organization's assistant. [`World::call_tool`] then uses VAPI's other shape.
     pub async fn function_tool(&self, tool: &Value) {
-        let url = format!("{PUBLIC_URL}/api/tools/{}/execute", id(tool));
+        let url = format!("{}/api/tools/{}/execute", self.options.public_url, id(tool));
         let function = json!({
             "type": "function",
             "function": tool["function_schema"],

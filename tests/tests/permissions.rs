@@ -67,8 +67,7 @@ fn needed(operation: &Operation) -> Vec<String> {
 
 /// What a role grants, in the same words; logs apart.
 fn granted(template: &Template, function: &str) -> BTreeSet<String> {
-    let words = function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]));
-    let role = format!("{}Role", words.collect::<String>());
+    let role = format!("{}Role", pascal(function));
     let policies = &template.resources("AWS::IAM::Role")[role.as_str()]["Policies"];
     let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
     let mut granted = BTreeSet::new();
@@ -83,6 +82,11 @@ fn granted(template: &Template, function: &str) -> BTreeSet<String> {
         }
     }
     granted
+}
+
+/// The name of a function in the ids of its resources.
+fn pascal(function: &str) -> String {
+    function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..])).collect()
 }
 
 fn resource_name(template: &Template, resource: &Value) -> String {
@@ -599,6 +603,9 @@ async fn a_role_grants_what_its_function_asks_for_and_nothing_else() {
     for (function, needs) in asked(true).await {
         all.entry(function).or_default().extend(needs);
     }
+    let functions = template.resources("AWS::Serverless::Function");
+    let tried: BTreeSet<String> = all.keys().map(|function| format!("{}Function", pascal(function))).collect();
+    assert_eq!(tried, functions.keys().map(ToString::to_string).collect(), "functions whose paths are tried here");
     for (function, needs) in all {
         let grants = granted(&template, function);
         let missing: Vec<_> = needs.iter().filter(|need| !grants.iter().any(|grant| allows(grant, need))).collect();
