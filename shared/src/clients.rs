@@ -15,7 +15,8 @@ pub mod twilio;
 pub mod vapi;
 
 pub use crate::error::upstream::{Error, Failure, Reason, Service};
-pub use aws::{aws_endpoint, aws_http_client};
+pub(crate) use aws::aws_endpoint;
+pub use aws::sdk_config;
 pub use call_control::CallControl;
 pub use http_client::http_client;
 pub use llm::Llm;

@@ -9,16 +9,13 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::{
-    Deadline, Error, Result,
-    accounts::Accounts,
-    clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
-    config, error,
+    Deadline, Error, Result, error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
-    store::{Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Room, Taken},
+    store::{Executions, Quotas, Room, Taken},
     telemetry,
     tool::{CallContext, Effect, Subject, ToolOutcome, arguments},
-    tools::{self, ActionTool, Services, Unredacted, query::Knowledge},
+    tools::{self, ActionTool, Services, Unredacted},
 };
 
 /// A claim must outlast the function that holds it.
@@ -60,41 +57,6 @@ pub struct Executed {
 
 /// A claim that was made before it was known whether one is needed.
 pub type ClaimedAhead = Option<Result<Claim>>;
-
-impl Executor {
-    /// For a process with this configuration; an effect is answered from the record for `effects_count_for`.
-    ///
-    /// # Errors
-    /// When a variable of the environment is missing or cannot be used.
-    pub fn from_env(
-        database: &Database,
-        http_client: reqwest::Client,
-        secrets: Secrets,
-        accounts: Accounts,
-        outbound: Outbound,
-        effects_count_for: Duration,
-    ) -> Result<Self, config::Error> {
-        Ok(Self {
-            executions: Executions::new(database),
-            idempotency: Idempotency::new(database, effects_count_for),
-            quotas: Quotas::new(database),
-            services: Services {
-                agents: Agents::new(database),
-                phone_numbers: PhoneNumbers::new(database),
-                secrets,
-                twilio: Twilio::new(http_client.clone(), config::twilio_url()),
-                pipedream: Pipedream::new(http_client.clone(), config::pipedream_url()),
-                pipedream_secret: config::pipedream_secret()?,
-                vapi: Vapi::new(http_client.clone(), config::vapi_url()),
-                accounts,
-                call_control: CallControl::new(http_client, config::control_hosts()),
-                outbound,
-                knowledge: Knowledge::new(KnowledgeBases::new(database), KnowledgeEntries::new(database)),
-            },
-            history: config::history()?,
-        })
-    }
-}
 
 impl Executor {
     /// Claims the effect of a tool with these arguments. While a twin runs, its result is awaited.

@@ -6,13 +6,15 @@ mod body;
 mod idempotency_key;
 mod page;
 mod reply;
+mod route;
 mod serve;
 
 pub use access::Access;
 pub use bearer::bearer;
-pub use body::{body, id_body, json_body, path};
+pub use body::{body, id_body, json_body};
 pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use page::{history, page};
 pub use reply::{Afterwards, Reply};
+pub use route::{id, route};
 pub use serve::{answer, deadline, serve};

@@ -1,7 +1,7 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, queue -> injection -> catalogue -> execution -> idempotency, lifecycle -> tools ->
-//! tool -> accounts -> store, clients -> models -> error`.
+//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> idempotency,
+//! lifecycle -> tools -> tool -> accounts -> store, clients -> models -> error`.
 
 pub mod accounts;
 pub mod catalogue;
@@ -17,6 +17,7 @@ pub mod injection;
 pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
+pub mod platform;
 pub mod queue;
 pub mod schedule;
 pub mod store;
@@ -26,3 +27,4 @@ pub mod tools;
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};
+pub use platform::Platform;

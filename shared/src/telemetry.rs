@@ -12,27 +12,22 @@ use std::{
 use serde_json::json;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::{config, models::Timestamp};
+use crate::models::Timestamp;
 
 const NAMESPACE: &str = "Switchboard";
 
-/// Starts logging; once, first thing in `main`.
-///
-/// # Errors
-/// When `AWS_LAMBDA_LOG_LEVEL` is no level.
-pub fn init() -> Result<(), config::Error> {
-    let level = LevelFilter::from_level(config::log_level()?);
+/// Starts logging; once per process.
+pub fn init(level: tracing::Level) {
     let subscriber = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
         .with_current_span(false)
         .with_span_list(false)
         .with_target(false)
-        .with_max_level(level)
+        .with_max_level(LevelFilter::from_level(level))
         .finish();
     // A second subscriber in the same process (tests) is no fault.
     let _ = tracing::subscriber::set_global_default(subscriber);
-    Ok(())
 }
 
 /// One finished request: its outcome and how long it took.

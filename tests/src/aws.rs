@@ -14,9 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use aws_config::{Region, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use dynoxide::Database;
 use serde_json::{Map, Value, json};
-use shared::{config, models::Timestamp};
+use shared::{clients, models::Timestamp};
 use tokio::{
     net::TcpListener,
     sync::{Notify, oneshot},
@@ -109,6 +111,19 @@ struct Shared {
     stalled: Notify,
 }
 
+/// The region and credentials of a process that uses the services.
+pub fn identity() -> (Region, SharedCredentialsProvider) {
+    let credentials = Credentials::builder().access_key_id("AKIATEST").secret_access_key("s3cret-key");
+    let credentials = credentials.session_token("session").provider_name("tests").build();
+    (Region::new("eu-central-1"), SharedCredentialsProvider::new(credentials))
+}
+
+/// What AWS clients are made from that use the services at `url`.
+pub fn sdk_config(url: &str) -> SdkConfig {
+    let (region, credentials) = identity();
+    clients::sdk_config(clients::http_client().expect("an HTTP client"), region, credentials, Some(url.to_owned()))
+}
+
 /// The running services; dropping them ends everything.
 pub struct Aws {
     pub url: String,
@@ -153,15 +168,6 @@ impl Aws {
         });
         let address = address.recv().expect("the services start");
         Self { url: format!("http://{address}"), database, shared, stop: Some(stop), thread: Some(thread) }
-    }
-
-    /// As the functions' environment would say it.
-    pub fn config(&self) -> config::Aws {
-        config::Aws {
-            region: "eu-central-1".to_owned(),
-            endpoint_url: Some(self.url.clone()),
-            credentials: aws_sdk_dynamodb::config::Credentials::new("test", "test", None, None, "tests"),
-        }
     }
 
     /// Everything so far, in the order in which it began.

@@ -1,31 +1,21 @@
 //! The functions in one process, over the stand-ins.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use lambda_http::{Body, Request, Response};
 use shared::{
-    accounts::Accounts,
-    catalogue::Catalogue,
-    clients::{self, Llm, Outbound, Queue, Secrets},
-    config,
-    execution::Executor,
-    http::{Access, Afterwards, answer},
-    idempotency::Idempotency,
-    injection::built_in_tools,
-    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
-    store::{
-        AgentTools, Agents, AutomationRuns, Calls, Database, Executions, Intents, KnowledgeBases, KnowledgeEntries,
-        Organizations, PhoneNumbers, Quotas, Tools,
-    },
-    tools::{Services, ToolTokens, query::Knowledge},
+    Platform,
+    config::Environment,
+    http::{Afterwards, answer},
+    tools::ToolTokens,
 };
 
 use crate::{
     Aws,
-    aws::TABLE_PREFIX,
+    aws::{TABLE_PREFIX, identity},
     world::{
-        LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, PUBLIC_URL, TOOL_TOKEN_SECRET,
-        TWILIO_SECRETS, VAPI_SECRET,
+        LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, TOOL_TOKEN_SECRET, TWILIO_SECRETS,
+        VAPI_SECRET,
     },
 };
 
@@ -52,234 +42,61 @@ pub struct Process {
     pub tokens: ToolTokens,
 }
 
-/// What functions have in common.
-struct Parts {
-    config: config::Aws,
-    database: Database,
-    access: Access,
-    accounts: Accounts,
-    attachments: Attachments,
-    executor: Executor,
-    lifecycle: Lifecycle,
-    llm: Llm,
-    outbound: Outbound,
-    references: References,
-    settling: Settling,
-    stored: StoredSecrets,
-    tokens: ToolTokens,
-    twilio: clients::Twilio,
-    vapi: clients::Vapi,
-}
-
-impl Parts {
-    fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Self {
-        let config = aws.config();
-        let database = Database::connect(&config, TABLE_PREFIX);
-        let secrets = Secrets::new(&config);
-        let http = clients::http_client().expect("an HTTP client");
-        let tokens = ToolTokens::new(secrets.clone(), TOOL_TOKEN_SECRET);
-        let access = Access::new(&database);
-        let control_hosts = vec![vapi.trim_start_matches("http://").to_owned()];
-        let vapi = clients::Vapi::new(http.clone(), vapi);
-        let twilio = clients::Twilio::new(http.clone(), twilio);
-        let outbound = Outbound::new(options.open_hosts.clone()).expect("an outbound client");
-        let pipedream = clients::Pipedream::new(http.clone(), pipedream);
-        let accounts = Accounts::new(&database, secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS)
-            .with_llm(LLM_SECRET, LLM_MODEL);
-        let stored = StoredSecrets::new(&database, secrets.clone());
-        let assistants = Assistants::new(vapi.clone(), accounts.clone());
-        let external = ExternalTools::new(vapi.clone(), accounts.clone(), tokens.clone(), PUBLIC_URL);
-        let attachments = Attachments::new(&database, assistants.clone());
-        let lifecycle = Lifecycle::new(&database, external, assistants);
-        let references = References {
-            phone_numbers: PhoneNumbers::new(&database),
-            knowledge_bases: KnowledgeBases::new(&database),
-            pipedream: pipedream.clone(),
-            pipedream_secret: PIPEDREAM_SECRET.to_owned(),
-            secrets: secrets.clone(),
-        };
-        let settling = Settling::new(Queue::new(&config, aws.queue_url("settle")));
-        let llm = Llm::new(http.clone(), outbound.clone());
-        let executor = Executor {
-            executions: Executions::new(&database),
-            idempotency: Idempotency::new(&database, options.window),
-            quotas: Quotas::new(&database),
-            services: Services {
-                agents: Agents::new(&database),
-                phone_numbers: PhoneNumbers::new(&database),
-                secrets: secrets.clone(),
-                twilio: twilio.clone(),
-                pipedream,
-                pipedream_secret: PIPEDREAM_SECRET.to_owned(),
-                vapi: vapi.clone(),
-                accounts: accounts.clone(),
-                call_control: clients::CallControl::new(http, control_hosts),
-                outbound: outbound.clone(),
-                knowledge: Knowledge::new(KnowledgeBases::new(&database), KnowledgeEntries::new(&database)),
-            },
-            history: Duration::from_secs(30 * 24 * 60 * 60),
-        };
-        Self {
-            config,
-            database,
-            access,
-            accounts,
-            attachments,
-            executor,
-            lifecycle,
-            llm,
-            outbound,
-            references,
-            settling,
-            stored,
-            tokens,
-            twilio,
-            vapi,
-        }
-    }
+/// What the functions' environment says.
+fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Environment {
+    let variables = BTreeMap::from([
+        ("AWS_ENDPOINT_URL", aws.url.clone()),
+        ("TABLE_PREFIX", TABLE_PREFIX.to_owned()),
+        ("PUBLIC_URL", options.public_url.clone()),
+        ("TOOL_TOKEN_SECRET", TOOL_TOKEN_SECRET.to_owned()),
+        ("VAPI_SECRET", VAPI_SECRET.to_owned()),
+        ("PIPEDREAM_SECRET", PIPEDREAM_SECRET.to_owned()),
+        ("LLM_SECRET", LLM_SECRET.to_owned()),
+        ("LLM_MODEL", LLM_MODEL.to_owned()),
+        ("TWILIO_SECRET_PREFIX", TWILIO_SECRETS.to_owned()),
+        ("ORGANIZATION_SECRET_PREFIX", ORGANIZATION_SECRETS.to_owned()),
+        ("RUNS_QUEUE_URL", aws.queue_url("runs")),
+        ("AUTOMATION_RUNS_QUEUE_URL", aws.queue_url("automation-runs")),
+        ("SETTLE_QUEUE_URL", aws.queue_url("settle")),
+        ("VAPI_URL", vapi.clone()),
+        ("TWILIO_URL", twilio.clone()),
+        ("PIPEDREAM_URL", pipedream.clone()),
+        ("CONTROL_HOSTS", vapi.trim_start_matches("http://").to_owned()),
+        ("OUTBOUND_OPEN_HOSTS", options.open_hosts.join(",")),
+        ("IDEMPOTENCY_WINDOW_SECONDS", options.window.as_secs().to_string()),
+    ]);
+    Environment::new(move |name| variables.get(name).cloned())
 }
 
 impl Process {
-    #[expect(clippy::too_many_lines, reason = "an entry for each function")]
     pub(crate) fn connect(options: &Options, aws: &Aws, vendors: [&String; 3]) -> Box<Self> {
-        let Parts {
-            config,
-            database,
-            access,
-            accounts,
-            attachments,
-            executor,
-            lifecycle,
-            llm,
-            outbound,
-            references,
-            settling,
-            stored,
-            tokens,
-            twilio,
-            vapi,
-        } = Parts::connect(options, aws, vendors);
-        let built_in = built_in_tools(&outbound).expect("the built-in tools are complete");
-        let catalogue = Catalogue { built_in, tools: Tools::new(&database) };
-        Box::new(Process {
-            create: create::Deps {
-                access: access.clone(),
-                references: references.clone(),
-                lifecycle: lifecycle.clone(),
-            },
-            update: update::Deps {
-                access: access.clone(),
-                references: references.clone(),
-                lifecycle: lifecycle.clone(),
-                settling: settling.clone(),
-            },
-            delete: delete::Deps { access: access.clone(), lifecycle: lifecycle.clone(), settling: settling.clone() },
-            settle: settle::Deps { lifecycle: lifecycle.clone(), settling },
-            call_start: call_start::Deps {
-                phone_numbers: PhoneNumbers::new(&database),
-                agents: Agents::new(&database),
-                agent_tools: AgentTools::new(&database),
-                tools: Tools::new(&database),
-                calls: Calls::new(&database),
-                idempotency: executor.idempotency.clone(),
-                secrets: executor.services.secrets.clone(),
-                accounts: accounts.clone(),
-                vapi: vapi.clone(),
-                runs: Queue::new(&config, aws.queue_url("runs")),
-                public_url: options.public_url.clone(),
-                context_due: Duration::from_secs(3),
-            },
-            run_tool: run_tool::Deps {
-                tools: Tools::new(&database),
-                calls: Calls::new(&database),
-                executor: executor.clone(),
-            },
-            run_loop: run_loop::Deps {
-                runs: AutomationRuns::new(&database),
-                queue: Queue::new(&config, aws.queue_url("automation-runs")),
-                catalogue: catalogue.clone(),
-                executor: Executor {
-                    idempotency: Idempotency::new(&database, Duration::from_secs(24 * 60 * 60)),
-                    ..executor.clone()
-                },
-                accounts: accounts.clone(),
-                llm,
-                step_needs: Duration::from_secs(5),
-            },
-            runs: runs::Deps {
-                access: access.clone(),
-                runs: AutomationRuns::new(&database),
-                catalogue,
-                queue: Queue::new(&config, aws.queue_url("automation-runs")),
-                history: Duration::from_secs(30 * 24 * 60 * 60),
-            },
-            tools_test: tools_test::Deps {
-                access: access.clone(),
-                references: references.clone(),
-                tools: Tools::new(&database),
-                executor: executor.clone(),
-            },
-            list: list::Deps {
-                access: access.clone(),
-                tools: Tools::new(&database),
-                attachments: attachments.clone(),
-                executions: Executions::new(&database),
-            },
-            calls: calls::Deps {
-                access: access.clone(),
-                calls: Calls::new(&database),
-                executions: Executions::new(&database),
-                accounts: accounts.clone(),
-            },
-            attach: attach::Deps { access: access.clone(), attachments: attachments.clone() },
-            detach: detach::Deps { access: access.clone(), attachments },
-            agents: agents::Deps {
-                access: access.clone(),
-                agents: Agents::new(&database),
-                agent_tools: AgentTools::new(&database),
-                phone_numbers: PhoneNumbers::new(&database),
-                tools: Tools::new(&database),
-                intents: Intents::new(&database),
-                vapi: vapi.clone(),
-                accounts: accounts.clone(),
-            },
-            keys: keys::Deps {
-                access: access.clone(),
-                organizations: Organizations::new(&database),
-                agents: Agents::new(&database),
-                tools: Tools::new(&database),
-                intents: Intents::new(&database),
-                vapi,
-                accounts: accounts.clone(),
-                secrets: stored.clone(),
-                outbound,
-            },
-            phone_numbers: phone_numbers::Deps {
-                access: access.clone(),
-                agents: Agents::new(&database),
-                phone_numbers: PhoneNumbers::new(&database),
-                twilio,
-                secrets: stored,
-                secret_prefix: TWILIO_SECRETS.to_owned(),
-            },
-            knowledge: knowledge::Deps {
-                access,
-                bases: KnowledgeBases::new(&database),
-                entries: KnowledgeEntries::new(&database),
-                tools: Tools::new(&database),
-                agents: Agents::new(&database),
-                agent_tools: AgentTools::new(&database),
-                lifecycle,
-            },
-            execute: execute::Deps {
-                tools: Tools::new(&database),
-                calls: Calls::new(&database),
-                tokens: tokens.clone(),
-                accounts,
-                executor,
-                runs: Queue::new(&config, aws.queue_url("runs")),
-            },
-            tokens,
+        let (region, credentials) = identity();
+        let platform = Platform::new(environment(options, aws, vendors), region, credentials);
+        let process = platform.and_then(|platform| Self::on(&platform));
+        Box::new(process.expect("the environment is complete"))
+    }
+
+    fn on(platform: &Platform) -> shared::platform::Result<Self> {
+        Ok(Self {
+            create: create::Deps::new(platform)?,
+            update: update::Deps::new(platform)?,
+            delete: delete::Deps::new(platform)?,
+            list: list::Deps::new(platform)?,
+            attach: attach::Deps::new(platform)?,
+            detach: detach::Deps::new(platform)?,
+            keys: keys::Deps::new(platform)?,
+            knowledge: knowledge::Deps::new(platform)?,
+            execute: execute::Deps::new(platform)?,
+            run_tool: run_tool::Deps::new(platform)?,
+            run_loop: run_loop::Deps { step_needs: Duration::from_secs(5), ..run_loop::Deps::new(platform)? },
+            runs: runs::Deps::new(platform)?,
+            call_start: call_start::Deps::new(platform)?,
+            settle: settle::Deps::new(platform)?,
+            tools_test: tools_test::Deps::new(platform)?,
+            agents: agents::Deps::new(platform)?,
+            phone_numbers: phone_numbers::Deps::new(platform)?,
+            calls: calls::Deps::new(platform)?,
+            tokens: platform.tokens()?,
         })
     }
 

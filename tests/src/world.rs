@@ -32,7 +32,7 @@ pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_wi
 use crate::{Answer, Aws, Event, Template, event, logs, process::Process};
 
 /// Where VAPI reaches us, as far as the tools made in a world say.
-pub(crate) const PUBLIC_URL: &str = "https://api.switchboard.example";
+const PUBLIC_URL: &str = "https://api.switchboard.example";
 pub(crate) const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 pub(crate) const VAPI_SECRET: &str = "switchboard/vapi";
 pub(crate) const LLM_SECRET: &str = "switchboard/llm";
@@ -61,7 +61,7 @@ pub struct Options {
     pub token_secret: Value,
     /// The bearer of VAPI's credential, if one is set up.
     pub webhook_bearer: Option<String>,
-    /// Where Twilio reaches us.
+    /// Where VAPI and Twilio reach us.
     pub public_url: String,
     pub home: Tenant,
     pub other: Tenant,

@@ -11,13 +11,14 @@ mod removal;
 
 use serde_json::{Value, json};
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::{Vapi, vapi},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
     models::{Agent, AgentId, OrganizationId, Timestamp},
+    platform,
     store::{AgentTools, Agents, Intents, PhoneNumbers, Tools},
 };
 use uuid::Uuid;
@@ -36,35 +37,41 @@ pub struct Deps {
     pub accounts: Accounts,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            agents: Agents::new(database),
+            agent_tools: AgentTools::new(database),
+            phone_numbers: PhoneNumbers::new(database),
+            tools: Tools::new(database),
+            intents: Intents::new(database),
+            vapi: platform.vapi(),
+            accounts: platform.accounts()?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
-        ("POST", ["api", slug, "agents"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+    let organization = deps.access.member(&request).await?.organization_id;
+    match http::route(&request)[..] {
+        ["POST", "api", _, "agents"] => {
             let agent = register(deps, organization, &http::json_body(&request)?, deadline).await?;
             Reply::created(&agent)
         }
-        ("GET", ["api", slug, "agents"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+        ["GET", "api", _, "agents"] => {
             let (limit, cursor) = http::page(&request)?;
             Reply::ok(&deps.agents.page(organization, cursor.as_ref(), limit).await?)
         }
-        ("GET", ["api", slug, "agents", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            Reply::ok(&deps.agents.get(organization, agent_id(id)?).await?)
-        }
-        ("DELETE", ["api", slug, "agents", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            removal::remove(deps, organization, agent_id(id)?, deadline).await?;
+        ["GET", "api", _, "agents", id] => Reply::ok(&deps.agents.get(organization, http::id(id, "agent")?).await?),
+        ["DELETE", "api", _, "agents", id] => {
+            removal::remove(deps, organization, http::id(id, "agent")?, deadline).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),
     }
-}
-
-fn agent_id(text: &str) -> Result<AgentId> {
-    text.parse().map_err(|_not_an_id| Error::NotFound("agent"))
 }
 
 /// What is asked for.

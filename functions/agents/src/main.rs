@@ -1,34 +1,10 @@
 //! /api/{slug}/agents and /api/{slug}/agents/{id}: the organization's agents.
 
 use agents::{Deps, handle};
-use shared::{
-    accounts::Accounts,
-    clients::{self, Secrets, Vapi},
-    config,
-    http::{self, Access},
-    store::{AgentTools, Agents, Database, Intents, PhoneNumbers, Tools},
-    telemetry,
-};
+use shared::{Platform, http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    telemetry::init()?;
-    let aws = config::Aws::from_env()?;
-    let database = Database::connect(&aws, config::table_prefix()?);
-    let deps = Deps {
-        access: Access::new(&database),
-        agents: Agents::new(&database),
-        agent_tools: AgentTools::new(&database),
-        phone_numbers: PhoneNumbers::new(&database),
-        tools: Tools::new(&database),
-        intents: Intents::new(&database),
-        vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
-        accounts: Accounts::new(
-            &database,
-            Secrets::new(&aws),
-            config::vapi_secret()?,
-            config::organization_secret_prefix()?,
-        ),
-    };
-    http::serve("agents", deps, handle).await
+    let platform = Platform::from_env().await?;
+    http::serve("agents", Deps::new(&platform)?, handle).await
 }

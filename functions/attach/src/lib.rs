@@ -5,10 +5,11 @@
 //! alone. If the row cannot be written, VAPI is put back.
 
 use shared::{
-    Error, Result,
+    Error, Platform, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Attached, Attachments},
     models::AgentId,
+    platform,
 };
 
 pub struct Deps {
@@ -16,15 +17,19 @@ pub struct Deps {
     pub attachments: Attachments,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self { access: platform.access()?, attachments: platform.attachments()? })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    let ["api", slug, "agents", agent, "tools", "attach"] = path.iter().map(String::as_str).collect::<Vec<_>>()[..]
-    else {
+    let organization = deps.access.member(&request).await?.organization_id;
+    let ["POST", "api", _, "agents", agent, "tools", "attach"] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
-    let organization = deps.access.member(&request, slug).await?.organization_id;
-    let agent: AgentId = agent.parse().map_err(|_not_an_id| Error::NotFound("agent"))?;
+    let agent: AgentId = http::id(agent, "agent")?;
     let tool = http::id_body(&request, "tool_id")?;
     match Box::pin(deps.attachments.attach(organization, agent, tool, deadline)).await? {
         (row, Attached::Now) => Reply::created(&row),

@@ -16,7 +16,7 @@ use futures_util::{FutureExt, join};
 use lambda_http::Request;
 use serde_json::Value;
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::{self, Failure, Queue, Secrets, Service, Vapi},
     error,
@@ -26,6 +26,7 @@ use shared::{
         Call, CallStatus, ExecutionId, PhoneNumber, PhoneNumberId, Queued, QueuedRun, StartedTool, Timestamp, Tool,
         Trigger, Unowned,
     },
+    platform,
     store::{AgentTools, Agents, Calls, PhoneNumbers, Tools},
 };
 
@@ -59,9 +60,32 @@ pub struct Deps {
     pub context_due: Duration,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            phone_numbers: PhoneNumbers::new(database),
+            agents: Agents::new(database),
+            agent_tools: AgentTools::new(database),
+            tools: Tools::new(database),
+            calls: Calls::new(database),
+            idempotency: platform.idempotency()?,
+            secrets: platform.secrets().clone(),
+            accounts: platform.accounts()?,
+            vapi: platform.vapi(),
+            runs: platform.runs_queue()?,
+            public_url: platform.public_url()?,
+            context_due: platform.on_call_start()?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let (received_at, deadline) = (Timestamp::now(), http::deadline(&request).at_most(ANSWER_WITHIN));
-    let id = phone_number_id(&request)?;
+    let ["POST", "api", "phone-number", id, "incoming"] = http::route(&request)[..] else {
+        return Err(Error::NotFound("route"));
+    };
+    let id: PhoneNumberId = http::id(id, "phone number")?;
     let incoming = Incoming::read(&request)?;
 
     // One round trip: whose number it is, and whether this call has been answered before. The claim is given back unless the
@@ -109,20 +133,9 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     Ok(Reply::twiml(twiml))
 }
 
-fn phone_number_id(request: &Request) -> Result<PhoneNumberId> {
-    let path = http::path(request);
-    match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["api", "phone-number", id, "incoming"] => id.parse().map_err(|_not_an_id| Error::NotFound("phone number")),
-        _ => Err(Error::NotFound("route")),
-    }
-}
-
 /// The number, if the request is Twilio's for it.
 async fn admitted(deps: &Deps, number: Result<Option<Unowned<PhoneNumber>>>, request: &Request) -> Result<PhoneNumber> {
-    let number = number?.ok_or(Error::NotFound("phone number"))?;
-    // It owns itself: that the request is for it, its own credentials say.
-    let owner = number.owner();
-    let number = number.for_owner(owner).ok_or(Error::NotFound("phone number"))?;
+    let number = number?.ok_or(Error::NotFound("phone number"))?.for_its_owner();
     incoming::verify(deps, &number, request).await?;
     Ok(number)
 }

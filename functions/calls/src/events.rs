@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use shared::{
     Error, Result,
     http::{self, Reply, Request},
-    models::{Call, CallId, CallStatus, ControlUrl, OrganizationId, Timestamp},
+    models::{Call, CallId, CallStatus, ControlUrl, OrganizationId, Timestamp, Unowned},
     store::End,
     tools::token,
 };
@@ -55,12 +55,7 @@ pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
 async fn find(deps: &Deps, message: &Value) -> Result<Option<Call>> {
     let id = message.pointer("/call/id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok());
     let Some(id) = id else { return Ok(None) };
-    let call = deps.calls.find(&id).await?;
-    // It names its owner itself: whose bearer must be shown is what is being found out.
-    Ok(call.and_then(|call| {
-        let owner = call.owner();
-        call.for_owner(owner)
-    }))
+    Ok(deps.calls.find(&id).await?.map(Unowned::for_its_owner))
 }
 
 fn news(message: &Value) -> Option<News> {

@@ -12,10 +12,11 @@ mod view;
 
 use futures_util::join;
 use shared::{
-    Error, Result,
+    Error, Platform, Result,
     accounts::Accounts,
     http::{self, Access, Reply, Request},
     models::{CallId, Execution, ExecutionView, OrganizationId},
+    platform,
     store::{Calls, Executions, ExecutionsWanted},
 };
 
@@ -36,27 +37,40 @@ pub struct Deps {
     pub accounts: Accounts,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            calls: Calls::new(database),
+            executions: Executions::new(database),
+            accounts: platform.accounts()?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let path = http::path(&request);
-    match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["api", "vapi", "events"] => events::take(deps, &request).await,
-        ["api", slug, "calls"] => list(deps, &request, slug).await,
-        ["api", slug, "calls", id] => show(deps, &request, slug, id).await,
-        ["api", slug, "calls", id, "executions"] => executions(deps, &request, slug, id).await,
+    if let ["POST", "api", "vapi", "events"] = http::route(&request)[..] {
+        return events::take(deps, &request).await;
+    }
+    let organization = deps.access.member(&request).await?.organization_id;
+    match http::route(&request)[..] {
+        ["GET", "api", _, "calls"] => list(deps, &request, organization).await,
+        ["GET", "api", _, "calls", id] => show(deps, organization, http::id(id, "call")?).await,
+        ["GET", "api", _, "calls", id, "executions"] => {
+            executions(deps, &request, organization, http::id(id, "call")?).await
+        }
         _ => Err(Error::NotFound("route")),
     }
 }
 
-async fn list(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
-    let organization = deps.access.member(request, slug).await?.organization_id;
+async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
     let (limit, after) = http::page(request)?;
     let page = deps.calls.page(organization, after.as_ref(), limit).await?;
     Reply::ok(&page.map(CallView::from))
 }
 
-async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
-    let organization = deps.access.member(request, slug).await?.organization_id;
-    let id = call_id(id)?;
+async fn show(deps: &Deps, organization: OrganizationId, id: CallId) -> Result<Reply> {
     let (call, runs) = join!(deps.calls.find(&id), all_runs(deps, organization, &id));
     let (runs, complete) = runs?;
     let call = match call? {
@@ -69,9 +83,7 @@ async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Re
     Reply::ok(&WithTimeline { call, timeline, timeline_complete: complete })
 }
 
-async fn executions(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
-    let organization = deps.access.member(request, slug).await?.organization_id;
-    let id = call_id(id)?;
+async fn executions(deps: &Deps, request: &Request, organization: OrganizationId, id: CallId) -> Result<Reply> {
     let wanted = http::history(request)?;
     let (call, runs) = join!(deps.calls.find(&id), deps.executions.of_call(organization, &id, &wanted));
     let runs = runs?;
@@ -80,10 +92,6 @@ async fn executions(deps: &Deps, request: &Request, slug: &str, id: &str) -> Res
         None => !runs.items.is_empty() || has_runs(deps, organization, &id).await?,
     };
     if theirs { Reply::ok(&runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
-}
-
-fn call_id(text: &str) -> Result<CallId> {
-    text.parse().map_err(|_not_an_id| Error::NotFound("call"))
 }
 
 /// Whether any tool of the organization's ran in a call, whatever page of its runs is asked for.

@@ -1,26 +1,10 @@
 //! GET /api/{slug}/calls and below: shows calls and what happened in them. POST /api/vapi/events: how a call goes on.
 
 use calls::{Deps, handle};
-use shared::{
-    accounts::Accounts,
-    clients::Secrets,
-    config,
-    http::{self, Access},
-    store::{Calls, Database, Executions},
-    telemetry,
-};
+use shared::{Platform, http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    telemetry::init()?;
-    let aws = config::Aws::from_env()?;
-    let database = Database::connect(&aws, config::table_prefix()?);
-    let secrets = Secrets::new(&aws);
-    let deps = Deps {
-        access: Access::new(&database),
-        calls: Calls::new(&database),
-        executions: Executions::new(&database),
-        accounts: Accounts::new(&database, secrets, config::vapi_secret()?, config::organization_secret_prefix()?),
-    };
-    http::serve("calls", deps, handle).await
+    let platform = Platform::from_env().await?;
+    http::serve("calls", Deps::new(&platform)?, handle).await
 }

@@ -5,9 +5,10 @@
 //! fails, nothing is left on either side.
 
 use shared::{
-    Error, Result,
+    Error, Platform, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Lifecycle, References},
+    platform,
     tools::ToolConfig,
 };
 
@@ -17,13 +18,18 @@ pub struct Deps {
     pub lifecycle: Lifecycle,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self { access: platform.access()?, references: platform.references()?, lifecycle: platform.lifecycle()? })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    let ["api", slug, "tools"] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+    let organization = deps.access.member(&request).await?.organization_id;
+    let ["POST", "api", _, "tools"] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
-    let organization = deps.access.member(&request, slug).await?.organization_id;
     let mut config = ToolConfig::parse(&http::json_body(&request)?)?;
     deps.references.check(organization, &mut config, deadline).await?;
     Reply::created(&deps.lifecycle.create(organization, &config, deadline).await?)

@@ -1,42 +1,10 @@
 //! POST /api/{slug}/tools: makes a tool.
 
 use create::{Deps, handle};
-use shared::{
-    accounts::Accounts,
-    clients::{self, Pipedream, Secrets, Vapi},
-    config,
-    http::{self, Access},
-    lifecycle::{Assistants, ExternalTools, Lifecycle, References},
-    store::{Database, KnowledgeBases, PhoneNumbers},
-    telemetry,
-    tools::ToolTokens,
-};
+use shared::{Platform, http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    telemetry::init()?;
-    let aws = config::Aws::from_env()?;
-    let database = Database::connect(&aws, config::table_prefix()?);
-    let secrets = Secrets::new(&aws);
-    let http_client = clients::http_client()?;
-    let vapi = Vapi::new(http_client.clone(), config::vapi_url());
-    let prefix = config::organization_secret_prefix()?;
-    let accounts = Accounts::new(&database, secrets.clone(), config::vapi_secret()?, prefix);
-    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
-    let deps = Deps {
-        access: Access::new(&database),
-        references: References {
-            phone_numbers: PhoneNumbers::new(&database),
-            knowledge_bases: KnowledgeBases::new(&database),
-            pipedream: Pipedream::new(http_client, config::pipedream_url()),
-            pipedream_secret: config::pipedream_secret()?,
-            secrets,
-        },
-        lifecycle: Lifecycle::new(
-            &database,
-            ExternalTools::new(vapi.clone(), accounts.clone(), tokens, config::public_url()?),
-            Assistants::new(vapi, accounts),
-        ),
-    };
-    http::serve("create", deps, handle).await
+    let platform = Platform::from_env().await?;
+    http::serve("create", Deps::new(&platform)?, handle).await
 }

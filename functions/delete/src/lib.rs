@@ -6,10 +6,11 @@
 //! `agents_left`.
 
 use shared::{
-    Error, Result,
+    Error, Platform, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Deleted, Lifecycle, Settling},
     models::ToolId,
+    platform,
 };
 
 pub struct Deps {
@@ -18,14 +19,19 @@ pub struct Deps {
     pub settling: Settling,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self { access: platform.access()?, lifecycle: platform.deletion()?, settling: platform.settling()? })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    let ["api", slug, "tools", id] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+    let organization = deps.access.member(&request).await?.organization_id;
+    let ["DELETE", "api", _, "tools", id] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
-    let organization = deps.access.member(&request, slug).await?.organization_id;
-    let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
+    let id: ToolId = http::id(id, "tool")?;
     match deps.lifecycle.delete(organization, id, deadline).await? {
         deleted @ Deleted::Deleted => Reply::ok(&deleted),
         deleting @ Deleted::Deleting { .. } => {

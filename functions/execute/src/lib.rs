@@ -11,7 +11,7 @@ mod numbers;
 
 use futures_util::{future::join_all, join};
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::Queue,
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
@@ -20,6 +20,7 @@ use shared::{
         Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedRun, Timestamp, ToolId, Trigger, Unowned,
         VerifiedTool,
     },
+    platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, ToolOutcome},
     tools::{ANSWER_WITHIN, ActionTool, ToolTokens},
@@ -38,9 +39,26 @@ pub struct Deps {
     pub runs: Queue<Queued>,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            tools: Tools::new(database),
+            calls: Calls::new(database),
+            tokens: platform.tokens()?,
+            accounts: platform.accounts()?,
+            executor: platform.executor(platform.idempotency()?)?,
+            runs: platform.runs_queue()?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
-    let id = tool_id(&request)?;
+    let ["POST", "api", "tools", id, "execute"] = http::route(&request)[..] else {
+        return Err(Error::NotFound("route"));
+    };
+    let id: ToolId = http::id(id, "tool")?;
     let invocation = Invocation::read(http::json_body(&request)?)?;
     let verified = verify(deps, id, &request, &invocation).await?;
 
@@ -144,14 +162,6 @@ async fn enqueue(
     };
     let request = ExecutionRequest { queued_at: Some(queued_at), ..request };
     deps.executor.skip(tool, request, context, None, told).await
-}
-
-fn tool_id(request: &Request) -> Result<ToolId> {
-    let path = http::path(request);
-    match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["api", "tools", id, "execute"] => id.parse().map_err(|_not_an_id| Error::NotFound("tool")),
-        _ => Err(Error::NotFound("route")),
-    }
 }
 
 /// The tool's own token, for which nothing is read, or the bearer of VAPI's credential.

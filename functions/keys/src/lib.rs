@@ -17,13 +17,14 @@ use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::{Outbound, Vapi},
     error,
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
     models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOf, Timestamp},
+    platform,
     store::{Agents, Intents, Organizations, Page, Tools},
 };
 
@@ -44,6 +45,23 @@ pub struct Deps {
     pub outbound: Outbound,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            organizations: Organizations::new(database),
+            agents: Agents::new(database),
+            tools: Tools::new(database),
+            intents: Intents::new(database),
+            vapi: platform.vapi(),
+            accounts: platform.accounts()?,
+            secrets: platform.stored_secrets()?,
+            outbound: platform.outbound()?.clone(),
+        })
+    }
+}
+
 /// What is shown of a key.
 #[derive(Serialize)]
 struct Shown {
@@ -61,31 +79,27 @@ impl Shown {
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
-        ("GET", ["api", slug, "keys"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+    let member = deps.access.member(&request).await?;
+    let organization = member.organization_id;
+    match http::route(&request)[..] {
+        ["GET", "api", _, "keys"] => {
             let keys = deps.organizations.get_now(organization).await?.own_keys;
             let items = KeyService::ALL.map(|service| Shown::new(service, keys.get(service)));
             Reply::ok(&Page { items: items.into(), next_cursor: None })
         }
-        ("PUT", ["api", slug, "keys", service]) => {
-            let organization = deps.access.administrator(&request, slug).await?.organization_id;
-            let (service, body) = (key_service(service)?, http::json_body(&request)?);
+        ["PUT", "api", _, "keys", service] => {
+            member.must_be_administrator()?;
+            let (service, body) = (http::id(service, "service")?, http::json_body(&request)?);
             let key = Box::pin(put(deps, organization, service, &body, deadline)).await?;
             Reply::ok(&Shown::new(service, Some(key)))
         }
-        ("DELETE", ["api", slug, "keys", service]) => {
-            let organization = deps.access.administrator(&request, slug).await?.organization_id;
-            Box::pin(remove(deps, organization, key_service(service)?, deadline)).await?;
+        ["DELETE", "api", _, "keys", service] => {
+            member.must_be_administrator()?;
+            Box::pin(remove(deps, organization, http::id(service, "service")?, deadline)).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),
     }
-}
-
-fn key_service(text: &str) -> Result<KeyService> {
-    text.parse().map_err(|_no_such_service| Error::NotFound("service"))
 }
 
 async fn put(

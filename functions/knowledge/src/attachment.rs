@@ -8,7 +8,7 @@
 use serde::Serialize;
 use serde_json::json;
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Result,
     http::{self, Reply, Request},
     lifecycle::{Attached, Lifecycle},
     models::{AgentId, AgentTool, KnowledgeBaseId, OrganizationId, Tool},
@@ -23,11 +23,11 @@ struct Attachment {
 pub(crate) async fn attach(
     lifecycle: &Lifecycle,
     organization: OrganizationId,
-    agent: &str,
+    agent: AgentId,
     request: &Request,
     deadline: Deadline,
 ) -> Result<Reply> {
-    let (agent, base) = (agent_id(agent)?, base_id(request)?);
+    let base = base_id(request)?;
     let attached = Box::pin(lifecycle.attach_knowledge_base(organization, agent, base, deadline)).await;
     let (tool, attachment, attached) = attached?;
     let answer = Attachment { tool, attachment };
@@ -40,20 +40,16 @@ pub(crate) async fn attach(
 pub(crate) async fn detach(
     lifecycle: &Lifecycle,
     organization: OrganizationId,
-    agent: &str,
+    agent: AgentId,
     request: &Request,
     deadline: Deadline,
 ) -> Result<Reply> {
-    let (agent, base) = (agent_id(agent)?, base_id(request)?);
+    let base = base_id(request)?;
     let detached = Box::pin(lifecycle.detach_knowledge_base(organization, agent, base, deadline)).await?;
     Reply::ok(&json!({
         "agent_id": agent, "knowledge_base_id": base, "tool_id": detached.tool_id, "detached": true,
         "query_tool": detached.query_tool,
     }))
-}
-
-fn agent_id(text: &str) -> Result<AgentId> {
-    text.parse().map_err(|_not_an_id| Error::NotFound("agent"))
 }
 
 fn base_id(request: &Request) -> Result<KnowledgeBaseId> {

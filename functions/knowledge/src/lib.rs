@@ -20,10 +20,11 @@ use lambda_http::RequestExt;
 use serde::Serialize;
 use serde_json::json;
 use shared::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Platform, Result, error,
     http::{self, Access, Reply, Request},
     lifecycle::{Lifecycle, QueryTool},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
+    platform,
     store::{AgentTools, Agents, Cursor, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Tools},
 };
 
@@ -44,6 +45,21 @@ pub struct Deps {
     pub agents: Agents,
     pub agent_tools: AgentTools,
     pub lifecycle: Lifecycle,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            bases: KnowledgeBases::new(database),
+            entries: KnowledgeEntries::new(database),
+            tools: Tools::new(database),
+            agents: Agents::new(database),
+            agent_tools: AgentTools::new(database),
+            lifecycle: platform.lifecycle()?,
+        })
+    }
 }
 
 /// A base as it is shown alone.
@@ -68,56 +84,46 @@ struct Report {
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    let method = request.method().as_str();
-    match (method, &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
-        ("POST", ["api", slug, "knowledge-bases"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+    let organization = deps.access.member(&request).await?.organization_id;
+    match http::route(&request)[..] {
+        ["POST", "api", _, "knowledge-bases"] => {
             let base = base::read(organization, &http::json_body(&request)?)?;
             deps.bases.create(&base).await?;
             Reply::created(&base)
         }
-        ("GET", ["api", slug, "knowledge-bases"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+        ["GET", "api", _, "knowledge-bases"] => {
             let (limit, cursor) = page(&request)?;
             let cursor = cursor.as_deref().map(Cursor::parse).transpose()?;
             Reply::ok(&deps.bases.page(organization, cursor.as_ref(), limit).await?)
         }
-        ("GET", ["api", slug, "knowledge-bases", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            let base = deps.bases.get(organization, base_id(id)?).await?;
+        ["GET", "api", _, "knowledge-bases", id] => {
+            let base = deps.bases.get(organization, http::id(id, "knowledge base")?).await?;
             let agent_ids = deps.lifecycle.agents_of_base(&base).await?;
             Reply::ok(&Shown { base, agent_ids })
         }
-        ("DELETE", ["api", slug, "knowledge-bases", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            delete(deps, organization, base_id(id)?, deadline).await
+        ["DELETE", "api", _, "knowledge-bases", id] => {
+            delete(deps, organization, http::id(id, "knowledge base")?, deadline).await
         }
-        ("POST", ["api", slug, "knowledge-bases", id, "entries"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            load(deps, organization, base_id(id)?, &request, deadline).await
+        ["POST", "api", _, "knowledge-bases", id, "entries"] => {
+            load(deps, organization, http::id(id, "knowledge base")?, &request, deadline).await
         }
-        ("GET", ["api", slug, "knowledge-bases", id, "entries"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            let id = base_id(id)?;
+        ["GET", "api", _, "knowledge-bases", id, "entries"] => {
+            let id = http::id(id, "knowledge base")?;
             let (limit, cursor) = page(&request)?;
             let after = cursor.as_deref().map(KnowledgeEntries::cursor).transpose()?;
             deps.bases.get(organization, id).await?;
             Reply::ok(&deps.entries.page(organization, id, after.as_ref(), limit).await?)
         }
-        ("DELETE", ["api", slug, "knowledge-bases", id, "entries", entry]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            let entry: EntryId = entry.parse().map_err(|_not_an_id| Error::NotFound("entry"))?;
-            deps.entries.delete(organization, base_id(id)?, &entry, deadline).await?;
+        ["DELETE", "api", _, "knowledge-bases", id, "entries", entry] => {
+            let entry: EntryId = http::id(entry, "entry")?;
+            deps.entries.delete(organization, http::id(id, "knowledge base")?, &entry, deadline).await?;
             Reply::ok(&json!({"id": entry, "deleted": true}))
         }
-        ("POST", ["api", slug, "agents", agent, "knowledge-bases", "attach"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            attachment::attach(&deps.lifecycle, organization, agent, &request, deadline).await
+        ["POST", "api", _, "agents", agent, "knowledge-bases", "attach"] => {
+            attachment::attach(&deps.lifecycle, organization, http::id(agent, "agent")?, &request, deadline).await
         }
-        ("POST", ["api", slug, "agents", agent, "knowledge-bases", "detach"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            attachment::detach(&deps.lifecycle, organization, agent, &request, deadline).await
+        ["POST", "api", _, "agents", agent, "knowledge-bases", "detach"] => {
+            attachment::detach(&deps.lifecycle, organization, http::id(agent, "agent")?, &request, deadline).await
         }
         _ => Err(Error::NotFound("route")),
     }
@@ -218,10 +224,6 @@ async fn names(deps: &Deps, organization: OrganizationId, agents: BTreeSet<Agent
         };
     }
     Ok(names.into_iter().collect::<Vec<_>>().join(", "))
-}
-
-fn base_id(text: &str) -> Result<KnowledgeBaseId> {
-    text.parse().map_err(|_not_an_id| Error::NotFound("knowledge base"))
 }
 
 fn page(request: &Request) -> Result<(i32, Option<String>)> {

@@ -9,10 +9,11 @@
 use futures_util::join;
 use serde::Serialize;
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Attachments, Synced},
     models::{AgentId, ExecutionView, OrganizationId, Tool, ToolId},
+    platform,
     store::{Executions, Tools},
 };
 
@@ -21,6 +22,18 @@ pub struct Deps {
     pub tools: Tools,
     pub attachments: Attachments,
     pub executions: Executions,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            tools: Tools::new(database),
+            attachments: platform.attachments()?,
+            executions: Executions::new(database),
+        })
+    }
 }
 
 /// A tool as an agent has it.
@@ -44,31 +57,23 @@ struct AgentTools {
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let path = http::path(&request);
-    match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["api", slug, "tools"] => {
-            let member = deps.access.member(&request, slug).await?;
+    let organization = deps.access.member(&request).await?.organization_id;
+    match http::route(&request)[..] {
+        ["GET", "api", _, "tools"] => {
             let (limit, cursor) = http::page(&request)?;
-            Reply::ok(&deps.tools.page(member.organization_id, cursor.as_ref(), limit).await?)
+            Reply::ok(&deps.tools.page(organization, cursor.as_ref(), limit).await?)
         }
-        ["api", slug, "tools", id] => {
-            let member = deps.access.member(&request, slug).await?;
-            let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
-            Reply::ok(&deps.tools.get(member.organization_id, id).await?)
-        }
-        ["api", slug, "tools", id, "executions"] => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
+        ["GET", "api", _, "tools", id] => Reply::ok(&deps.tools.get(organization, http::id(id, "tool")?).await?),
+        ["GET", "api", _, "tools", id, "executions"] => {
+            let id: ToolId = http::id(id, "tool")?;
             let wanted = http::history(&request)?;
             let (tool, runs) =
                 join!(deps.tools.get(organization, id), deps.executions.of_tool(organization, id, &wanted));
             tool?;
             Reply::ok(&runs?.map(ExecutionView::from))
         }
-        ["api", slug, "agents", id, "tools"] => {
-            let member = deps.access.member(&request, slug).await?;
-            let id: AgentId = id.parse().map_err(|_not_an_id| Error::NotFound("agent"))?;
-            Reply::ok(&attached(deps, member.organization_id, id, http::deadline(&request)).await?)
+        ["GET", "api", _, "agents", id, "tools"] => {
+            Reply::ok(&attached(deps, organization, http::id(id, "agent")?, http::deadline(&request)).await?)
         }
         _ => Err(Error::NotFound("route")),
     }

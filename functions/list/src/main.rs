@@ -2,30 +2,10 @@
 //! tools.
 
 use list::{Deps, handle};
-use shared::{
-    accounts::Accounts,
-    clients::{self, Secrets, Vapi},
-    config,
-    http::{self, Access},
-    lifecycle::{Assistants, Attachments},
-    store::{Database, Executions, Tools},
-    telemetry,
-};
+use shared::{Platform, http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    telemetry::init()?;
-    let aws = config::Aws::from_env()?;
-    let database = Database::connect(&aws, config::table_prefix()?);
-    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
-    let prefix = config::organization_secret_prefix()?;
-    let accounts = Accounts::new(&database, Secrets::new(&aws), config::vapi_secret()?, prefix);
-    let assistants = Assistants::new(vapi, accounts);
-    let deps = Deps {
-        access: Access::new(&database),
-        tools: Tools::new(&database),
-        attachments: Attachments::new(&database, assistants),
-        executions: Executions::new(&database),
-    };
-    http::serve("list", deps, handle).await
+    let platform = Platform::from_env().await?;
+    http::serve("list", Deps::new(&platform)?, handle).await
 }

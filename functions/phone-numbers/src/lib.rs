@@ -17,7 +17,7 @@ use futures_util::join;
 use serde::Serialize;
 use serde_json::json;
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     clients::{
         Twilio,
         twilio::{Account, Standing},
@@ -26,6 +26,7 @@ use shared::{
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
     models::{AgentId, E164, Intent, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOf, Timestamp},
+    platform,
     store::{Agents, Page, PhoneNumbers},
 };
 
@@ -39,6 +40,20 @@ pub struct Deps {
     pub secrets: StoredSecrets,
     /// What the secrets' names begin with; the phone number's id follows, and for later credentials an id of their own.
     pub secret_prefix: String,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            agents: Agents::new(database),
+            phone_numbers: PhoneNumbers::new(database),
+            twilio: platform.twilio(),
+            secrets: platform.stored_secrets()?,
+            secret_prefix: platform.twilio_secret_prefix()?,
+        })
+    }
 }
 
 /// A row as its organization sees it: without where its credentials are.
@@ -85,40 +100,31 @@ impl From<PhoneNumber> for Shown {
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
-        ("POST", ["api", slug, "phone-numbers"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+    let organization = deps.access.member(&request).await?.organization_id;
+    match http::route(&request)[..] {
+        ["POST", "api", _, "phone-numbers"] => {
             let new = body::new_number(&http::json_body(&request)?)?;
             Reply::created(&Shown::from(Box::pin(register(deps, organization, new, deadline)).await?))
         }
-        ("GET", ["api", slug, "phone-numbers"]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
+        ["GET", "api", _, "phone-numbers"] => {
             let (limit, cursor) = http::page(&request)?;
             let Page { items, next_cursor } = deps.phone_numbers.page(organization, cursor.as_ref(), limit).await?;
             Reply::ok(&Page { items: items.into_iter().map(Shown::from).collect(), next_cursor })
         }
-        ("GET", ["api", slug, "phone-numbers", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            Reply::ok(&Shown::from(deps.phone_numbers.get(organization, number_id(id)?).await?))
+        ["GET", "api", _, "phone-numbers", id] => {
+            Reply::ok(&Shown::from(deps.phone_numbers.get(organization, http::id(id, "phone number")?).await?))
         }
-        ("PATCH", ["api", slug, "phone-numbers", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            let id = number_id(id)?;
+        ["PATCH", "api", _, "phone-numbers", id] => {
+            let id = http::id(id, "phone number")?;
             let change = body::change(&http::json_body(&request)?)?;
             Reply::ok(&Shown::from(update(deps, organization, id, change, deadline).await?))
         }
-        ("DELETE", ["api", slug, "phone-numbers", id]) => {
-            let organization = deps.access.member(&request, slug).await?.organization_id;
-            remove(deps, organization, number_id(id)?, deadline).await?;
+        ["DELETE", "api", _, "phone-numbers", id] => {
+            remove(deps, organization, http::id(id, "phone number")?, deadline).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),
     }
-}
-
-fn number_id(text: &str) -> Result<PhoneNumberId> {
-    text.parse().map_err(|_not_an_id| Error::NotFound("phone number"))
 }
 
 async fn register(

@@ -11,14 +11,16 @@ mod verdict;
 use std::time::Duration;
 
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     accounts::Accounts,
     catalogue::Catalogue,
     clients::{Llm, Queue},
     error,
     execution::Executor,
+    idempotency::Idempotency,
     injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
     models::{AutomationRun, QueuedAutomationRun, RunStatus, Spent, Timestamp, Trigger, WholeRun},
+    platform,
     store::{AutomationRuns, Lease, RunEnd, TakenUp},
     telemetry,
     tool::{CallContext, Conversation, Subject},
@@ -33,6 +35,9 @@ use crate::{
 /// for again, with the whole time of an invocation.
 const STEP_NEEDS: Duration = Duration::from_secs(130);
 
+/// A run may be carried on by somebody else long after an effect, and must still find it: longer than any run may take.
+const EFFECTS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A lease outlasts the invocation that holds it, and the message that wakes a successor comes after that.
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
 const WAKE_RESERVE: Duration = Duration::from_secs(5);
@@ -44,12 +49,23 @@ pub struct Deps {
     pub executor: Executor,
     pub accounts: Accounts,
     pub llm: Llm,
-    /// What must be left for a step to begin; [`step_needs`] but for tests.
+    /// What must be left for a step to begin; tests need less.
     pub step_needs: Duration,
 }
 
-pub const fn step_needs() -> Duration {
-    STEP_NEEDS
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            runs: AutomationRuns::new(database),
+            queue: platform.automation_runs_queue()?,
+            catalogue: platform.catalogue()?,
+            executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
+            accounts: platform.accounts_with_llm()?,
+            llm: platform.llm()?,
+            step_needs: STEP_NEEDS,
+        })
+    }
 }
 
 pub async fn handle(deps: &Deps, message: QueuedAutomationRun, deadline: Deadline) -> Result<()> {

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use futures_util::join;
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     execution::{ExecutionRequest, Executor},
     models::{Call, PhoneNumber, Queued, QueuedRun, Timestamp, Trigger, Unowned},
+    platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, ToolOutcome},
     tools::ActionTool,
@@ -29,6 +30,17 @@ pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub executor: Executor,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            tools: Tools::new(database),
+            calls: Calls::new(database),
+            executor: platform.executor(platform.idempotency()?)?,
+        })
+    }
 }
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {

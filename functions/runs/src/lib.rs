@@ -17,11 +17,12 @@ mod view;
 use std::time::Duration;
 
 use shared::{
-    Error, Result,
+    Error, Platform, Result,
     catalogue::Catalogue,
     clients::Queue,
     http::{self, Access, Reply, Request},
-    models::{AutomationRun, QueuedAutomationRun, RunId, Timestamp},
+    models::{AutomationRun, OrganizationId, QueuedAutomationRun, RunId, Timestamp},
+    platform,
     store::AutomationRuns,
     telemetry,
 };
@@ -37,41 +38,47 @@ pub struct Deps {
     pub history: Duration,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self {
+            access: platform.access()?,
+            runs: AutomationRuns::new(platform.database()?),
+            catalogue: platform.catalogue()?,
+            queue: platform.automation_runs_queue()?,
+            history: platform.history()?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let path = http::path(&request);
-    match (request.method().as_str(), &path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
-        ("POST", ["api", slug, "runs"]) => start::start(deps, &request, slug).await,
-        ("GET", ["api", slug, "runs"]) => list(deps, &request, slug).await,
-        ("GET", ["api", slug, "runs", id]) => show(deps, &request, slug, id).await,
-        ("POST", ["api", slug, "runs", id, "cancel"]) => cancel(deps, &request, slug, id).await,
+    let member = deps.access.member(&request).await?;
+    let organization = member.organization_id;
+    match http::route(&request)[..] {
+        ["POST", "api", _, "runs"] => start::start(deps, &request, member).await,
+        ["GET", "api", _, "runs"] => list(deps, &request, organization).await,
+        ["GET", "api", _, "runs", id] => show(deps, organization, http::id(id, "run")?).await,
+        ["POST", "api", _, "runs", id, "cancel"] => cancel(deps, organization, http::id(id, "run")?).await,
         _ => Err(Error::NotFound("route")),
     }
 }
 
-async fn list(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
-    let organization = deps.access.member(request, slug).await?.organization_id;
+async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
     let (limit, after) = http::page(request)?;
     let page = deps.runs.page(organization, after.as_ref(), limit).await?;
     Reply::ok(&page.map(RunView::from))
 }
 
-async fn show(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
-    let organization = deps.access.member(request, slug).await?.organization_id;
-    let whole = deps.runs.whole(organization, run_id(id)?).await?;
+async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
+    let whole = deps.runs.whole(organization, id).await?;
     Reply::ok(&view::whole(whole)?)
 }
 
-async fn cancel(deps: &Deps, request: &Request, slug: &str, id: &str) -> Result<Reply> {
-    let organization = deps.access.member(request, slug).await?.organization_id;
-    let run = deps.runs.cancel(organization, run_id(id)?).await?;
+async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
+    let run = deps.runs.cancel(organization, id).await?;
     if run.status.is_over() {
         report_end(&run);
     }
     Reply::ok(&RunView::from(run))
-}
-
-fn run_id(text: &str) -> Result<RunId> {
-    text.parse().map_err(|_not_an_id| Error::NotFound("run"))
 }
 
 /// Counts a run that ends here and not in `run-loop`.

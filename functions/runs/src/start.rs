@@ -12,8 +12,8 @@ use shared::{
     idempotency::Key,
     injection::{FINAL_RESPONSE, system_prompt},
     models::{
-        AutomationRun, OrganizationId, QueuedAutomationRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolRef, UserId,
+        AutomationRun, Member, OrganizationId, QueuedAutomationRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent,
+        Timestamp, ToolRef, UserId,
     },
 };
 
@@ -35,8 +35,7 @@ struct Keyed {
     hash: String,
 }
 
-pub(crate) async fn start(deps: &Deps, request: &Request, slug: &str) -> Result<Reply> {
-    let member = deps.access.member(request, slug).await?;
+pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Result<Reply> {
     let organization = member.organization_id;
     let key = http::idempotency_key(request)?;
     let body = http::json_body(request)?;

@@ -3,13 +3,20 @@
 //! outcome}`.
 
 use shared::{
-    Deadline, Result,
+    Deadline, Platform, Result,
     lifecycle::{Lifecycle, Report, Settling},
+    platform,
 };
 
 pub struct Deps {
     pub lifecycle: Lifecycle,
     pub settling: Settling,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self { lifecycle: platform.lifecycle()?, settling: platform.settling()? })
+    }
 }
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {

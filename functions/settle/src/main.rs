@@ -1,34 +1,10 @@
 //! On a schedule: finishes or undoes what a crash left open.
 
 use settle::{Deps, handle};
-use shared::{
-    accounts::Accounts,
-    clients::{self, Queue, Secrets, Vapi},
-    config,
-    lifecycle::{Assistants, ExternalTools, Lifecycle, Settling},
-    schedule,
-    store::Database,
-    telemetry,
-    tools::ToolTokens,
-};
+use shared::{Platform, schedule};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    telemetry::init()?;
-    let aws = config::Aws::from_env()?;
-    let database = Database::connect(&aws, config::table_prefix()?);
-    let secrets = Secrets::new(&aws);
-    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
-    let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
-    let prefix = config::organization_secret_prefix()?;
-    let accounts = Accounts::new(&database, secrets, config::vapi_secret()?, prefix);
-    let deps = Deps {
-        lifecycle: Lifecycle::new(
-            &database,
-            ExternalTools::new(vapi.clone(), accounts.clone(), tokens, config::public_url()?),
-            Assistants::new(vapi, accounts),
-        ),
-        settling: Settling::new(Queue::new(&aws, config::settle_queue_url()?)),
-    };
-    schedule::serve("settle", deps, handle).await
+    let platform = Platform::from_env().await?;
+    schedule::serve("settle", Deps::new(&platform)?, handle).await
 }

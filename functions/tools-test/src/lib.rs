@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 use futures_util::join;
 use serde_json::{Map, Value, json};
 use shared::{
-    Deadline, Error, Result,
+    Deadline, Error, Platform, Result,
     execution::{ExecutionRequest, Executor},
     http::{self, Access, Reply, Request},
     lifecycle::{self, References},
     models::{E164, ExecutionId, OrganizationId, PhoneNumber, Tool, Trigger},
+    platform,
     store::Tools,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
     tools::{self, ANSWER_WITHIN, ActionTool},
@@ -36,13 +37,23 @@ pub struct Deps {
     pub executor: Executor,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self {
+            access: platform.access()?,
+            references: platform.references()?,
+            tools: Tools::new(platform.database()?),
+            executor: platform.executor(platform.idempotency()?)?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
-    let path = http::path(&request);
-    let ["api", slug, "tools", "test"] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+    let organization = deps.access.member(&request).await?.organization_id;
+    let ["POST", "api", _, "tools", "test"] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
-    let organization = deps.access.member(&request, slug).await?.organization_id;
     let key = http::idempotency_key(&request)?;
     let trial = Trial::read(&http::json_body(&request)?)?;
 

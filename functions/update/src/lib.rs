@@ -7,10 +7,11 @@
 
 use serde_json::Value;
 use shared::{
-    Error, Result,
+    Error, Platform, Result,
     http::{self, Access, Reply, Request},
     lifecycle::{Lifecycle, References, Settling},
     models::ToolId,
+    platform,
 };
 
 pub struct Deps {
@@ -20,14 +21,24 @@ pub struct Deps {
     pub settling: Settling,
 }
 
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self {
+            access: platform.access()?,
+            references: platform.references()?,
+            lifecycle: platform.lifecycle()?,
+            settling: platform.settling()?,
+        })
+    }
+}
+
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let path = http::path(&request);
-    let ["api", slug, "tools", id] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+    let organization = deps.access.member(&request).await?.organization_id;
+    let ["PATCH", "api", _, "tools", id] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
-    let organization = deps.access.member(&request, slug).await?.organization_id;
-    let id: ToolId = id.parse().map_err(|_not_an_id| Error::NotFound("tool"))?;
+    let id: ToolId = http::id(id, "tool")?;
     let mut changes = http::json_body(&request)?;
     let seen = seen_version(&request, &mut changes)?;
     let updated = deps.lifecycle.update(&deps.references, organization, id, seen, &changes, deadline).await?;

@@ -1,8 +1,11 @@
 //! The AWS SDK over our own HTTP client: one TLS stack in the binary, its roots compiled in, and HTTP/1.1, which is all that
 //! DynamoDB and Secrets Manager need (docs/adr/0002-lean-aws-client.md).
 
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_sdk_dynamodb::{
-    config::SharedHttpClient,
+    config::SharedCredentialsProvider,
     error::{ProvideErrorMetadata, SdkError},
 };
 use aws_smithy_runtime_api::{
@@ -21,27 +24,48 @@ use reqwest::{
     header::{HeaderName, HeaderValue},
 };
 
-use super::{Error, Failure, Service, http_client};
-use crate::{config::Aws, error};
+use super::{Error, Failure, Service};
 
-/// The HTTP client of an SDK client.
-pub fn aws_http_client() -> SharedHttpClient {
-    SharedHttpClient::new(AwsHttp(http_client().map_err(|error| error::chain(&error))))
+/// What every AWS client is made from. `endpoint_url` is a local AWS; absent on AWS itself.
+///
+/// The SDK sets no time limit of its own: a hanging connection would hold the caller until the function's end.
+pub fn sdk_config(
+    http: reqwest::Client,
+    region: Region,
+    credentials: SharedCredentialsProvider,
+    endpoint_url: Option<String>,
+) -> SdkConfig {
+    let mut config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(region)
+        .credentials_provider(credentials)
+        .http_client(AwsHttp(http))
+        // The SDK would begin with a second, which is long for somebody on the phone.
+        .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
+        .timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(Duration::from_secs(1))
+                .operation_attempt_timeout(Duration::from_millis(1_500))
+                .operation_timeout(Duration::from_secs(5))
+                .build(),
+        );
+    config.set_endpoint_url(endpoint_url);
+    config.build()
 }
 
 /// Where a service is in our region. The SDK's own resolver first reads a list of all partitions and regions, which is a
 /// fifth of what a cold start costs.
-pub fn aws_endpoint(aws: &Aws, service: &str) -> SharedEndpointResolver {
-    let url = aws.endpoint_url.clone().unwrap_or_else(|| {
-        let suffix = if aws.region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-        format!("https://{service}.{}.{suffix}", aws.region)
+pub(crate) fn aws_endpoint(aws: &SdkConfig, service: &str) -> SharedEndpointResolver {
+    let url = aws.endpoint_url().map(str::to_owned).unwrap_or_else(|| {
+        let region = aws.region().map(Region::as_ref).unwrap_or_default();
+        let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        format!("https://{service}.{region}.{suffix}")
     });
     SharedEndpointResolver::new(OneEndpoint(Endpoint::builder().url(url).build()))
 }
 
-/// Our client; or why TLS could not be set up, which then every request says.
 #[derive(Debug, Clone)]
-struct AwsHttp(Result<reqwest::Client, String>);
+struct AwsHttp(reqwest::Client);
 
 impl HttpClient for AwsHttp {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
@@ -52,10 +76,7 @@ impl HttpClient for AwsHttp {
 impl HttpConnector for AwsHttp {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let http = self.0.clone();
-        HttpConnectorFuture::new(async move {
-            let http = http.map_err(|problem| ConnectorError::user(problem.into()))?;
-            send(&http, &request).await
-        })
+        HttpConnectorFuture::new(async move { send(&http, &request).await })
     }
 }
 
@@ -114,9 +135,10 @@ impl ResolveEndpoint for OneEndpoint {
 
 #[cfg(test)]
 mod tests {
-    use aws_credential_types::Credentials;
+    use aws_sdk_dynamodb::config::Credentials;
 
     use super::*;
+    use crate::clients::http_client;
 
     #[tokio::test]
     async fn a_service_is_in_its_region_unless_an_endpoint_is_given() {
@@ -125,8 +147,10 @@ mod tests {
             ("cn-north-1", None, "https://dynamodb.cn-north-1.amazonaws.com.cn"),
             ("eu-central-1", Some("http://127.0.0.1:4566"), "http://127.0.0.1:4566"),
         ] {
-            let credentials = Credentials::new("key", "secret", None, None, "test");
-            let aws = Aws { region: region.into(), endpoint_url: given.map(str::to_owned), credentials };
+            let credentials = Credentials::builder().access_key_id("key").secret_access_key("secret");
+            let credentials = SharedCredentialsProvider::new(credentials.provider_name("test").build());
+            let given = given.map(str::to_owned);
+            let aws = sdk_config(http_client().unwrap(), Region::new(region), credentials, given);
             let parameters = EndpointResolverParams::new(());
             let endpoint = aws_endpoint(&aws, "dynamodb").resolve_endpoint(&parameters).await.unwrap();
             assert_eq!(endpoint.url(), url);

@@ -17,16 +17,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::{
     Client,
-    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    config::Builder,
     error::{ProvideErrorMetadata, SdkError},
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
-use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint, aws_http_client};
-use crate::config::Aws;
+use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
 
 const FRESH: Duration = Duration::from_secs(300);
 
@@ -42,21 +42,8 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    pub fn new(aws: &Aws) -> Self {
-        let mut config = aws_sdk_secretsmanager::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(aws.region.clone()))
-            .credentials_provider(aws.credentials.clone())
-            .http_client(aws_http_client())
-            // The SDK would begin with a second, which is long for somebody on the phone.
-            .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(50)))
-            .timeout_config(
-                TimeoutConfig::builder()
-                    .connect_timeout(Duration::from_secs(1))
-                    .operation_attempt_timeout(Duration::from_secs(2))
-                    .operation_timeout(Duration::from_secs(5))
-                    .build(),
-            );
+    pub fn new(aws: &SdkConfig) -> Self {
+        let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "secretsmanager")));
         Self { client: Client::from_conf(config.build()), cache: Cache::default() }
     }

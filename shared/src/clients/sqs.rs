@@ -2,16 +2,12 @@
 
 use std::{marker::PhantomData, time::Duration};
 
-use aws_sdk_sqs::{
-    Client,
-    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
-    types::SendMessageBatchRequestEntry,
-};
+use aws_config::SdkConfig;
+use aws_sdk_sqs::{Client, config::Builder, types::SendMessageBatchRequestEntry};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint, aws_http_client};
-use crate::config::Aws;
+use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
 
 /// What SQS takes in one request.
 const MOST_AT_ONCE: usize = 10;
@@ -33,20 +29,8 @@ impl<T> Clone for Queue<T> {
 }
 
 impl<T: Serialize> Queue<T> {
-    pub fn new(aws: &Aws, url: impl Into<String>) -> Self {
-        let mut config = aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(aws.region.clone()))
-            .credentials_provider(aws.credentials.clone())
-            .http_client(aws_http_client())
-            .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(50)))
-            .timeout_config(
-                TimeoutConfig::builder()
-                    .connect_timeout(Duration::from_secs(1))
-                    .operation_attempt_timeout(Duration::from_millis(1_500))
-                    .operation_timeout(Duration::from_secs(4))
-                    .build(),
-            );
+    pub fn new(aws: &SdkConfig, url: impl Into<String>) -> Self {
+        let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "sqs")));
         Self { client: Client::from_conf(config.build()), url: url.into(), messages: PhantomData }
     }

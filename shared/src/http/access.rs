@@ -7,6 +7,7 @@
 use futures_util::join;
 use lambda_http::{Request, RequestExt, request::RequestContext};
 
+use super::route::{id, route};
 use crate::{
     Error, Result,
     models::{Member, Role, Slug, UserId},
@@ -24,13 +25,14 @@ impl Access {
         Self { organizations: Organizations::new(database), members: OrganizationMembers::new(database) }
     }
 
-    /// The member who asks, in one round trip.
+    /// The member who asks something of `/api/{slug}/…`, in one round trip. A handler asks this first, and once.
     ///
     /// # Errors
     /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs.
-    pub async fn member(&self, request: &Request, slug: &str) -> Result<Member> {
+    pub async fn member(&self, request: &Request) -> Result<Member> {
+        let [_, "api", slug, ..] = route(request)[..] else { return Err(Error::NotFound("route")) };
         let user_id = user(request)?;
-        let slug: Slug = slug.parse().map_err(|_not_a_slug| Error::NotFound("organization"))?;
+        let slug: Slug = id(slug, "organization")?;
         // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
         let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
         let (organization, theirs) = (organization?, theirs?);
@@ -38,15 +40,16 @@ impl Access {
         let role = membership.ok_or(Error::NotFound("organization"))?.role;
         Ok(Member { organization_id: organization.id, user_id, role })
     }
+}
 
-    /// As [`Access::member`], for what not every member may do.
+impl Member {
+    /// For what not every member may do.
     ///
     /// # Errors
     /// [`Error::Forbidden`] for a member who is neither owner nor admin.
-    pub async fn administrator(&self, request: &Request, slug: &str) -> Result<Member> {
-        let member = self.member(request, slug).await?;
-        match member.role {
-            Role::Owner | Role::Admin => Ok(member),
+    pub fn must_be_administrator(&self) -> Result<()> {
+        match self.role {
+            Role::Owner | Role::Admin => Ok(()),
             Role::Member => Err(Error::Forbidden("only an owner or an admin of the organization may do this")),
         }
     }

@@ -2,22 +2,10 @@
 
 use std::{fmt::Display, str::FromStr};
 
-use lambda_http::{Body, Request, RequestExt};
-use percent_encoding::percent_decode_str;
+use lambda_http::{Body, Request};
 use serde_json::Value;
 
 use crate::{Error, Result, error::Problems, fields::Fields};
-
-/// The segments of the path, decoded: `/api/acme/tools` is `["api", "acme", "tools"]`. A function with several routes
-/// matches on them.
-pub fn path(request: &Request) -> Vec<String> {
-    let raw = request.raw_http_path();
-    let raw = if raw.is_empty() { request.uri().path() } else { raw };
-    raw.split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
-        .collect()
-}
 
 /// The body as it came.
 pub fn body(request: &Request) -> &[u8] {

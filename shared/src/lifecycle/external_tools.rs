@@ -15,13 +15,14 @@ use crate::{
 pub struct ExternalTools {
     vapi: Vapi,
     accounts: Accounts,
-    tokens: ToolTokens,
+    /// Absent where tools are only deleted.
+    tokens: Option<ToolTokens>,
     public_url: String,
 }
 
 impl ExternalTools {
     /// `public_url` is the base address under which VAPI reaches this API.
-    pub fn new(vapi: Vapi, accounts: Accounts, tokens: ToolTokens, public_url: impl Into<String>) -> Self {
+    pub fn new(vapi: Vapi, accounts: Accounts, tokens: Option<ToolTokens>, public_url: impl Into<String>) -> Self {
         Self { vapi, accounts, tokens, public_url: public_url.into() }
     }
 
@@ -40,7 +41,8 @@ impl ExternalTools {
     /// As [`ExternalTools::ensure`], when it is known whether the tool only reads.
     pub(super) async fn ensure_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
         let account = self.accounts.vapi(tool.organization_id).await?;
-        let token = self.tokens.issue(tool.id).await?;
+        let tokens = self.tokens.as_ref().ok_or_else(|| Error::internal("this function makes no tools at VAPI"))?;
+        let token = tokens.issue(tool.id).await?;
         let url = self.callback(tool.id);
         let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
         let definition = NewTool {

@@ -17,9 +17,9 @@ impl<T: Owned> Unowned<T> {
         Self(row)
     }
 
-    /// Whose it is. For one who is let in by what the row's own owner keeps secret, such as a signature.
-    pub fn owner(&self) -> OrganizationId {
-        self.0.owner()
+    /// The row itself says whose it is. Only for who must then show what that organization keeps secret: a signature, a bearer.
+    pub fn for_its_owner(self) -> T {
+        self.0
     }
 
     pub fn for_owner(self, organization: OrganizationId) -> Option<T> {

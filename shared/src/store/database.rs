@@ -1,10 +1,11 @@
 //! The connection to DynamoDB, and what every table needs of it.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
+use aws_config::SdkConfig;
 use aws_sdk_dynamodb::{
     Client,
-    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    config::Builder,
     error::{ProvideErrorMetadata, SdkError},
     operation::{
         delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
@@ -15,7 +16,7 @@ use aws_sdk_dynamodb::{
 use serde::de::DeserializeOwned;
 
 use super::organizations::OwnKeysSeen;
-use crate::{Error, Result, clients, config::Aws};
+use crate::{Error, Result, clients};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
@@ -28,21 +29,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// The SDK sets no time limit of its own: a hanging connection would hold the caller until the function's end.
-    pub fn connect(aws: &Aws, prefix: impl Into<String>) -> Self {
-        let mut config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(aws.region.clone()))
-            .credentials_provider(aws.credentials.clone())
-            .http_client(clients::aws_http_client())
-            .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
-            .timeout_config(
-                TimeoutConfig::builder()
-                    .connect_timeout(Duration::from_secs(1))
-                    .operation_attempt_timeout(Duration::from_millis(1_500))
-                    .operation_timeout(Duration::from_secs(5))
-                    .build(),
-            );
+    pub fn connect(aws: &SdkConfig, prefix: impl Into<String>) -> Self {
+        let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(clients::aws_endpoint(aws, "dynamodb")));
         Self { client: Client::from_conf(config.build()), prefix: prefix.into(), own_keys_seen: OwnKeysSeen::default() }
     }

@@ -7,9 +7,9 @@ use futures_util::try_join;
 use lambda_http::{Error, Request, Response};
 use serde::{Deserialize, Serialize};
 use shared::{
-    clients, config,
+    Platform,
     models::{CallId, E164, OrganizationId, ToolId},
-    store::{Calls, Database, PhoneNumbers, Tools},
+    store::{Calls, PhoneNumbers, Tools},
 };
 
 /// Repeats what it is sent: the runtime alone.
@@ -40,10 +40,11 @@ async fn serve_echo() -> Result<(), Error> {
 }
 
 async fn serve_calls() -> Result<(), Error> {
-    let database = Database::connect(&config::Aws::from_env()?, config::table_prefix()?);
-    let (tools, calls, numbers) = (Tools::new(&database), Calls::new(&database), PhoneNumbers::new(&database));
+    let platform = Platform::from_env().await?;
+    let database = platform.database()?;
+    let (tools, calls, numbers) = (Tools::new(database), Calls::new(database), PhoneNumbers::new(database));
     let stores = Arc::new((tools, calls, numbers));
-    let http = clients::http_client()?;
+    let http = platform.http().clone();
     lambda_http::run(lambda_http::service_fn(move |request: Request| {
         let (stores, http) = (stores.clone(), http.clone());
         async move {

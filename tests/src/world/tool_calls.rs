@@ -4,7 +4,7 @@ use local::standins::vapi::ToolCall;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{CREDENTIAL, PUBLIC_URL, Tenant, World, id, phone};
+use super::{CREDENTIAL, Tenant, World, id, phone};
 use crate::{Answer, Event};
 
 impl World {
@@ -31,7 +31,7 @@ impl World {
     #[track_caller]
     pub fn wire(&self, call: &ToolCall) -> Event {
         let outgoing = self.vapi.outgoing(call).expect("VAPI can call the tool");
-        let path = outgoing.url.strip_prefix(PUBLIC_URL).expect("the tool's URL is ours");
+        let path = outgoing.url.strip_prefix(&self.options.public_url).expect("the tool's URL is ours");
         let mut event = Event::new(&outgoing.method, path);
         for (name, value) in &outgoing.headers {
             event = event.header(name, value);
@@ -48,7 +48,7 @@ impl World {
     /// A `function` tool at VAPI that sends its `tool-calls` messages to this tool of ours, attached to the home
     /// organization's assistant. [`World::call_tool`] then uses VAPI's other shape.
     pub async fn function_tool(&self, tool: &Value) {
-        let url = format!("{PUBLIC_URL}/api/tools/{}/execute", id(tool));
+        let url = format!("{}/api/tools/{}/execute", self.options.public_url, id(tool));
         let function = json!({
             "type": "function",
             "function": tool["function_schema"],

@@ -14,11 +14,9 @@ use axum::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared::{
-    clients::{Error, Secrets},
-    config::Aws,
-};
+use shared::clients::{Error, Secrets};
 use tests::{
+    aws::sdk_config,
     clients::{class, nowhere},
     http_server::Server,
 };
@@ -31,17 +29,7 @@ struct Credentials {
 }
 
 fn secrets(url: &str) -> Secrets {
-    Secrets::new(&Aws {
-        region: "eu-central-1".into(),
-        endpoint_url: Some(url.into()),
-        credentials: aws_sdk_dynamodb::config::Credentials::new(
-            "AKIATEST",
-            "s3cret-key",
-            Some("session".into()),
-            None,
-            "tests",
-        ),
-    })
+    Secrets::new(&sdk_config(url))
 }
 
 fn answer(status: u16, body: &Value) -> Response {

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use iam::{allows, granted, needed};
+use iam::{allows, granted, needed, pascal};
 use serde_json::{Value, json};
 use shared::{
     Deadline,
@@ -512,6 +512,9 @@ async fn a_role_grants_what_its_function_asks_for_and_nothing_else() {
     for (function, needs) in asked(true).await {
         all.entry(function).or_default().extend(needs);
     }
+    let functions = template.resources("AWS::Serverless::Function");
+    let tried: BTreeSet<String> = all.keys().map(|function| format!("{}Function", pascal(function))).collect();
+    assert_eq!(tried, functions.keys().map(ToString::to_string).collect(), "functions whose paths are tried here");
     for (function, needs) in all {
         let grants = granted(&template, function);
         let missing: Vec<_> = needs.iter().filter(|need| !grants.iter().any(|grant| allows(grant, need))).collect();

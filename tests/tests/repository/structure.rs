@@ -4,15 +4,24 @@
 
 mod source;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use serde_json::{Value, json};
-use shared::tools::{ANSWER_WITHIN, VAPI_WAITS_SECONDS};
+use shared::{
+    Platform,
+    config::Environment,
+    platform::Result,
+    tools::{ANSWER_WITHIN, VAPI_WAITS_SECONDS},
+};
 use source::{Source, between, crate_modules, directories, kebab, pages, pascal, read, root, rust};
-use tests::{Template, template::Route};
+use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["error", "config", "deadline"],
     &["models", "fields"],
     &["telemetry", "clients", "json_schema"],
@@ -25,6 +34,7 @@ const LAYERS: [&[&str]; 12] = [
     &["catalogue"],
     &["injection"],
     &["http", "queue", "schedule"],
+    &["platform"],
 ];
 
 const LONGEST_FILE: usize = 600;
@@ -235,10 +245,11 @@ fn arrows_go_one_way() {
             continue; // lib.rs
         };
         for used in file.uses_of_crate() {
-            // The two names that lib.rs gives to everybody.
+            // The names that lib.rs gives to everybody.
             let module = match used.as_str() {
                 "Error" | "Result" => "error",
                 "Deadline" => "deadline",
+                "Platform" => "platform",
                 other => other,
             };
             let used = layer(module).unwrap_or_else(|| panic!("{}: crate::{module}", file.path));
@@ -366,43 +377,75 @@ fn rows_that_expire_do() {
     }
 }
 
-/// Where a function is put together: its `main.rs`, and what that has `Executor::from_env` put together.
-fn wiring(function: &str) -> String {
-    let code = |folder: &str, file: &str| rust(folder).into_iter().find(|it| it.path.ends_with(file)).unwrap().code;
-    let mut main = code(&format!("functions/{function}/src"), "/main.rs");
-    if main.contains("Executor::from_env(") {
-        let execution = code("shared/src", "src/execution.rs");
-        let body = between(&execution, "pub fn from_env(", "\n    }\n")[0];
-        main += &body.replace("::new(database", "::new(&database");
-    }
-    main
+type Wiring = fn(&Platform) -> Result<()>;
+
+/// How each function is put together.
+const WIRINGS: [(&str, Wiring); 18] = [
+    ("agents", |platform| agents::Deps::new(platform).map(drop)),
+    ("attach", |platform| attach::Deps::new(platform).map(drop)),
+    ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
+    ("calls", |platform| calls::Deps::new(platform).map(drop)),
+    ("create", |platform| create::Deps::new(platform).map(drop)),
+    ("delete", |platform| delete::Deps::new(platform).map(drop)),
+    ("detach", |platform| detach::Deps::new(platform).map(drop)),
+    ("execute", |platform| execute::Deps::new(platform).map(drop)),
+    ("keys", |platform| keys::Deps::new(platform).map(drop)),
+    ("knowledge", |platform| knowledge::Deps::new(platform).map(drop)),
+    ("list", |platform| list::Deps::new(platform).map(drop)),
+    ("phone-numbers", |platform| phone_numbers::Deps::new(platform).map(drop)),
+    ("run-loop", |platform| run_loop::Deps::new(platform).map(drop)),
+    ("run-tool", |platform| run_tool::Deps::new(platform).map(drop)),
+    ("runs", |platform| runs::Deps::new(platform).map(drop)),
+    ("settle", |platform| settle::Deps::new(platform).map(drop)),
+    ("tools-test", |platform| tools_test::Deps::new(platform).map(drop)),
+    ("update", |platform| update::Deps::new(platform).map(drop)),
+];
+
+/// Puts a function together where every variable is a number, but for those in `without`; gives the variables that were looked
+/// up, less those of AWS's own.
+fn wire(wiring: Wiring, without: &[&str]) -> (Result<()>, BTreeSet<String>) {
+    let looked_up = Rc::new(RefCell::new(BTreeSet::new()));
+    let (noted, without) = (looked_up.clone(), set(without.iter().copied()));
+    let environment = Environment::new(move |name| {
+        if name == "AWS_ENDPOINT_URL" {
+            return None;
+        }
+        noted.borrow_mut().insert(name.to_owned());
+        (!without.contains(name)).then(|| "7".to_owned())
+    });
+    let (region, credentials) = identity();
+    let wired = Platform::new(environment, region, credentials).and_then(|platform| wiring(&platform));
+    let looked_up = looked_up.borrow().clone();
+    (wired, looked_up)
 }
 
 #[test]
 fn a_function_gets_the_variables_it_reads_and_no_other() {
     let template = Template::read();
-    let config = rust("shared/src").into_iter().find(|file| file.path == "shared/src/config.rs").unwrap();
-    let variables = config.variables();
-    let read_by = |name: &str| set(variables.get(name).into_iter().flatten().cloned());
-    assert!(!read_by("table_prefix").is_empty() && !read_by("log_level").is_empty(), "{variables:?}");
+    assert_eq!(set(WIRINGS.map(|(name, _)| name)), functions());
     let globals = template.0["Globals"]["Function"]["Environment"]["Variables"].as_object();
-    let mut unread: BTreeSet<&String> = variables.keys().filter(|name| *name != "from_env").collect();
-    for name in functions() {
-        let main = wiring(&name);
-        let mut wanted = BTreeSet::new();
-        for (call, names) in &variables {
-            let telemetry = call == "log_level" && main.contains("telemetry::init()");
-            if main.contains(&format!("config::{call}(")) || telemetry {
-                wanted.extend(names.iter().cloned());
-                unread.remove(call);
-            }
-        }
+    for (name, wiring) in WIRINGS {
+        let (wired, mut wanted) = wire(wiring, &[]);
+        wired.unwrap_or_else(|error| panic!("{name}: {error}"));
+        wanted.insert("AWS_LAMBDA_LOG_LEVEL".to_owned()); // `Platform::from_env`
         let id = format!("{}Function", pascal(&name));
         let given = template.resources("AWS::Serverless::Function")[id.as_str()]["Environment"]["Variables"].clone();
         let given = given.as_object().into_iter().chain(globals).flat_map(serde_json::Map::keys);
         assert_eq!(set(given.cloned()), wanted, "environment of {id}");
     }
-    assert!(unread.is_empty(), "shared::config reads what no function asks for: {unread:?}");
+}
+
+#[test]
+fn a_function_that_lacks_a_variable_does_not_start_and_names_it() {
+    let required = |name: &str| name.ends_with("_SECRET") || name.ends_with("_PREFIX") || name.ends_with("_QUEUE_URL");
+    for (name, wiring) in WIRINGS {
+        for variable in wire(wiring, &[]).1 {
+            let error = wire(wiring, &[&variable]).0.err().map(|error| error.to_string());
+            let missing = format!("environment variable {variable} is required");
+            let expected = (required(&variable) || variable == "PUBLIC_URL").then_some(missing);
+            assert_eq!(error, expected, "{name} without {variable}");
+        }
+    }
 }
 
 #[test]
@@ -433,36 +476,6 @@ fn a_function_has_a_role_and_a_log_of_its_own() {
 
 fn statements(policy: &Value) -> Vec<&Value> {
     policy["PolicyDocument"]["Statement"].as_array().unwrap().iter().collect()
-}
-
-/// A role names the tables of the stores that its function is built of.
-#[test]
-fn a_role_opens_the_tables_its_function_uses_and_no_other() {
-    let template = Template::read();
-    let tables = tables(&template);
-    let mut stores: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in rust("shared/src") {
-        for owner in between(&file.code, "\nimpl ", " {").into_iter().filter(|_| !file.tables().is_empty()) {
-            stores.entry(owner.to_owned()).or_default().extend(file.tables());
-        }
-    }
-    stores.insert("Access".into(), set(["organizations", "organization_members"]));
-    let attachments = ["agents", "agent_tools", "intents", "knowledge_bases", "tools"];
-    let secrets = ["intents", "organizations", "phone_numbers"];
-    stores.insert("Attachments".into(), set(attachments));
-    stores.insert("StoredSecrets".into(), set(secrets));
-    stores.insert("Lifecycle".into(), set(attachments.into_iter().chain(secrets)));
-    stores.insert("Accounts".into(), set(["organizations"]));
-    for name in functions() {
-        let main: String = wiring(&name).split_whitespace().collect();
-        let built = stores.iter().filter(|(store, _)| main.contains(&format!("{store}::new(&database")));
-        let reached = set(built.flat_map(|(_, used)| used.iter().map(|table| tables[table].0.clone())));
-        let role = &template.resources("AWS::IAM::Role")[format!("{}Role", pascal(&name)).as_str()]["Policies"];
-        let text = role.to_string();
-        let given = set(tables.values().map(|(id, _)| id.clone()).filter(|id| text.contains(&format!("{id}.Arn"))));
-        // That it is granted all it needs, and nothing else, is for permissions.rs, which sees what it asks for.
-        assert!(given.is_subset(&reached), "tables of {name}: {given:?} are more than {reached:?}");
-    }
 }
 
 /// Each waits longer than what it waits for: we answer VAPI before it gives up, the function ends before the API does, and
@@ -568,10 +581,6 @@ fn code_is_read_as_it_is_written() {
     let code = "use crate::{\n    Error,\n    models::{Tool, ToolId},\n    store::Tools,\n};\nfn f() -> crate::Result<()> {}\n";
     let source = Source { path: String::new(), text: String::new(), code: code.to_owned() };
     assert_eq!(source.uses_of_crate(), set(["Error", "Result", "models", "store"]));
-    let code = "pub fn a() {\n    required(\"A_B\")\n}\n\npub fn b() {\n    base_url(\"C\", \"https://x\"), required(\"DEF\")\n}\n";
-    let source = Source { path: String::new(), text: String::new(), code: code.to_owned() };
-    assert_eq!(source.variables()["a"], ["A_B"]);
-    assert_eq!(source.variables()["b"], ["DEF"]);
     assert_eq!((pascal("phone_numbers").as_str(), pascal("call-start").as_str()), ("PhoneNumbers", "CallStart"));
     assert_eq!(kebab("CallStart"), "call-start");
     assert!(like("GET/api/*/tools", "GET/api/{slug}/agents/{id}/tools") && like("a*", "a") && like("*b", "ab"));

@@ -44,8 +44,7 @@ pub(super) fn needed(operation: &Operation) -> Vec<String> {
 
 /// What a role grants, in the same words; logs apart.
 pub(super) fn granted(template: &Template, function: &str) -> BTreeSet<String> {
-    let words = function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]));
-    let role = format!("{}Role", words.collect::<String>());
+    let role = format!("{}Role", pascal(function));
     let policies = &template.resources("AWS::IAM::Role")[role.as_str()]["Policies"];
     let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
     let mut granted = BTreeSet::new();
@@ -60,6 +59,11 @@ pub(super) fn granted(template: &Template, function: &str) -> BTreeSet<String> {
         }
     }
     granted
+}
+
+/// The name of a function in the ids of its resources.
+pub(super) fn pascal(function: &str) -> String {
+    function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..])).collect()
 }
 
 fn resource_name(template: &Template, resource: &Value) -> String {

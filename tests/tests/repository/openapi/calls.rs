@@ -3,7 +3,11 @@
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
 use shared::{accounts::Accounts, clients::Secrets, store::Database};
-use tests::{Event, Fault, Trouble, World, ai_sms, slack_action};
+use tests::{
+    Event, Fault, Trouble, World, ai_sms,
+    aws::{TABLE_PREFIX, sdk_config},
+    slack_action,
+};
 use tokio::net::TcpListener;
 
 use super::{Given, NOBODY, specification::Document, text};
@@ -90,10 +94,9 @@ pub(super) async fn runs_of_tools() -> Given {
     given.note("executeTool", 500, &world.send("execute", &wire).await);
 
     let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let mut config = world.aws.config();
-    config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
-    let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
-    world.process.execute.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    let secrets = Secrets::new(&sdk_config(&format!("http://{}", silence.local_addr().unwrap())));
+    let database = Database::connect(&sdk_config(&world.aws.url), TABLE_PREFIX);
+    world.process.execute.accounts = Accounts::new(&database, secrets, "switchboard/vapi", "x/");
     given.note("executeTool", 504, &world.send("execute", &done).await);
     given
 }
@@ -148,10 +151,9 @@ pub(super) async fn calls() -> Given {
     world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("ResourceNotFoundException")));
     given.note("takeVapiEvent", 502, &world.send("calls", &event).await);
     let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let mut config = world.aws.config();
-    config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
-    let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
-    world.process.calls.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    let secrets = Secrets::new(&sdk_config(&format!("http://{}", silence.local_addr().unwrap())));
+    let database = Database::connect(&sdk_config(&world.aws.url), TABLE_PREFIX);
+    world.process.calls.accounts = Accounts::new(&database, secrets, "switchboard/vapi", "x/");
     given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
     world.aws.put("calls", &json!({"id": id}));
     given.note("takeVapiEvent", 500, &world.send("calls", &event).await);

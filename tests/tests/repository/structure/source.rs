@@ -1,7 +1,7 @@
 //! The repository as text: its files, and the few facts about Rust code that the structure tests need.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
@@ -125,19 +125,6 @@ impl Source {
     /// The tables a file names, its own first.
     pub(crate) fn tables(&self) -> Vec<String> {
         between(&self.code, "database.table(\"", "\"").into_iter().map(str::to_owned).collect()
-    }
-
-    /// Which environment variables each function of a configuration module reads.
-    pub(crate) fn variables(&self) -> BTreeMap<String, Vec<String>> {
-        let mut variables = BTreeMap::new();
-        for function in self.code.split("pub fn ").skip(1) {
-            let name = identifier(function);
-            let body = function.split("\n}").next().unwrap();
-            let is_variable = |text: &&str| text.len() > 2 && text.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            let read = between(body, "\"", "\"").into_iter().filter(is_variable).map(str::to_owned).collect();
-            variables.insert(name, read);
-        }
-        variables
     }
 }
 

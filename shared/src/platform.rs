@@ -1,0 +1,254 @@
+//! What functions are made of: each part is made from the environment when it is first asked for, so a function neither
+//! configures what it does not use nor needs the variables of it.
+
+use std::{cell::OnceCell, time::Duration};
+
+use aws_config::{
+    Region, SdkConfig,
+    environment::{EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider},
+    meta::region::ProvideRegion,
+};
+use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
+
+use crate::{
+    accounts::Accounts,
+    catalogue::Catalogue,
+    clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    config::{self, Environment},
+    error,
+    execution::Executor,
+    http::Access,
+    idempotency::Idempotency,
+    injection::built_in_tools,
+    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
+    models::{Queued, QueuedAutomationRun},
+    store::{Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
+    telemetry,
+    tools::{Services, ToolTokens, query::Knowledge},
+};
+
+/// Why a function could not be put together; names the variable if one is to blame.
+pub type Result<T> = std::result::Result<T, lambda_http::Error>;
+
+/// The parts of a function, shared by whatever is made of them.
+pub struct Platform {
+    environment: Environment,
+    aws: SdkConfig,
+    http: reqwest::Client,
+    database: OnceCell<Database>,
+    secrets: OnceCell<Secrets>,
+    outbound: OnceCell<Outbound>,
+}
+
+impl Platform {
+    /// The platform of this process, whose logging it starts (`AWS_LAMBDA_LOG_LEVEL`, INFO unless set). Credentials and region
+    /// are those that Lambda sets: `AWS_ACCESS_KEY_ID` and its like, `AWS_REGION`.
+    pub async fn from_env() -> Result<Self> {
+        let environment = Environment::of_process();
+        telemetry::init(environment.parsed("AWS_LAMBDA_LOG_LEVEL", tracing::Level::INFO)?);
+        let region = EnvironmentVariableRegionProvider::new().region().await;
+        let region = region.ok_or(config::Error::Missing("AWS_REGION"))?;
+        let credentials = EnvironmentVariableCredentialsProvider::new().provide_credentials().await;
+        let credentials = credentials.map_err(|error| config::Error::Unusable {
+            name: "AWS_ACCESS_KEY_ID",
+            problem: format!("with AWS_SECRET_ACCESS_KEY it must hold credentials: {}", error::chain(&error)),
+        })?;
+        Self::new(environment, region, SharedCredentialsProvider::new(credentials))
+    }
+
+    /// `AWS_ENDPOINT_URL` is a local AWS; absent on AWS itself.
+    pub fn new(environment: Environment, region: Region, credentials: SharedCredentialsProvider) -> Result<Self> {
+        let http = clients::http_client()?;
+        let aws = clients::sdk_config(http.clone(), region, credentials, environment.optional("AWS_ENDPOINT_URL"));
+        Ok(Self {
+            environment,
+            aws,
+            http,
+            database: OnceCell::new(),
+            secrets: OnceCell::new(),
+            outbound: OnceCell::new(),
+        })
+    }
+
+    /// The client for vendors.
+    pub fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// The tables, all of whose names begin with `TABLE_PREFIX`: `switchboard-` makes `switchboard-tools`.
+    pub fn database(&self) -> Result<&Database> {
+        once(&self.database, || Ok(Database::connect(&self.aws, self.environment.required("TABLE_PREFIX")?)))
+    }
+
+    /// The secrets; their shapes are in [`crate::clients::secrets`].
+    pub fn secrets(&self) -> &Secrets {
+        self.secrets.get_or_init(|| Secrets::new(&self.aws))
+    }
+
+    /// The client for addresses that others choose. `OUTBOUND_OPEN_HOSTS` are let through although they are private, and by
+    /// plain http; empty on AWS.
+    pub fn outbound(&self) -> Result<&Outbound> {
+        once(&self.outbound, || Ok(Outbound::new(self.environment.hosts("OUTBOUND_OPEN_HOSTS"))?))
+    }
+
+    pub fn access(&self) -> Result<Access> {
+        Ok(Access::new(self.database()?))
+    }
+
+    pub fn vapi(&self) -> Vapi {
+        Vapi::new(self.http.clone(), self.environment.base_url("VAPI_URL", "https://api.vapi.ai"))
+    }
+
+    pub fn twilio(&self) -> Twilio {
+        Twilio::new(self.http.clone(), self.environment.base_url("TWILIO_URL", "https://api.twilio.com"))
+    }
+
+    fn pipedream(&self) -> Pipedream {
+        Pipedream::new(self.http.clone(), self.environment.base_url("PIPEDREAM_URL", "https://api.pipedream.com"))
+    }
+
+    /// The secret of the platform's Pipedream project (`PIPEDREAM_SECRET`).
+    fn pipedream_secret(&self) -> Result<String> {
+        Ok(self.environment.required("PIPEDREAM_SECRET")?)
+    }
+
+    pub fn llm(&self) -> Result<Llm> {
+        Ok(Llm::new(self.http.clone(), self.outbound()?.clone()))
+    }
+
+    /// The platform's account at VAPI (`VAPI_SECRET`) and the organizations' own, whose secrets' names begin with
+    /// `ORGANIZATION_SECRET_PREFIX`.
+    pub fn accounts(&self) -> Result<Accounts> {
+        let vapi = self.environment.required("VAPI_SECRET")?;
+        let prefix = self.environment.required("ORGANIZATION_SECRET_PREFIX")?;
+        Ok(Accounts::new(self.database()?, self.secrets().clone(), vapi, prefix))
+    }
+
+    /// As [`Platform::accounts`], with the platform's account at an LLM (`LLM_SECRET`) and the model that is asked if neither
+    /// the account nor a request names one (`LLM_MODEL`, `openrouter/auto`).
+    pub fn accounts_with_llm(&self) -> Result<Accounts> {
+        let model = self.environment.optional("LLM_MODEL").unwrap_or_else(|| "openrouter/auto".to_owned());
+        Ok(self.accounts()?.with_llm(self.environment.required("LLM_SECRET")?, model))
+    }
+
+    /// What signs tools' tokens (`TOOL_TOKEN_SECRET`).
+    pub fn tokens(&self) -> Result<ToolTokens> {
+        Ok(ToolTokens::new(self.secrets().clone(), self.environment.required("TOOL_TOKEN_SECRET")?))
+    }
+
+    /// The base address under which VAPI and Twilio reach this API (`PUBLIC_URL`), without a slash at the end.
+    pub fn public_url(&self) -> Result<String> {
+        Ok(self.environment.required("PUBLIC_URL")?.trim_end_matches('/').to_owned())
+    }
+
+    fn assistants(&self) -> Result<Assistants> {
+        Ok(Assistants::new(self.vapi(), self.accounts()?))
+    }
+
+    pub fn attachments(&self) -> Result<Attachments> {
+        Ok(Attachments::new(self.database()?, self.assistants()?))
+    }
+
+    /// Makes, edits and deletes tools.
+    pub fn lifecycle(&self) -> Result<Lifecycle> {
+        self.lifecycle_with(Some(self.tokens()?))
+    }
+
+    /// Deletes tools only, and so needs no token.
+    pub fn deletion(&self) -> Result<Lifecycle> {
+        self.lifecycle_with(None)
+    }
+
+    fn lifecycle_with(&self, tokens: Option<ToolTokens>) -> Result<Lifecycle> {
+        let external = ExternalTools::new(self.vapi(), self.accounts()?, tokens, self.public_url()?);
+        Ok(Lifecycle::new(self.database()?, external, self.assistants()?))
+    }
+
+    pub fn references(&self) -> Result<References> {
+        Ok(References {
+            phone_numbers: PhoneNumbers::new(self.database()?),
+            knowledge_bases: KnowledgeBases::new(self.database()?),
+            pipedream: self.pipedream(),
+            pipedream_secret: self.pipedream_secret()?,
+            secrets: self.secrets().clone(),
+        })
+    }
+
+    pub fn stored_secrets(&self) -> Result<StoredSecrets> {
+        Ok(StoredSecrets::new(self.database()?, self.secrets().clone()))
+    }
+
+    /// What the names of the phone numbers' Twilio secrets begin with (`TWILIO_SECRET_PREFIX`); the phone number's id follows.
+    pub fn twilio_secret_prefix(&self) -> Result<String> {
+        Ok(self.environment.required("TWILIO_SECRET_PREFIX")?)
+    }
+
+    /// The queue of tool runs that `run-tool` carries out (`RUNS_QUEUE_URL`).
+    pub fn runs_queue(&self) -> Result<Queue<Queued>> {
+        Ok(Queue::new(&self.aws, self.environment.required("RUNS_QUEUE_URL")?))
+    }
+
+    /// The queue of automations' runs that `run-loop` carries on (`AUTOMATION_RUNS_QUEUE_URL`).
+    pub fn automation_runs_queue(&self) -> Result<Queue<QueuedAutomationRun>> {
+        Ok(Queue::new(&self.aws, self.environment.required("AUTOMATION_RUNS_QUEUE_URL")?))
+    }
+
+    /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
+    pub fn settling(&self) -> Result<Settling> {
+        Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
+    }
+
+    /// How long the start of a call waits for its tools before the model is told what there is (`ON_CALL_START_SECONDS`, 3).
+    pub fn on_call_start(&self) -> Result<Duration> {
+        Ok(Duration::from_secs(self.environment.parsed("ON_CALL_START_SECONDS", 3)?))
+    }
+
+    /// How long the history is kept (`HISTORY_DAYS`, 30).
+    pub fn history(&self) -> Result<Duration> {
+        Ok(Duration::from_secs(self.environment.parsed::<u64>("HISTORY_DAYS", 30)? * 24 * 60 * 60))
+    }
+
+    /// Answers the same effect in the same call from the record for `IDEMPOTENCY_WINDOW_SECONDS` (120).
+    pub fn idempotency(&self) -> Result<Idempotency> {
+        let window = self.environment.parsed("IDEMPOTENCY_WINDOW_SECONDS", 120)?;
+        Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
+    }
+
+    /// The tools that runs are offered.
+    pub fn catalogue(&self) -> Result<Catalogue> {
+        Ok(Catalogue { built_in: built_in_tools(self.outbound()?)?, tools: Tools::new(self.database()?) })
+    }
+
+    /// Executes tools. Live calls may be controlled at VAPI's hosts, and at `CONTROL_HOSTS` also by plain http; empty on AWS.
+    pub fn executor(&self, idempotency: Idempotency) -> Result<Executor> {
+        let database = self.database()?;
+        Ok(Executor {
+            executions: Executions::new(database),
+            idempotency,
+            quotas: Quotas::new(database),
+            services: Services {
+                agents: Agents::new(database),
+                phone_numbers: PhoneNumbers::new(database),
+                secrets: self.secrets().clone(),
+                twilio: self.twilio(),
+                pipedream: self.pipedream(),
+                pipedream_secret: self.pipedream_secret()?,
+                vapi: self.vapi(),
+                accounts: self.accounts()?,
+                call_control: CallControl::new(self.http.clone(), self.environment.hosts("CONTROL_HOSTS")),
+                outbound: self.outbound()?.clone(),
+                knowledge: Knowledge::new(KnowledgeBases::new(database), KnowledgeEntries::new(database)),
+            },
+            history: self.history()?,
+        })
+    }
+}
+
+/// The part, made now if it is not there yet.
+fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(made) = part.get() {
+        return Ok(made);
+    }
+    let made = make()?;
+    Ok(part.get_or_init(|| made))
+}
