@@ -1,6 +1,6 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> http, queue -> injection -> execution -> idempotency, lifecycle -> tools -> accounts ->
+//! Arrows go one way: `functions -> http, queue -> injection -> execution -> lifecycle -> tools -> accounts ->
 //! store, clients -> models -> error`.
 
 pub mod accounts;
@@ -11,7 +11,6 @@ pub mod error;
 pub mod execution;
 pub mod fields;
 pub mod http;
-pub mod idempotency;
 pub mod injection;
 pub mod json_schema;
 pub mod lifecycle;
@@ -24,3 +23,4 @@ pub mod tools;
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};
+pub use store::idempotency;

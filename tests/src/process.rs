@@ -61,6 +61,7 @@ struct Parts {
     executor: Executor,
     lifecycle: Lifecycle,
     llm: Llm,
+    organizations: Organizations,
     outbound: Outbound,
     references: References,
     settling: Settling,
@@ -74,16 +75,17 @@ impl Parts {
     fn connect(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Self {
         let config = aws.config();
         let database = Database::connect(&config, TABLE_PREFIX);
+        let organizations = Organizations::new(&database);
         let secrets = Secrets::new(&config);
         let http = clients::http_client().expect("an HTTP client");
         let tokens = ToolTokens::new(secrets.clone(), TOOL_TOKEN_SECRET);
-        let access = Access::new(&database);
+        let access = Access::new(&database, organizations.clone());
         let control_hosts = vec![vapi.trim_start_matches("http://").to_owned()];
         let vapi = clients::Vapi::new(http.clone(), vapi);
         let twilio = clients::Twilio::new(http.clone(), twilio);
         let outbound = Outbound::new(options.open_hosts.clone()).expect("an outbound client");
         let pipedream = clients::Pipedream::new(http.clone(), pipedream);
-        let accounts = Accounts::new(&database, secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS)
+        let accounts = Accounts::new(organizations.clone(), secrets.clone(), VAPI_SECRET, ORGANIZATION_SECRETS)
             .with_llm(LLM_SECRET, LLM_MODEL);
         let stored = StoredSecrets::new(&database, secrets.clone());
         let assistants = Assistants::new(vapi.clone(), accounts.clone());
@@ -127,6 +129,7 @@ impl Parts {
             executor,
             lifecycle,
             llm,
+            organizations,
             outbound,
             references,
             settling,
@@ -150,6 +153,7 @@ impl Process {
             executor,
             lifecycle,
             llm,
+            organizations,
             outbound,
             references,
             settling,
@@ -244,7 +248,7 @@ impl Process {
             },
             keys: keys::Deps {
                 access: access.clone(),
-                organizations: Organizations::new(&database),
+                organizations,
                 agents: Agents::new(&database),
                 tools: Tools::new(&database),
                 intents: Intents::new(&database),

@@ -14,7 +14,11 @@ use document::{Document, Operation, objects};
 use local::standins::Fault as Standin;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use shared::{accounts::Accounts, clients::Secrets, store::Database};
+use shared::{
+    accounts::Accounts,
+    clients::Secrets,
+    store::{Database, Organizations},
+};
 use tests::{Answer, Event, Fault, Template, Trouble, World, ai_sms, preemptive_sms, slack_action};
 use tokio::net::TcpListener;
 
@@ -520,7 +524,8 @@ async fn runs() -> Given {
     let mut config = world.aws.config();
     config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
     let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
-    world.process.execute.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    world.process.execute.accounts =
+        Accounts::new(Organizations::new(&database), Secrets::new(&config), "switchboard/vapi", "x/");
     given.note("executeTool", 504, &world.send("execute", &done).await);
     given
 }
@@ -578,7 +583,8 @@ async fn calls() -> Given {
     let mut config = world.aws.config();
     config.endpoint_url = Some(format!("http://{}", silence.local_addr().unwrap()));
     let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
-    world.process.calls.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
+    world.process.calls.accounts =
+        Accounts::new(Organizations::new(&database), Secrets::new(&config), "switchboard/vapi", "x/");
     given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
     world.aws.put("calls", &json!({"id": id}));
     given.note("takeVapiEvent", 500, &world.send("calls", &event).await);

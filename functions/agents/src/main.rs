@@ -6,7 +6,7 @@ use shared::{
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
-    store::{AgentTools, Agents, Database, Intents, PhoneNumbers, Tools},
+    store::{AgentTools, Agents, Database, Intents, Organizations, PhoneNumbers, Tools},
     telemetry,
 };
 
@@ -15,8 +15,9 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let organizations = Organizations::new(&database);
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, organizations.clone()),
         agents: Agents::new(&database),
         agent_tools: AgentTools::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
@@ -24,7 +25,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         intents: Intents::new(&database),
         vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
         accounts: Accounts::new(
-            &database,
+            organizations,
             Secrets::new(&aws),
             config::vapi_secret()?,
             config::organization_secret_prefix()?,

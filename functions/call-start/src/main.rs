@@ -6,7 +6,7 @@ use shared::{
     clients::{self, Queue, Secrets, Vapi},
     config, http,
     idempotency::Idempotency,
-    store::{AgentTools, Agents, Calls, Database, PhoneNumbers, Tools},
+    store::{AgentTools, Agents, Calls, Database, Organizations, PhoneNumbers, Tools},
     telemetry,
 };
 
@@ -24,7 +24,7 @@ async fn main() -> Result<(), lambda_http::Error> {
         calls: Calls::new(&database),
         idempotency: Idempotency::new(&database, config::idempotency_window()?),
         accounts: Accounts::new(
-            &database,
+            Organizations::new(&database),
             secrets.clone(),
             config::vapi_secret()?,
             config::organization_secret_prefix()?,

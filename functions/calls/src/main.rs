@@ -6,7 +6,7 @@ use shared::{
     clients::Secrets,
     config,
     http::{self, Access},
-    store::{Calls, Database, Executions},
+    store::{Calls, Database, Executions, Organizations},
     telemetry,
 };
 
@@ -15,12 +15,13 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let organizations = Organizations::new(&database);
     let secrets = Secrets::new(&aws);
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, organizations.clone()),
         calls: Calls::new(&database),
         executions: Executions::new(&database),
-        accounts: Accounts::new(&database, secrets, config::vapi_secret()?, config::organization_secret_prefix()?),
+        accounts: Accounts::new(organizations, secrets, config::vapi_secret()?, config::organization_secret_prefix()?),
     };
     http::serve("calls", deps, handle).await
 }

@@ -7,7 +7,7 @@ use shared::{
     config,
     http::{self, Access},
     lifecycle::{Assistants, Attachments},
-    store::Database,
+    store::{Database, Organizations},
     telemetry,
 };
 
@@ -16,10 +16,12 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let organizations = Organizations::new(&database);
     let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
     let prefix = config::organization_secret_prefix()?;
-    let accounts = Accounts::new(&database, Secrets::new(&aws), config::vapi_secret()?, prefix);
+    let accounts = Accounts::new(organizations.clone(), Secrets::new(&aws), config::vapi_secret()?, prefix);
     let assistants = Assistants::new(vapi, accounts);
-    let deps = Deps { access: Access::new(&database), attachments: Attachments::new(&database, assistants) };
+    let deps =
+        Deps { access: Access::new(&database, organizations), attachments: Attachments::new(&database, assistants) };
     http::serve("detach", deps, handle).await
 }

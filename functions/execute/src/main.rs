@@ -7,7 +7,7 @@ use shared::{
     config,
     execution::Executor,
     http,
-    store::{Calls, Database, Tools},
+    store::{Calls, Database, Organizations, Tools},
     telemetry,
     tools::ToolTokens,
 };
@@ -24,8 +24,12 @@ async fn main() -> Result<(), lambda_http::Error> {
     if let Err(error) = tokens.warm().await {
         tracing::warn!("the tool token secret could not be read ahead: {}", shared::error::chain(&error));
     }
-    let accounts =
-        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
+    let accounts = Accounts::new(
+        Organizations::new(&database),
+        secrets.clone(),
+        config::vapi_secret()?,
+        config::organization_secret_prefix()?,
+    );
     let deps = Deps {
         tools: Tools::new(&database),
         calls: Calls::new(&database),

@@ -7,7 +7,7 @@ use shared::{
     config,
     http::{self, Access},
     lifecycle::{Assistants, ExternalTools, Lifecycle},
-    store::{AgentTools, Agents, Database, KnowledgeBases, KnowledgeEntries, Tools},
+    store::{AgentTools, Agents, Database, KnowledgeBases, KnowledgeEntries, Organizations, Tools},
     telemetry,
     tools::ToolTokens,
 };
@@ -17,13 +17,18 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let organizations = Organizations::new(&database);
     let secrets = Secrets::new(&aws);
     let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
-    let accounts =
-        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
+    let accounts = Accounts::new(
+        organizations.clone(),
+        secrets.clone(),
+        config::vapi_secret()?,
+        config::organization_secret_prefix()?,
+    );
     let tokens = ToolTokens::new(secrets, config::tool_token_secret()?);
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, organizations),
         bases: KnowledgeBases::new(&database),
         entries: KnowledgeEntries::new(&database),
         tools: Tools::new(&database),

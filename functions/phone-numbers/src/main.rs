@@ -6,7 +6,7 @@ use shared::{
     config,
     http::{self, Access},
     lifecycle::StoredSecrets,
-    store::{Agents, Database, PhoneNumbers},
+    store::{Agents, Database, Organizations, PhoneNumbers},
     telemetry,
 };
 
@@ -16,7 +16,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, Organizations::new(&database)),
         agents: Agents::new(&database),
         phone_numbers: PhoneNumbers::new(&database),
         twilio: Twilio::new(clients::http_client()?, config::twilio_url()),

@@ -18,7 +18,7 @@ use shared::{
     execution::Executor,
     injection::{CallContext, Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, ToolRegistry},
     models::{AutomationRun, QueuedAutomationRun, RunStatus, Spent, Timestamp, WholeRun},
-    store::{AutomationRuns, Lease, RunEnd, TakenUp, Tools},
+    store::{AcquiredRun, AutomationRuns, Lease, RunEnd, Tools},
     telemetry,
 };
 
@@ -75,9 +75,9 @@ pub async fn handle(deps: &Deps, message: QueuedAutomationRun, deadline: Deadlin
     }
     let length = deadline.remaining() + LEASE_RESERVE;
     deps.queue.send_later(&message, (length + WAKE_RESERVE).min(LONGEST_PAUSE)).await?;
-    match deps.runs.take(organization, run_id, length).await? {
-        TakenUp::Ours(run, lease) => Box::pin(carry_on(deps, *run, lease, message, deadline)).await,
-        TakenUp::Busy | TakenUp::Over => Ok(()),
+    match deps.runs.acquire(organization, run_id, length).await? {
+        AcquiredRun::Ours(run, lease) => Box::pin(carry_on(deps, *run, lease, message, deadline)).await,
+        AcquiredRun::Busy | AcquiredRun::Over => Ok(()),
     }
 }
 
@@ -103,7 +103,7 @@ async fn carry_on(
     match ended {
         Ended::Over(ending) => end(deps, &run, lease, &spent, ending).await,
         Ended::OutOfTime => {
-            deps.runs.let_go(lease, None).await?;
+            deps.runs.release(lease, None).await?;
             Ok(deps.queue.send(&message).await?)
         }
         Ended::Stopped => match stopped {
@@ -132,7 +132,7 @@ async fn carry_on(
             tracing::warn!(run.id = %run.id, "a run is put off for {seconds} s: {}", error::chain(&outage));
             // A second early: clocks differ, and the message must not come too soon.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
-            deps.runs.let_go(lease, Some(resume_at)).await?;
+            deps.runs.release(lease, Some(resume_at)).await?;
             Ok(deps.queue.send_later(&message, pause).await?)
         }
     }
@@ -149,7 +149,7 @@ async fn go(
     let ready = async {
         let schema = whole.prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         let format = FinalFormat::new(schema.as_ref())?;
-        let executor = tools::offered(deps, run.organization_id, &whole.prompt.tools).await?;
+        let executor = tools::offered(deps, run.organization_id, &whole.prompt.tools, deadline).await?;
         let account = deps.accounts.llm(run.organization_id).await?;
         Ok((format, executor, account))
     };

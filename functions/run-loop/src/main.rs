@@ -9,7 +9,7 @@ use shared::{
     config,
     execution::Executor,
     injection, queue,
-    store::{AutomationRuns, Database, Tools},
+    store::{AutomationRuns, Database, Organizations, Tools},
     telemetry,
 };
 
@@ -24,9 +24,13 @@ async fn main() -> Result<(), lambda_http::Error> {
     let http_client = clients::http_client()?;
     let outbound = Outbound::new(config::outbound_open_hosts())?;
     let secrets = Secrets::new(&aws);
-    let accounts =
-        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?)
-            .with_llm(config::llm_secret()?, config::llm_model());
+    let accounts = Accounts::new(
+        Organizations::new(&database),
+        secrets.clone(),
+        config::vapi_secret()?,
+        config::organization_secret_prefix()?,
+    )
+    .with_llm(config::llm_secret()?, config::llm_model());
     let deps = Deps {
         runs: AutomationRuns::new(&database),
         queue: Queue::new(&aws, config::automation_runs_queue_url()?),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shared::{
-    Result,
+    Deadline, Result,
     injection::{Carried, ToolExecutor, organization_tool},
     models::{OfferedTool, OrganizationId, ToolId},
 };
@@ -12,9 +12,14 @@ use crate::Deps;
 
 /// The tools under the names by which they were offered. One that was deleted or changed since is not run: the model was told
 /// something else.
-pub(crate) async fn offered(deps: &Deps, organization: OrganizationId, wanted: &[OfferedTool]) -> Result<ToolExecutor> {
+pub(crate) async fn offered(
+    deps: &Deps,
+    organization: OrganizationId,
+    wanted: &[OfferedTool],
+    deadline: Deadline,
+) -> Result<ToolExecutor> {
     let ids: Vec<ToolId> = wanted.iter().filter_map(|offered| offered.tool_id).collect();
-    let found = if ids.is_empty() { Vec::new() } else { deps.tools.get_many(organization, &ids).await? };
+    let found = if ids.is_empty() { Vec::new() } else { deps.tools.get_many(organization, &ids, deadline).await? };
     let mut executor = ToolExecutor::default();
     for OfferedTool { name, tool_id, version, .. } in wanted {
         let Some(id) = tool_id else {

@@ -7,7 +7,7 @@ use shared::{
     config,
     execution::Executor,
     queue,
-    store::{Calls, Database, Tools},
+    store::{Calls, Database, Organizations, Tools},
     telemetry,
 };
 
@@ -18,8 +18,12 @@ async fn main() -> Result<(), lambda_http::Error> {
     let database = Database::connect(&aws, config::table_prefix()?);
     let http_client = clients::http_client()?;
     let secrets = Secrets::new(&aws);
-    let accounts =
-        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
+    let accounts = Accounts::new(
+        Organizations::new(&database),
+        secrets.clone(),
+        config::vapi_secret()?,
+        config::organization_secret_prefix()?,
+    );
     let deps = Deps {
         tools: Tools::new(&database),
         calls: Calls::new(&database),

@@ -6,7 +6,7 @@ use shared::{
     config,
     http::{self, Access},
     injection,
-    store::{AutomationRuns, Database, Tools},
+    store::{AutomationRuns, Database, Organizations, Tools},
     telemetry,
 };
 
@@ -16,7 +16,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, Organizations::new(&database)),
         runs: AutomationRuns::new(&database),
         tools: Tools::new(&database),
         registry: injection::built_in_tools(&Outbound::new(config::outbound_open_hosts())?)?,

@@ -7,7 +7,7 @@ use shared::{
     config,
     lifecycle::{Assistants, ExternalTools, Lifecycle, Settling},
     schedule,
-    store::Database,
+    store::{Database, Organizations},
     telemetry,
     tools::ToolTokens,
 };
@@ -21,7 +21,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
     let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
     let prefix = config::organization_secret_prefix()?;
-    let accounts = Accounts::new(&database, secrets, config::vapi_secret()?, prefix);
+    let accounts = Accounts::new(Organizations::new(&database), secrets, config::vapi_secret()?, prefix);
     let deps = Deps {
         lifecycle: Lifecycle::new(
             &database,

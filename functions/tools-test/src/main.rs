@@ -7,7 +7,7 @@ use shared::{
     execution::Executor,
     http::{self, Access},
     lifecycle::References,
-    store::{Database, KnowledgeBases, PhoneNumbers, Tools},
+    store::{Database, KnowledgeBases, Organizations, PhoneNumbers, Tools},
     telemetry,
 };
 use tools_test::{Deps, handle};
@@ -17,12 +17,17 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let organizations = Organizations::new(&database);
     let secrets = Secrets::new(&aws);
     let http_client = clients::http_client()?;
-    let accounts =
-        Accounts::new(&database, secrets.clone(), config::vapi_secret()?, config::organization_secret_prefix()?);
+    let accounts = Accounts::new(
+        organizations.clone(),
+        secrets.clone(),
+        config::vapi_secret()?,
+        config::organization_secret_prefix()?,
+    );
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, organizations),
         references: References {
             phone_numbers: PhoneNumbers::new(&database),
             knowledge_bases: KnowledgeBases::new(&database),

@@ -6,7 +6,7 @@ use shared::{
     config,
     http::{self, Access},
     lifecycle::{Assistants, ExternalTools, Lifecycle, References, Settling},
-    store::{Database, KnowledgeBases, PhoneNumbers},
+    store::{Database, KnowledgeBases, Organizations, PhoneNumbers},
     telemetry,
     tools::ToolTokens,
 };
@@ -17,14 +17,15 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let organizations = Organizations::new(&database);
     let secrets = Secrets::new(&aws);
     let http_client = clients::http_client()?;
     let vapi = Vapi::new(http_client.clone(), config::vapi_url());
     let prefix = config::organization_secret_prefix()?;
-    let accounts = Accounts::new(&database, secrets.clone(), config::vapi_secret()?, prefix);
+    let accounts = Accounts::new(organizations.clone(), secrets.clone(), config::vapi_secret()?, prefix);
     let tokens = ToolTokens::new(secrets.clone(), config::tool_token_secret()?);
     let deps = Deps {
-        access: Access::new(&database),
+        access: Access::new(&database, organizations),
         references: References {
             phone_numbers: PhoneNumbers::new(&database),
             knowledge_bases: KnowledgeBases::new(&database),

@@ -20,8 +20,8 @@ pub struct Access {
 }
 
 impl Access {
-    pub fn new(database: &Database) -> Self {
-        Self { organizations: Organizations::new(database), members: OrganizationMembers::new(database) }
+    pub fn new(database: &Database, organizations: Organizations) -> Self {
+        Self { organizations, members: OrganizationMembers::new(database) }
     }
 
     /// The member who asks, in one round trip.

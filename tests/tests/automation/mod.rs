@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::{
+    Deadline,
     injection::{DescribedOnly, callable_name, organization_tool, system_prompt},
     models::{
         AutomationRun, OfferedTool, OrganizationId, QueuedAutomationRun, RunId, RunLimits, RunPrompt, RunStatus,
@@ -59,7 +60,8 @@ pub(crate) async fn begin(world: &World, wanted: Wanted) -> RunId {
     }
     for row in &wanted.tools {
         let id = row["id"].as_str().unwrap().parse().unwrap();
-        let tool: Tool = run_loop.tools.get_many(organization(world), &[id]).await.unwrap().remove(0);
+        let tool: Tool =
+            run_loop.tools.get_many(organization(world), &[id], Deadline::after(AMPLE)).await.unwrap().remove(0);
         let name = callable_name(&tool);
         definitions.push(organization_tool(&tool, name.clone(), std::sync::Arc::new(DescribedOnly)).unwrap());
         offered.push(OfferedTool { name, tool_id: Some(tool.id), version: tool.version, redact: Vec::new() });
