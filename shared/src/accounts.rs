@@ -10,7 +10,7 @@ use crate::{
     Error, Result,
     clients::{Secrets, llm, vapi},
     models::{KeyService, OrganizationId, OwnKeys, SecretId},
-    store::{Database, Organizations},
+    store::Organizations,
 };
 
 #[derive(Clone)]
@@ -29,20 +29,15 @@ struct PlatformsLlm {
 }
 
 impl Accounts {
-    /// `vapi_secret` is the name or ARN of the platform's secret, `prefix` what the names of organizations' secrets begin with.
+    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret` is the name or ARN of the platform's
+    /// secret, `prefix` what the names of organizations' secrets begin with.
     pub fn new(
-        database: &Database,
+        organizations: Organizations,
         secrets: Secrets,
         vapi_secret: impl Into<String>,
         prefix: impl Into<String>,
     ) -> Self {
-        Self {
-            organizations: Organizations::new(database),
-            secrets,
-            vapi_secret: vapi_secret.into(),
-            prefix: prefix.into(),
-            llm: None,
-        }
+        Self { organizations, secrets, vapi_secret: vapi_secret.into(), prefix: prefix.into(), llm: None }
     }
 
     /// For a function that speaks to an LLM. `secret` is the name or ARN of the platform's secret, `model` what is asked for if

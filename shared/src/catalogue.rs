@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
 use crate::{
-    Result, error,
+    Deadline, Result, error,
     execution::{ExecutionRequest, Executor},
     models::{ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
     store::Tools,
@@ -92,7 +92,12 @@ impl BuiltInTools {
 
 impl Catalogue {
     /// What the references lead to now, in their order. One read, or none for built-in tools alone.
-    pub async fn resolve(&self, organization: OrganizationId, references: &[ToolRef]) -> Result<Vec<Resolved>> {
+    pub async fn resolve(
+        &self,
+        organization: OrganizationId,
+        references: &[ToolRef],
+        deadline: Deadline,
+    ) -> Result<Vec<Resolved>> {
         let ids: Vec<ToolId> = references
             .iter()
             .filter_map(|reference| match reference {
@@ -100,7 +105,7 @@ impl Catalogue {
                 ToolRef::BuiltIn(_) => None,
             })
             .collect();
-        let rows = if ids.is_empty() { Vec::new() } else { self.tools.get_many(organization, &ids).await? };
+        let rows = if ids.is_empty() { Vec::new() } else { self.tools.get_many(organization, &ids, deadline).await? };
         let resolve = |reference: &ToolRef| match reference {
             ToolRef::BuiltIn(name) => match self.built_in.0.get(name) {
                 Some(tool) => Ok(Found { reference: reference.clone(), body: Body::BuiltIn(tool.clone()) }),
@@ -133,9 +138,10 @@ impl Catalogue {
         organization: OrganizationId,
         offered: &[OfferedTool],
         executor: &Executor,
+        deadline: Deadline,
     ) -> Result<Toolbox> {
         let references: Vec<ToolRef> = offered.iter().map(|offered| offered.tool.clone()).collect();
-        let resolved = self.resolve(organization, &references).await?;
+        let resolved = self.resolve(organization, &references, deadline).await?;
         let mut toolbox = Toolbox::default();
         for (OfferedTool { name, .. }, resolved) in offered.iter().zip(resolved) {
             match resolved {

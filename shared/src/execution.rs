@@ -78,7 +78,7 @@ impl Executor {
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
         for claim in claims.into_iter().flatten() {
             if let Ok(Claim::Mine(ticket)) = claim {
-                self.settle(ticket, Outcome::Nothing).await;
+                self.settle(ticket, Outcome::Released).await;
             }
         }
     }
@@ -154,9 +154,9 @@ impl Executor {
         };
         let acted = self.act(tool, request, context, &ticket.done).await;
         let outcome = match &acted {
-            Err(_) => Outcome::Nothing,
+            Err(_) => Outcome::Released,
             Ok((outcome, _)) => match &outcome.effect {
-                Effect::None => Outcome::Nothing,
+                Effect::None => Outcome::Released,
                 Effect::Done => Outcome::Completed(Value::Object(outcome.answer.clone())),
                 Effect::Partial(done) => Outcome::Partial { done: done.clone() },
                 Effect::Unknown => Outcome::Unknown(Value::Object(outcome.answer.clone())),
@@ -221,7 +221,7 @@ impl Executor {
 
     /// An outcome that cannot be recorded is no reason to withhold the answer: the claim runs out into "unknown" by itself.
     async fn settle(&self, ticket: Ticket, outcome: Outcome) {
-        if let Err(error) = self.idempotency.settle(ticket, outcome).await {
+        if let Err(error) = self.idempotency.record(ticket, outcome).await {
             tracing::error!("the outcome of an execution could not be recorded: {}", error::chain(&error));
         }
     }

@@ -1,7 +1,7 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> idempotency,
-//! lifecycle -> tools -> tool -> accounts -> store, clients -> models -> error`.
+//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> tools ->
+//! tool -> accounts -> store, clients -> models -> error`.
 
 pub mod accounts;
 pub mod catalogue;
@@ -12,7 +12,6 @@ pub mod error;
 pub mod execution;
 pub mod fields;
 pub mod http;
-pub mod idempotency;
 pub mod injection;
 pub mod json_schema;
 pub mod lifecycle;
@@ -28,3 +27,4 @@ pub mod tools;
 pub use deadline::Deadline;
 pub use error::{Error, Result};
 pub use platform::Platform;
+pub use store::idempotency;

@@ -22,7 +22,9 @@ use crate::{
     injection::built_in_tools,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{Queued, QueuedAutomationRun},
-    store::{Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Tools},
+    store::{
+        Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers, Quotas, Tools,
+    },
     telemetry,
     tools::{Services, ToolTokens, query::Knowledge},
 };
@@ -36,6 +38,7 @@ pub struct Platform {
     aws: SdkConfig,
     http: reqwest::Client,
     database: OnceCell<Database>,
+    organizations: OnceCell<Organizations>,
     secrets: OnceCell<Secrets>,
     outbound: OnceCell<Outbound>,
 }
@@ -65,6 +68,7 @@ impl Platform {
             aws,
             http,
             database: OnceCell::new(),
+            organizations: OnceCell::new(),
             secrets: OnceCell::new(),
             outbound: OnceCell::new(),
         })
@@ -80,6 +84,11 @@ impl Platform {
         once(&self.database, || Ok(Database::connect(&self.aws, self.environment.required("TABLE_PREFIX")?)))
     }
 
+    /// The table `organizations`, with what was seen of it in this process.
+    pub fn organizations(&self) -> Result<&Organizations> {
+        once(&self.organizations, || Ok(Organizations::new(self.database()?)))
+    }
+
     /// The secrets; their shapes are in [`crate::clients::secrets`].
     pub fn secrets(&self) -> &Secrets {
         self.secrets.get_or_init(|| Secrets::new(&self.aws))
@@ -92,7 +101,7 @@ impl Platform {
     }
 
     pub fn access(&self) -> Result<Access> {
-        Ok(Access::new(self.database()?))
+        Ok(Access::new(self.database()?, self.organizations()?.clone()))
     }
 
     pub fn vapi(&self) -> Vapi {
@@ -121,7 +130,7 @@ impl Platform {
     pub fn accounts(&self) -> Result<Accounts> {
         let vapi = self.environment.required("VAPI_SECRET")?;
         let prefix = self.environment.required("ORGANIZATION_SECRET_PREFIX")?;
-        Ok(Accounts::new(self.database()?, self.secrets().clone(), vapi, prefix))
+        Ok(Accounts::new(self.organizations()?.clone(), self.secrets().clone(), vapi, prefix))
     }
 
     /// As [`Platform::accounts`], with the platform's account at an LLM (`LLM_SECRET`) and the model that is asked if neither

@@ -1,5 +1,5 @@
-//! The tables. One file a table: its keys and access patterns in the module's doc, serde for the items, the raw SDK for
-//! the expressions.
+//! The tables. One file a table: its keys and access patterns in the module's doc, serde for the items, DynamoDB's own
+//! expressions for the conditions. `table.rs` reads, `write.rs` writes, alone or in a transaction.
 //!
 //! The organization is the first argument of every read and write that a tenant can cause; a row of another tenant is
 //! "not found". Where a read must run before the organization is known, it gives an [`crate::models::Unowned`] row.
@@ -7,10 +7,12 @@
 mod agent_tools;
 mod agents;
 mod automation_runs;
+mod backoff;
 mod calls;
 mod cursor;
 mod database;
 mod executions;
+pub mod idempotency;
 mod intents;
 mod knowledge_bases;
 mod knowledge_entries;
@@ -19,15 +21,16 @@ mod organization_members;
 mod organizations;
 mod phone_numbers;
 mod quotas;
+mod table;
 mod tools;
+mod write;
 
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
-pub use automation_runs::{AutomationRuns, RunEnd, Saved, Step, TakenUp};
+pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;
-pub(crate) use database::{condition_failure, failed, from_item, number, text, to_attribute};
 pub use executions::{Executions, ExecutionsWanted};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;

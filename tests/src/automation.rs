@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::World;
 use serde_json::{Value, json};
 use shared::{
+    Deadline,
     catalogue::{Found, Resolved},
     injection::system_prompt,
     models::{
@@ -54,7 +55,7 @@ pub async fn begin(world: &World, wanted: Wanted) -> RunId {
     let built_in = wanted.built_in.iter().cloned().map(ToolRef::BuiltIn);
     let rows = wanted.tools.iter().map(|row| ToolRef::Organization { id: id(row), version: None });
     let references: Vec<ToolRef> = built_in.chain(rows).collect();
-    let resolved = run_loop.catalogue.resolve(organization(world), &references).await.unwrap();
+    let resolved = run_loop.catalogue.resolve(organization(world), &references, Deadline::after(AMPLE)).await.unwrap();
     let here = |resolved| match resolved {
         Resolved::Here(found) => found,
         Resolved::Gone(gone) => panic!("{}", gone.for_author()),

@@ -60,6 +60,8 @@ pub enum Trouble {
     DropBefore,
     /// It is carried out, and the connection cut in place of the answer.
     DropAfter,
+    /// Of a batch only the first item is carried out; the answer leaves the others unprocessed.
+    Unprocessed,
     /// Nothing is carried out, and no answer ever comes: the caller can only be killed. See [`Aws::stalled`].
     StallBefore,
     /// It is carried out, and no answer ever comes.

@@ -23,13 +23,13 @@ const UNDO: Duration = Duration::from_secs(5);
 const NAMED: usize = 10;
 
 pub(crate) async fn remove(deps: &Deps, organization: OrganizationId, id: AgentId, deadline: Deadline) -> Result<()> {
-    let (agent, lease) = deps.agents.lock(organization, id, deadline.reserving(UNDO)).await?;
+    let (agent, lease) = deps.agents.acquire(organization, id, deadline.reserving(UNDO)).await?;
     let removed = remove_locked(deps, organization, &agent, &lease, deadline).await;
     if removed.is_err()
-        && let Err(error) = deps.agents.unlock(lease).await
+        && let Err(error) = lease.release().await
     {
         // It runs out by itself.
-        tracing::warn!(agent.id = %id, "a lease could not be given back: {}", error::chain(&error));
+        tracing::warn!(agent.id = %id, "a lease could not be released: {}", error::chain(&error));
     }
     removed
 }
@@ -54,7 +54,7 @@ async fn remove_locked(
         )));
     }
     let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-    let tools = deps.tools.get_many(organization, &ids).await?;
+    let tools = deps.tools.get_many(organization, &ids, deadline).await?;
     for base in tools.iter().filter_map(|tool| tool.automatic_for) {
         let change = Change::QueryTool { knowledge_base_id: base };
         deps.intents.open(&Intent::new(organization, change, deadline.remaining())).await?;
@@ -108,7 +108,8 @@ async fn attach_what_is_left(deps: &Deps, organization: OrganizationId, agent: &
     let attach = async {
         let rows = deps.agent_tools.of_agent(organization, agent.id).await?;
         let rows = rows.into_iter().filter(|row: &AgentTool| row.is_vapi_attached);
-        let tools = deps.tools.get_many(organization, &rows.map(|row| row.tool_id).collect::<Vec<_>>()).await?;
+        let ids: Vec<ToolId> = rows.map(|row| row.tool_id).collect();
+        let tools = deps.tools.get_many(organization, &ids, deadline).await?;
         let ours = external_ids(tools);
         let account = deps.accounts.vapi(organization).await?;
         let assistant = &agent.external_assistant_id;

@@ -88,13 +88,13 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let id: PhoneNumberId = http::id(id, "phone number")?;
     let incoming = Incoming::read(&request)?;
 
-    // One round trip: whose number it is, and whether this call has been answered before. The claim is given back unless the
+    // One round trip: whose number it is, and whether this call has been answered before. The claim is released unless the
     // request turns out to be Twilio's.
     let (number, claim) = join!(deps.phone_numbers.find(id), claim(deps, id, &incoming, deadline));
     let number = match admitted(deps, number, &request).await {
         Ok(number) => number,
         Err(error) => {
-            give_back(deps, claim).await;
+            release(deps, claim).await;
             return refuse(error);
         }
     };
@@ -156,18 +156,18 @@ async fn claim(deps: &Deps, id: PhoneNumberId, incoming: &Incoming, deadline: De
     deps.idempotency.claim(&key, LEASE, deadline.reserving(TWIN_RESERVE)).await
 }
 
-async fn give_back(deps: &Deps, claim: Result<Claim>) {
+async fn release(deps: &Deps, claim: Result<Claim>) {
     if let Ok(Claim::Mine(ticket)) = claim
-        && let Err(error) = deps.idempotency.settle(ticket, Outcome::Nothing).await
+        && let Err(error) = deps.idempotency.record(ticket, Outcome::Released).await
     {
-        tracing::warn!("a claim could not be given back: {}", error::chain(&error));
+        tracing::warn!("a claim could not be released: {}", error::chain(&error));
     }
 }
 
 /// What Twilio's repeat of the request is to be answered.
 async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str) {
     let Some(ticket) = ticket else { return };
-    if let Err(error) = deps.idempotency.settle(ticket, Outcome::Completed(twiml.into())).await {
+    if let Err(error) = deps.idempotency.record(ticket, Outcome::Completed(twiml.into())).await {
         tracing::error!("the answer to an incoming call could not be recorded: {}", error::chain(&error));
     }
 }
@@ -203,7 +203,7 @@ async fn on_call_start(deps: &Deps, number: &PhoneNumber) -> Vec<Tool> {
     let find = async {
         let rows = deps.agent_tools.of_agent(organization, agent).await?;
         let ids: Vec<_> = rows.iter().map(|row| row.tool_id).collect();
-        let mut tools = deps.tools.get_many(organization, &ids).await?;
+        let mut tools = deps.tools.get_many(organization, &ids, Deadline::after(ASIDE_WITHIN)).await?;
         tools.retain(|tool| tool.execute_on_call_start);
         // Ids are made in order, so this is the order in which the tools were.
         tools.sort_by_key(|tool| tool.id);

@@ -20,7 +20,6 @@ use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::{Outbound, Vapi},
-    error,
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
     models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOf, Timestamp},
@@ -50,7 +49,7 @@ impl Deps {
         let database = platform.database()?;
         Ok(Self {
             access: platform.access()?,
-            organizations: Organizations::new(database),
+            organizations: platform.organizations()?.clone(),
             agents: Agents::new(database),
             tools: Tools::new(database),
             intents: Intents::new(database),
@@ -139,23 +138,13 @@ async fn store(
     let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now() };
     let made = secret_intent(deps, before.id, service, key.id, deadline);
     let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
-    deps.secrets.make(&made, content).await?;
-    let written = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref()).await;
-    if let Err(error) = written {
-        match deps.organizations.get_now(before.id).await {
-            // The answer was lost, the row was not.
-            Ok(row) if row.own_keys.get(service) == Some(key) => {}
-            Ok(_) => {
-                deps.secrets.discard(&made).await;
-                return Err(error);
-            }
-            Err(unknown) => {
-                let cause = error::chain(&unknown);
-                tracing::error!("whether an organization's key is in use is left to settle: {cause}");
-                return Err(error);
-            }
-        }
-    }
+    let organizations = &deps.organizations;
+    let write = organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());
+    let find = async {
+        let row = organizations.get_now(before.id).await?;
+        Ok((row.own_keys.get(service) == Some(key)).then_some(()))
+    };
+    deps.secrets.store(&made, content, write, find).await?;
     index_follows(deps, before, service, Some(key)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;

@@ -98,7 +98,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ["GET", "api", _, "knowledge-bases", id] => {
             let base = deps.bases.get(organization, http::id(id, "knowledge base")?).await?;
-            let agent_ids = deps.lifecycle.agents_of_base(&base).await?;
+            let agent_ids = deps.lifecycle.agents_of_base(&base, deadline).await?;
             Reply::ok(&Shown { base, agent_ids })
         }
         ["DELETE", "api", _, "knowledge-bases", id] => {
@@ -178,7 +178,7 @@ async fn load(
 /// Removes a base and its entries, unless something still searches it. What a fault leaves half done is gone on with by
 /// deleting it again: from the beginning nothing is found in it any more.
 async fn delete(deps: &Deps, organization: OrganizationId, id: KnowledgeBaseId, deadline: Deadline) -> Result<Reply> {
-    let (base, lease) = deps.bases.lock(organization, id, deadline).await?;
+    let (base, lease) = deps.bases.acquire(organization, id, deadline).await?;
     let begun = Box::pin(begin_deletion(deps, &base, &lease, deadline)).await;
     // What is being deleted is attached to nobody any more.
     deps.lifecycle.release_base(lease).await;
@@ -206,7 +206,7 @@ async fn begin_deletion(deps: &Deps, base: &KnowledgeBase, lease: &Lease, deadli
         return Err(Error::Conflict(format!("tools search the knowledge base: {labels}{attached}; delete them first")));
     }
     if deps.lifecycle.drop_unused(base, lease, deadline).await? == QueryTool::Kept {
-        let agents = names(deps, organization, deps.lifecycle.agents_of_base(base).await?).await?;
+        let agents = names(deps, organization, deps.lifecycle.agents_of_base(base, deadline).await?).await?;
         return Err(Error::Conflict(format!("the knowledge base is attached to {agents}; detach it first")));
     }
     deps.bases.begin_deletion(organization, base.id).await

@@ -22,7 +22,7 @@ use shared::{
         Twilio,
         twilio::{Account, Standing},
     },
-    error::{self, Problems},
+    error::Problems,
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
     models::{AgentId, E164, Intent, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOf, Timestamp},
@@ -158,17 +158,9 @@ async fn register(
         updated_at: now,
     };
     let secret = secret_intent(organization, id, &row.credentials_secret, deadline);
-    deps.secrets.make(&secret, &account.to_secret()).await?;
-    let Err(error) = deps.phone_numbers.create(&row, secret.id).await else { return Ok(row) };
-    match deps.phone_numbers.get_now(organization, id).await {
-        // The answer was lost, the row was not.
-        Ok(row) => Ok(row),
-        Err(Error::NotFound(_)) => {
-            deps.secrets.discard(&secret).await;
-            Err(no_agent(error))
-        }
-        Err(unknown) => Err(left_to_settle(error, &unknown, id)),
-    }
+    let write = async { deps.phone_numbers.create(&row, secret.id).await.map(|()| row.clone()) };
+    let find = written(deps, organization, id, &row.credentials_secret);
+    deps.secrets.store(&secret, &account.to_secret(), write, find).await.map_err(no_agent)
 }
 
 async fn update(
@@ -197,21 +189,10 @@ async fn update(
     let name = format!("{}/{}", secret_name(deps, id), SecretId::generate());
     let made = secret_intent(organization, id, &name, deadline);
     let left = own_secret(deps, &before).map(|old| secret_intent(organization, id, old, deadline));
-    deps.secrets.make(&made, &account.to_secret()).await?;
     after.credentials_secret.clone_from(&name);
-    let updated = deps.phone_numbers.update(organization, &before, after, Some(made.id), left.as_ref()).await;
-    let row = match updated {
-        Ok(row) => row,
-        Err(error) => match deps.phone_numbers.get_now(organization, id).await {
-            // The answer was lost, the row was not.
-            Ok(row) if row.credentials_secret == name => row,
-            Ok(_) | Err(Error::NotFound(_)) => {
-                deps.secrets.discard(&made).await;
-                return Err(no_agent(error));
-            }
-            Err(unknown) => return Err(left_to_settle(error, &unknown, id)),
-        },
-    };
+    let write = deps.phone_numbers.update(organization, &before, after, Some(made.id), left.as_ref());
+    let find = written(deps, organization, id, &name);
+    let row = deps.secrets.store(&made, &account.to_secret(), write, find).await.map_err(no_agent)?;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }
@@ -299,9 +280,16 @@ fn secret_intent(organization: OrganizationId, id: PhoneNumberId, secret: &str, 
     StoredSecrets::intent(organization, secret, SecretOf::PhoneNumber(id), deadline)
 }
 
-/// It is not known whether the row names the new secret: settling will look.
-fn left_to_settle(error: Error, unknown: &Error, id: PhoneNumberId) -> Error {
-    let cause = error::chain(unknown);
-    tracing::error!(phone_number.id = %id, "whether a secret has a row is left to settle: {cause}");
-    no_agent(error)
+/// The row, if it names this secret: its write may have happened though the answer was lost.
+async fn written(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: PhoneNumberId,
+    secret: &str,
+) -> Result<Option<PhoneNumber>> {
+    match deps.phone_numbers.get_now(organization, id).await {
+        Ok(row) => Ok(Some(row).filter(|row| row.credentials_secret == secret)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -21,7 +21,7 @@ use shared::{
     injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
     models::{AutomationRun, QueuedAutomationRun, RunStatus, Spent, Timestamp, Trigger, WholeRun},
     platform,
-    store::{AutomationRuns, Lease, RunEnd, TakenUp},
+    store::{AcquiredRun, AutomationRuns, Lease, RunEnd},
     telemetry,
     tool::{CallContext, Conversation, Subject},
 };
@@ -85,9 +85,9 @@ pub async fn handle(deps: &Deps, message: QueuedAutomationRun, deadline: Deadlin
     }
     let length = deadline.remaining() + LEASE_RESERVE;
     deps.queue.send_later(&message, (length + WAKE_RESERVE).min(LONGEST_PAUSE)).await?;
-    match deps.runs.take(organization, run_id, length).await? {
-        TakenUp::Ours(run, lease) => Box::pin(carry_on(deps, *run, lease, message, deadline)).await,
-        TakenUp::Busy | TakenUp::Over => Ok(()),
+    match deps.runs.acquire(organization, run_id, length).await? {
+        AcquiredRun::Ours(run, lease) => Box::pin(carry_on(deps, *run, lease, message, deadline)).await,
+        AcquiredRun::Busy | AcquiredRun::Over => Ok(()),
     }
 }
 
@@ -116,13 +116,13 @@ async fn carry_on(
             if written { report_end(&run, ending.status) } else { report_lost(&run) }
         }
         Verdict::GoOn => {
-            deps.runs.let_go(lease, None).await?;
+            deps.runs.release(lease, None).await?;
             deps.queue.send(&message).await?;
         }
         Verdict::PutOff(pause) => {
             // A second early: clocks differ, and the message must not come too soon.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
-            deps.runs.let_go(lease, Some(resume_at)).await?;
+            deps.runs.release(lease, Some(resume_at)).await?;
             deps.queue.send_later(&message, pause).await?;
         }
         Verdict::Abandon => report_lost(&run),
@@ -142,7 +142,7 @@ async fn take_steps(
     let ready = async {
         let schema = whole.prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         let format = FinalFormat::new(schema.as_ref())?;
-        let toolbox = deps.catalogue.toolbox(organization, &whole.prompt.tools, &deps.executor).await?;
+        let toolbox = deps.catalogue.toolbox(organization, &whole.prompt.tools, &deps.executor, deadline).await?;
         let account = deps.accounts.llm(organization).await?;
         Ok((format, toolbox, account))
     };

@@ -47,8 +47,10 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     let mut problems = Problems::default();
     let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, &mut problems)?;
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
-    let (earlier, resolved) =
-        join!(earlier(deps, organization, keyed.as_ref()), deps.catalogue.resolve(organization, &references));
+    let (earlier, resolved) = join!(
+        earlier(deps, organization, keyed.as_ref()),
+        deps.catalogue.resolve(organization, &references, http::deadline(request)),
+    );
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;
     }

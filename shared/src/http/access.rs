@@ -21,8 +21,8 @@ pub struct Access {
 }
 
 impl Access {
-    pub fn new(database: &Database) -> Self {
-        Self { organizations: Organizations::new(database), members: OrganizationMembers::new(database) }
+    pub fn new(database: &Database, organizations: Organizations) -> Self {
+        Self { organizations, members: OrganizationMembers::new(database) }
     }
 
     /// The member who asks something of `/api/{slug}/…`, in one round trip. A handler asks this first, and once.

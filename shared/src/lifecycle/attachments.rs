@@ -55,7 +55,7 @@ impl Attachments {
         deadline: Deadline,
     ) -> Result<(AgentTool, Attached)> {
         let (locked, tool, row) = join!(
-            self.agents.lock(organization, agent, deadline.reserving(UNDO)),
+            self.agents.acquire(organization, agent, deadline.reserving(UNDO)),
             self.tools.get(organization, tool),
             self.agent_tools.find(organization, agent, tool),
         );
@@ -192,8 +192,10 @@ impl Attachments {
         tool: ToolId,
         deadline: Deadline,
     ) -> Result<()> {
-        let (locked, tool) =
-            join!(self.agents.lock(organization, agent, deadline.reserving(UNDO)), self.tools.get(organization, tool),);
+        let (locked, tool) = join!(
+            self.agents.acquire(organization, agent, deadline.reserving(UNDO)),
+            self.tools.get(organization, tool),
+        );
         let (agent, lease) = locked?;
         let detached = match tool {
             Ok(tool) => Box::pin(self.detach_locked(&agent, &lease, &tool, deadline)).await,
@@ -265,7 +267,7 @@ impl Attachments {
         unwanted: &[&str],
         deadline: Deadline,
     ) -> Result<()> {
-        let (agent, lease) = match self.agents.lock(row.organization_id, row.agent_id, deadline).await {
+        let (agent, lease) = match self.agents.acquire(row.organization_id, row.agent_id, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error),
@@ -308,10 +310,10 @@ impl Attachments {
         aligned
     }
 
-    /// A lease that cannot be given back runs out by itself.
+    /// A lease that cannot be released runs out by itself.
     pub(super) async fn release(&self, lease: Lease) {
-        if let Err(error) = self.agents.unlock(lease).await {
-            tracing::warn!("a lease could not be given back: {}", crate::error::chain(&error));
+        if let Err(error) = lease.release().await {
+            tracing::warn!("a lease could not be released: {}", crate::error::chain(&error));
         }
     }
 }

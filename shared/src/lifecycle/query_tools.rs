@@ -60,7 +60,7 @@ impl Lifecycle {
     ) -> Result<(Tool, AgentTool, Attached)> {
         let (agent, locked) = join!(
             self.attachments.agents.get(organization, agent),
-            self.knowledge_bases.lock(organization, base, deadline.reserving(UNDO)),
+            self.knowledge_bases.acquire(organization, base, deadline.reserving(UNDO)),
         );
         let (base, lease) = locked?;
         let attached = match agent {
@@ -119,7 +119,7 @@ impl Lifecycle {
         base: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<DetachedBase> {
-        let (base, lease) = self.knowledge_bases.lock(organization, base, deadline.reserving(UNDO)).await?;
+        let (base, lease) = self.knowledge_bases.acquire(organization, base, deadline.reserving(UNDO)).await?;
         let detached = Box::pin(self.detach_base_locked(&base, &lease, agent, deadline)).await;
         self.release_base(lease).await;
         detached
@@ -154,20 +154,20 @@ impl Lifecycle {
     }
 
     /// The agents that a base is attached to: those that have its query tool.
-    pub async fn agents_of_base(&self, base: &KnowledgeBase) -> Result<BTreeSet<AgentId>> {
+    pub async fn agents_of_base(&self, base: &KnowledgeBase, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         match base.query_tool_id {
-            Some(tool) => self.agents_having(base, tool).await,
+            Some(tool) => self.agents_having(base, tool, deadline).await,
             None => Ok(BTreeSet::new()),
         }
     }
 
     /// Of the agents that the base notes, those that have the tool as of now; and, as the index has them, those whose
     /// assistant was given it at VAPI.
-    async fn agents_having(&self, base: &KnowledgeBase, tool: ToolId) -> Result<BTreeSet<AgentId>> {
+    async fn agents_having(&self, base: &KnowledgeBase, tool: ToolId, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         let agent_tools = &self.attachments.agent_tools;
         let indexed = agent_tools.of_tool(base.organization_id, tool).await?;
         let asked = base.agent_ids.iter().copied().chain(indexed.iter().map(|row| row.agent_id)).collect();
-        agent_tools.among(base.organization_id, tool, &asked).await
+        agent_tools.among(base.organization_id, tool, &asked, deadline).await
     }
 
     /// Deletes the base's query tool unless an agent has it. The base's lease is held.
@@ -175,7 +175,7 @@ impl Lifecycle {
         // Not the base as it was read first: it may not have had a tool then.
         let base = self.knowledge_bases.get(base.organization_id, base.id).await?;
         let Some(tool) = base.query_tool_id else { return Ok(QueryTool::Deleted) };
-        let (tool, tool_lease) = match self.tools.lock(base.organization_id, tool, deadline.at_most(UNDO)).await {
+        let (tool, tool_lease) = match self.tools.acquire(base.organization_id, tool, deadline.at_most(UNDO)).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok(QueryTool::Deleted),
             Err(error) => return Err(error),
@@ -201,7 +201,7 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<QueryTool> {
         let base = self.knowledge_bases.get(base.organization_id, base.id).await?;
-        let having = self.agents_having(&base, tool.id).await?;
+        let having = self.agents_having(&base, tool.id, deadline).await?;
         if !having.is_empty() {
             let stale: BTreeSet<AgentId> = base.agent_ids.difference(&having).copied().collect();
             if !stale.is_empty() {
@@ -228,7 +228,7 @@ impl Lifecycle {
         base: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<&'static str> {
-        let (base, lease) = match self.knowledge_bases.lock(organization, base, deadline).await {
+        let (base, lease) = match self.knowledge_bases.acquire(organization, base, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok("the knowledge base was deleted since"),
             Err(error) => return Err(error),
@@ -262,10 +262,10 @@ impl Lifecycle {
         }
     }
 
-    /// A lease that cannot be given back runs out by itself.
+    /// A lease that cannot be released runs out by itself.
     pub async fn release_base(&self, lease: Lease) {
-        if let Err(error) = self.knowledge_bases.unlock(lease).await {
-            tracing::warn!("a lease could not be given back: {}", error::chain(&error));
+        if let Err(error) = lease.release().await {
+            tracing::warn!("a lease could not be released: {}", error::chain(&error));
         }
     }
 }

@@ -128,7 +128,7 @@ impl Lifecycle {
         new_name: Option<&ToolName>,
         deadline: Deadline,
     ) -> Outcome {
-        let (mut tool, lease) = match self.tools.lock(organization, tool, deadline).await {
+        let (mut tool, lease) = match self.tools.acquire(organization, tool, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok(Done("the tool was deleted since")),
             Err(error) => return Err(error),
@@ -170,7 +170,7 @@ impl Lifecycle {
         intent: &Intent,
         deadline: Deadline,
     ) -> Outcome {
-        let (tool, lease) = match self.tools.lock(organization, tool, deadline).await {
+        let (tool, lease) = match self.tools.acquire(organization, tool, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok(Done("the tool is gone")),
             Err(error) => return Err(error),
@@ -197,7 +197,7 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Outcome {
         let attachments = &self.attachments;
-        let (agent, lease) = match attachments.agents.lock(organization, agent, deadline).await {
+        let (agent, lease) = match attachments.agents.acquire(organization, agent, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok(Done("the agent was removed since")),
             Err(error) => return Err(error),
@@ -222,7 +222,7 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Outcome {
         let attachments = &self.attachments;
-        let (agent, lease) = match attachments.agents.lock(organization, agent, deadline).await {
+        let (agent, lease) = match attachments.agents.acquire(organization, agent, deadline).await {
             Ok(locked) => locked,
             Err(Error::NotFound(_)) => return Ok(Done("the agent was removed since")),
             Err(error) => return Err(error),

@@ -4,10 +4,13 @@
 //! an intent that the row's transaction opens. So at any moment a secret is named by a row or by an intent, and settling keeps
 //! the one and deletes the other.
 
+use secrecy::SecretString;
+
 use super::{left_open, ownership};
 use crate::{
     Deadline, Error, Result,
     clients::Secrets,
+    error,
     models::{Change, Intent, OrganizationId, PhoneNumberId, SecretOf},
     store::{Database, Intents, Organizations, PhoneNumbers},
 };
@@ -35,8 +38,36 @@ impl StoredSecrets {
         Intent::new(organization, Change::StoreSecret { secret: secret.into(), of }, ownership(deadline))
     }
 
-    /// Makes the secret of an intent, which is recorded first. The row that names it closes the intent.
-    pub async fn make(&self, intent: &Intent, content: &secrecy::SecretString) -> Result<()> {
+    /// Makes the secret of an intent, lets `write` write the row that names it and closes the intent, and deletes the secret
+    /// if it does not. A write that fails may have happened all the same: `find` then gives the row if it names the secret.
+    ///
+    /// # Errors
+    /// As `write` fails.
+    pub async fn store<T>(
+        &self,
+        intent: &Intent,
+        content: &SecretString,
+        write: impl Future<Output = Result<T>>,
+        find: impl Future<Output = Result<Option<T>>>,
+    ) -> Result<T> {
+        self.make(intent, content).await?;
+        let error = match write.await {
+            Ok(row) => return Ok(row),
+            Err(error) => error,
+        };
+        match find.await {
+            Ok(Some(row)) => return Ok(row),
+            Ok(None) => self.discard(intent).await,
+            Err(unknown) => {
+                let cause = error::chain(&unknown);
+                tracing::error!("whether a row names a new secret is left to settle: {cause}");
+            }
+        }
+        Err(error)
+    }
+
+    /// Makes the secret of an intent, which is recorded first.
+    async fn make(&self, intent: &Intent, content: &SecretString) -> Result<()> {
         let Change::StoreSecret { secret, .. } = &intent.change else {
             return Err(Error::internal("the intent is of no secret"));
         };

@@ -38,9 +38,9 @@ impl Attachments {
         let (agent, rows) =
             try_join!(self.agents.get(organization, agent), self.agent_tools.of_agent(organization, agent))?;
         let Some(model) = self.readable_model(&agent, deadline).await else {
-            return self.unsynced(organization, rows).await;
+            return self.unsynced(organization, rows, deadline).await;
         };
-        let tools = self.tools_of(organization, &rows).await?;
+        let tools = self.tools_of(organization, &rows, deadline).await?;
         let difference = self.compare(organization, &rows, &tools, &model).await?;
         if difference.missing.is_empty() && difference.stale.is_empty() {
             return Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged });
@@ -52,12 +52,12 @@ impl Attachments {
     /// differs. If somebody else holds it until the end, nothing is changed either.
     async fn repair(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
         let organization = agent.organization_id;
-        let (agent, lease) = match self.agents.lock(organization, agent.id, deadline.reserving(UNDO)).await {
+        let (agent, lease) = match self.agents.acquire(organization, agent.id, deadline.reserving(UNDO)).await {
             Ok(locked) => locked,
             Err(Error::Conflict(why)) => {
                 tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {why}");
                 let rows = self.agent_tools.of_agent(organization, agent.id).await?;
-                return self.unsynced(organization, rows).await;
+                return self.unsynced(organization, rows, deadline).await;
             }
             Err(error) => return Err(error),
         };
@@ -70,9 +70,9 @@ impl Attachments {
         let organization = agent.organization_id;
         let rows = self.agent_tools.of_agent(organization, agent.id).await?;
         let Some(model) = self.readable_model(agent, deadline).await else {
-            return self.unsynced(organization, rows).await;
+            return self.unsynced(organization, rows, deadline).await;
         };
-        let tools = self.tools_of(organization, &rows).await?;
+        let tools = self.tools_of(organization, &rows, deadline).await?;
         let difference = self.compare(organization, &rows, &tools, &model).await?;
         for tool in &difference.missing {
             self.agent_tools.insert_missing(&AgentTool::new(organization, agent.id, tool.id, true)).await?;
@@ -81,7 +81,7 @@ impl Attachments {
             self.agent_tools.delete_page(page).await?;
         }
         let rows = self.agent_tools.of_agent(organization, agent.id).await?;
-        let tools = self.tools_of(organization, &rows).await?;
+        let tools = self.tools_of(organization, &rows, deadline).await?;
         Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged })
     }
 
@@ -137,14 +137,19 @@ impl Attachments {
         Ok(difference)
     }
 
-    async fn unsynced(&self, organization: OrganizationId, rows: Vec<AgentTool>) -> Result<Synced> {
-        let tools = self.tools_of(organization, &rows).await?;
+    async fn unsynced(&self, organization: OrganizationId, rows: Vec<AgentTool>, deadline: Deadline) -> Result<Synced> {
+        let tools = self.tools_of(organization, &rows, deadline).await?;
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new() })
     }
 
-    async fn tools_of(&self, organization: OrganizationId, rows: &[AgentTool]) -> Result<Vec<Tool>> {
+    async fn tools_of(
+        &self,
+        organization: OrganizationId,
+        rows: &[AgentTool],
+        deadline: Deadline,
+    ) -> Result<Vec<Tool>> {
         let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-        self.tools.get_many(organization, &ids).await
+        self.tools.get_many(organization, &ids, deadline).await
     }
 }
 

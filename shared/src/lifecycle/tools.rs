@@ -165,7 +165,7 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<Updated> {
         let no_wait = Deadline::after(std::time::Duration::ZERO);
-        let (before, lease) = self.tools.lock(organization, id, no_wait).await?;
+        let (before, lease) = self.tools.acquire(organization, id, no_wait).await?;
         let updated = Box::pin(self.update_locked(references, before, &lease, seen, changes, deadline)).await;
         self.release(lease).await;
         updated
@@ -285,7 +285,7 @@ impl Lifecycle {
     /// # Errors
     /// [`Error::Partly`] when VAPI fails on the way, naming the agents that are done and those that are left.
     pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<Deleted> {
-        let (tool, lease) = self.tools.lock(organization, id, deadline.reserving(UNDO)).await?;
+        let (tool, lease) = self.tools.acquire(organization, id, deadline.reserving(UNDO)).await?;
         let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
         let deleted = match self.intents.open(&intent).await {
             Ok(()) => Box::pin(self.delete_locked(&tool, &lease, &intent, deadline)).await,
@@ -346,8 +346,8 @@ impl Lifecycle {
     }
 
     pub(super) async fn release(&self, lease: Lease) {
-        if let Err(error) = self.tools.unlock(lease).await {
-            tracing::warn!("a lease could not be given back: {}", crate::error::chain(&error));
+        if let Err(error) = lease.release().await {
+            tracing::warn!("a lease could not be released: {}", crate::error::chain(&error));
         }
     }
 }

@@ -1,33 +1,30 @@
 //! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`. Index
 //! `by_tool`: `tool_id`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{AttributeValue, ConditionCheck, Delete, KeysAndAttributes, Put, TransactWriteItem},
-};
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Intents, KnowledgeBases, Lease,
-    database::{Database, Item, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
+    database::{Database, Item, id, key, number, text},
+    table::Table,
+    write::{Refused, Write, transact},
 };
 use crate::{
-    Error, Result,
+    Deadline, Error, Result,
     models::{AgentId, AgentTool, IntentId, OrganizationId, Timestamp, Tool, ToolId},
 };
 
 /// Attachments that one transaction removes: DynamoDB takes 100 actions, and one is the check of the lease.
 pub const REMOVED_AT_ONCE: usize = 99;
 
-/// DynamoDB takes 100 keys in one batch.
-const BATCH: usize = 100;
+const OVERTAKEN: &str = "another change of this agent came in between; try again";
 
 #[derive(Clone)]
 pub struct AgentTools {
-    client: Client,
-    table: String,
-    tools: String,
+    table: Table,
+    tools: Table,
     intents: Intents,
     bases: KnowledgeBases,
 }
@@ -35,7 +32,6 @@ pub struct AgentTools {
 impl AgentTools {
     pub fn new(database: &Database) -> Self {
         Self {
-            client: database.client.clone(),
             table: database.table("agent_tools"),
             tools: database.table("tools"),
             intents: Intents::new(database),
@@ -44,210 +40,106 @@ impl AgentTools {
     }
 
     pub async fn find(&self, organization: OrganizationId, agent: AgentId, tool: ToolId) -> Result<Option<AgentTool>> {
-        let found = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .key("agent_id", text(agent))
-            .key("tool_id", text(tool))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(failed)?;
-        let row: Option<AgentTool> = found.item.map(from_item).transpose()?;
-        Ok(row.filter(|row| row.organization_id == organization))
+        let row = self.table.get_now(pair(agent, tool)).await?;
+        Ok(row.filter(|row: &AgentTool| row.organization_id == organization))
     }
 
     /// All attachments of an agent, as of now: whoever holds the agent's lease misses none.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<AgentTool>> {
-        let mut rows = Vec::new();
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .consistent_read(true)
-            .key_condition_expression("#agent = :agent")
-            .filter_expression("#organization = :organization")
-            .expression_attribute_names("#agent", "agent_id")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":agent", text(agent))
-            .expression_attribute_values(":organization", text(organization))
-            .into_paginator()
-            .items()
-            .send();
-        while let Some(item) = pages.next().await {
-            rows.push(from_item(item.map_err(failed)?)?);
-        }
-        Ok(rows)
+        let rows = self.table.query("#agent_id = :agent").now().filter("#organization_id = :organization");
+        rows.with([(":agent", text(agent)), (":organization", text(organization))]).collect().await
     }
 
     /// All attachments of a tool, as the index has them: what was written a moment ago may be missing.
     pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<AgentTool>> {
-        let mut rows = Vec::new();
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name("by_tool")
-            .key_condition_expression("#tool = :tool")
-            .filter_expression("#organization = :organization")
-            .expression_attribute_names("#tool", "tool_id")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":tool", text(tool))
-            .expression_attribute_values(":organization", text(organization))
-            .into_paginator()
-            .items()
-            .send();
-        while let Some(item) = pages.next().await {
-            rows.push(from_item(item.map_err(failed)?)?);
-        }
-        Ok(rows)
+        let rows = self.table.query_index("by_tool", "#tool_id = :tool").filter("#organization_id = :organization");
+        rows.with([(":tool", text(tool)), (":organization", text(organization))]).collect().await
     }
 
     /// Which of these agents have the tool as of now.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
     pub async fn among(
         &self,
         organization: OrganizationId,
         tool: ToolId,
         agents: &BTreeSet<AgentId>,
+        deadline: Deadline,
     ) -> Result<BTreeSet<AgentId>> {
-        let mut having = BTreeSet::new();
-        let key = |agent: &AgentId| Item::from([("agent_id".into(), text(agent)), ("tool_id".into(), text(tool))]);
-        for batch in agents.iter().map(key).collect::<Vec<_>>().chunks(BATCH) {
-            let mut wanted = batch.to_vec();
-            while !wanted.is_empty() {
-                let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true);
-                let keys = keys.build().map_err(Error::internal)?;
-                let found =
-                    self.client.batch_get_item().request_items(&self.table, keys).send().await.map_err(failed)?;
-                for item in found.responses.into_iter().flat_map(HashMap::into_values).flatten() {
-                    let row: AgentTool = from_item(item)?;
-                    having.extend((row.organization_id == organization).then_some(row.agent_id));
-                }
-                let left = found.unprocessed_keys.and_then(|mut left| left.remove(&self.table));
-                wanted = left.map(|left| left.keys).unwrap_or_default();
-            }
-        }
-        Ok(having)
+        let keys = agents.iter().map(|agent| pair(*agent, tool)).collect();
+        let rows: Vec<AgentTool> = self.table.batch_get(keys, None, deadline).await?;
+        Ok(rows.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
-    /// Writes the attachment, closes the intent and gives the agent's lease back, in one transaction that fails as a whole
+    /// Writes the attachment, closes the intent and releases the agent's lease, in one transaction that fails as a whole
     /// if the lease is no longer ours, or the tool was edited or deleted since it was read, or is being so. The base of an
     /// automatic tool notes the agent.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease, an existing row or a tool that changed.
     pub async fn attach(&self, row: &AgentTool, tool: &Tool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(to_item(row)?))
-            .condition_expression("attribute_not_exists(#agent)")
-            .expression_attribute_names("#agent", "agent_id")
-            .build()
-            .map_err(Error::internal)?;
-        let tool_is_as_read = ConditionCheck::builder()
-            .table_name(&self.tools)
-            .key("id", text(row.tool_id))
-            .condition_expression(
-                "#organization = :organization AND (#version = :version OR (attribute_not_exists(#version) AND :version = :zero)) \
-                 AND (attribute_not_exists(#until) OR #until < :now)",
+        let tool_is_as_read = self
+            .tools
+            .check(id(row.tool_id))
+            .when(
+                "#organization_id = :organization \
+                 AND (#version = :version OR (attribute_not_exists(#version) AND :version = :zero)) \
+                 AND (attribute_not_exists(#lease_until) OR #lease_until < :now)",
             )
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_names("#until", "lease_until")
-            .expression_attribute_values(":organization", text(row.organization_id))
-            .expression_attribute_values(":version", AttributeValue::N(tool.version.to_string()))
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":now", number(Timestamp::now().as_millis()))
-            .build()
-            .map_err(Error::internal)?;
-        let mut items = vec![
-            TransactWriteItem::builder().put(put).build(),
-            TransactWriteItem::builder().update(lease.release_in_transaction()?).build(),
-            TransactWriteItem::builder().condition_check(tool_is_as_read).build(),
-        ];
-        items.extend(intent.map(|intent| self.intents.close_in_transaction(intent)).transpose()?);
-        let base = tool.automatic_for.map(|base| self.bases.note_agent_in_transaction(base, row));
-        items.extend(base.transpose()?);
-        transact(&self.client, items).await.map_err(|refused| match refused {
+            .with([
+                (":organization", text(row.organization_id)),
+                (":version", AttributeValue::N(tool.version.to_string())),
+                (":zero", number(0)),
+                (":now", number(Timestamp::now().as_millis())),
+            ]);
+        let mut writes = vec![self.new_row(row)?, lease.release_in_transaction(), tool_is_as_read];
+        writes.extend(intent.map(|intent| self.intents.close_in_transaction(intent)));
+        writes.extend(tool.automatic_for.map(|base| self.bases.note_agent_in_transaction(base, row)));
+        transact(writes).await.map_err(|refused| match refused {
             Refused::Condition(0) => Error::Conflict("the tool is already attached to this agent".into()),
-            Refused::Condition(1) => Error::Conflict("another change of this agent came in between; try again".into()),
-            Refused::Condition(_) => Error::Conflict("the tool is being changed or was deleted; try again".into()),
-            Refused::Other(error) => error,
+            Refused::Condition(1) => Error::Conflict(OVERTAKEN.into()),
+            refused => refused.or("the tool is being changed or was deleted; try again"),
         })
     }
 
-    /// Deletes the attachment, closes the intent and gives the agent's lease back, in one transaction.
+    /// Deletes the attachment, closes the intent and releases the agent's lease, in one transaction.
     pub async fn detach(&self, row: &AgentTool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
-        let mut items = vec![
-            self.delete_in_transaction(row)?,
-            TransactWriteItem::builder().update(lease.release_in_transaction()?).build(),
-        ];
-        items.extend(intent.map(|intent| self.intents.close_in_transaction(intent)).transpose()?);
-        transact(&self.client, items)
-            .await
-            .map_err(|refused| refused.or("another change of this agent came in between; try again"))
+        let mut writes = vec![self.delete_in_transaction(row), lease.release_in_transaction()];
+        writes.extend(intent.map(|intent| self.intents.close_in_transaction(intent)));
+        transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    pub(super) fn delete_in_transaction(&self, row: &AgentTool) -> Result<TransactWriteItem> {
-        let delete = Delete::builder()
-            .table_name(&self.table)
-            .key("agent_id", text(row.agent_id))
-            .key("tool_id", text(row.tool_id))
-            .build()
-            .map_err(Error::internal)?;
-        Ok(TransactWriteItem::builder().delete(delete).build())
+    /// The deletion of an attachment, for a transaction.
+    pub(super) fn delete_in_transaction(&self, row: &AgentTool) -> Write {
+        self.table.delete(pair(row.agent_id, row.tool_id))
     }
 
     /// Deletes up to 100 attachments in one transaction.
     pub async fn delete_page(&self, rows: &[AgentTool]) -> Result<()> {
-        let items = rows.iter().map(|row| self.delete_in_transaction(row)).collect::<Result<Vec<_>>>()?;
-        transact(&self.client, items)
-            .await
-            .map_err(|refused| refused.or("the attachments are being changed; try again"))
+        let deleted = rows.iter().map(|row| self.delete_in_transaction(row)).collect();
+        transact(deleted).await.map_err(|refused| refused.or("the attachments are being changed; try again"))
     }
 
     /// Notes an attachment that VAPI has and the table lacked. The agent's lease is held.
     pub async fn insert_missing(&self, row: &AgentTool) -> Result<()> {
-        let outcome = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(to_item(row)?))
-            .condition_expression("attribute_not_exists(#agent)")
-            .expression_attribute_names("#agent", "agent_id")
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+        self.new_row(row)?.unless_refused().await.map(drop)
+    }
+
+    fn new_row(&self, row: &AgentTool) -> Result<Write> {
+        Ok(self.table.put(row)?.when("attribute_not_exists(#agent_id)"))
     }
 
     /// Notes whether the tool is in the assistant's `toolIds`. A row that is gone stays gone.
     pub async fn set_vapi_attached(&self, row: &AgentTool, is_vapi_attached: bool) -> Result<()> {
-        let outcome = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key("agent_id", text(row.agent_id))
-            .key("tool_id", text(row.tool_id))
-            .update_expression("SET #attached = :attached, #updated = :updated")
-            .condition_expression("#organization = :organization")
-            .expression_attribute_names("#attached", "is_vapi_attached")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":attached", AttributeValue::Bool(is_vapi_attached))
-            .expression_attribute_values(":updated", text(Timestamp::now()))
-            .expression_attribute_values(":organization", text(row.organization_id))
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+        let change = "SET #is_vapi_attached = :attached, #updated_at = :now";
+        let noted = self.table.update(pair(row.agent_id, row.tool_id), change).when("#organization_id = :organization");
+        let values = [
+            (":attached", AttributeValue::Bool(is_vapi_attached)),
+            (":now", text(Timestamp::now())),
+            (":organization", text(row.organization_id)),
+        ];
+        noted.with(values).unless_refused().await.map(drop)
     }
 
     /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction, which fails as a whole if its lease is
@@ -262,24 +154,19 @@ impl AgentTools {
         tools: &[ToolId],
         lease: &Lease,
     ) -> Result<()> {
-        let mut items = vec![TransactWriteItem::builder().condition_check(lease.held_in_transaction()?).build()];
-        for tool in tools {
-            let delete = Delete::builder()
-                .table_name(&self.table)
-                .key("agent_id", text(agent))
-                .key("tool_id", text(*tool))
-                .condition_expression("attribute_not_exists(#agent) OR #organization = :organization")
-                .expression_attribute_names("#agent", "agent_id")
-                .expression_attribute_names("#organization", "organization_id")
-                .expression_attribute_values(":organization", text(organization))
-                .build()
-                .map_err(Error::internal)?;
-            items.push(TransactWriteItem::builder().delete(delete).build());
-        }
-        transact(&self.client, items).await.map_err(|refused| match refused {
-            Refused::Condition(0) => Error::Conflict("another change of this agent came in between; try again".into()),
-            Refused::Condition(_) => Error::NotFound("agent"),
-            Refused::Other(error) => error,
+        let removed = tools.iter().map(|tool| {
+            let removed = self.table.delete(pair(agent, *tool));
+            let removed = removed.when("attribute_not_exists(#agent_id) OR #organization_id = :organization");
+            removed.with([(":organization", text(organization))])
+        });
+        let writes = [lease.held_in_transaction()].into_iter().chain(removed).collect();
+        transact(writes).await.map_err(|refused| match refused {
+            Refused::Condition(1..) => Error::NotFound("agent"),
+            refused => refused.or(OVERTAKEN),
         })
     }
+}
+
+fn pair(agent: AgentId, tool: ToolId) -> Item {
+    key([("agent_id", text(agent)), ("tool_id", text(tool))])
 }

@@ -15,19 +15,15 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    Client,
-    operation::update_item::builders::UpdateItemFluentBuilder,
-    types::{AttributeValue, Put, ReturnValue, TransactWriteItem},
-};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     Cursor, Lease, Page,
-    database::{
-        Database, Item, Refused, condition_failure, failed, from_item, number, text, to_attribute, to_item, transact,
-    },
+    database::{Database, Item, from_item, key, number, text, to_attribute, to_item},
+    table::Table,
+    write::{Write, transact, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
@@ -44,16 +40,15 @@ const REPLY: &str = "#reply";
 
 #[derive(Clone)]
 pub struct AutomationRuns {
-    client: Client,
-    table: String,
+    table: Table,
 }
 
-/// What became of the wish to carry a run on.
+/// Whether a run's lease was acquired.
 #[derive(Debug)]
-pub enum TakenUp {
+pub enum AcquiredRun {
     /// It is ours, until the lease runs out.
     Ours(Box<AutomationRun>, Lease),
-    /// Somebody else is at it.
+    /// Somebody else holds it.
     Busy,
     /// There is nothing more to do, or no such run.
     Over,
@@ -92,7 +87,7 @@ struct StoredResult {
 
 impl AutomationRuns {
     pub fn new(database: &Database) -> Self {
-        Self { client: database.client.clone(), table: database.table("automation_runs") }
+        Self { table: database.table("automation_runs") }
     }
 
     /// Writes a new run down, whole or not at all.
@@ -100,33 +95,14 @@ impl AutomationRuns {
     /// # Errors
     /// [`Error::Conflict`] if there is a run with its id.
     pub async fn create(&self, run: &AutomationRun, prompt: &RunPrompt) -> Result<()> {
-        let new = |part: &str, item| {
-            let put = Put::builder()
-                .table_name(&self.table)
-                .set_item(Some(self.part(run.id, part, run.expires_at, item)))
-                .condition_expression("attribute_not_exists(#id)")
-                .expression_attribute_names("#id", "id")
-                .build()
-                .map_err(Error::internal)?;
-            Ok::<_, Error>(TransactWriteItem::builder().put(put).build())
-        };
-        let items = vec![new(RUN, to_item(run)?)?, new(PROMPT, to_item(prompt)?)?];
-        transact(&self.client, items).await.map_err(|refused| refused.or("there is such a run"))
+        let parts = [(RUN, to_item(run)?), (PROMPT, to_item(prompt)?)];
+        let new = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
+        transact(new.into()).await.map_err(|refused| refused.or("there is such a run"))
     }
 
     /// The row of a run, as of now.
     pub async fn get(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
-        let found = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(row(id)))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(failed)?;
-        let run: Option<AutomationRun> = found.item.map(from_item).transpose()?;
-        run.filter(|run| run.organization_id == organization && !is_past(run.expires_at)).ok_or(Error::NotFound("run"))
+        visible(organization, self.table.get_now(row(id)).await?)
     }
 
     /// A page of the organization's runs, newest first.
@@ -136,133 +112,72 @@ impl AutomationRuns {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<Page<AutomationRun>> {
-        let query = self.client.query().table_name(&self.table).index_name("by_organization");
         let start = after.map(|cursor| {
             let mut key = cursor.start_key(organization);
             key.insert("part".into(), text(RUN));
             key
         });
-        Page::newest_from(query, organization, start, limit).await
+        Page::newest_from(organization, &self.table, start, limit).await
     }
 
     /// A run with all its steps, as of now.
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
         let mut parts = Parts::default();
-        let mut start = None;
-        loop {
-            let found = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .key_condition_expression("#id = :id")
-                .expression_attribute_names("#id", "id")
-                .expression_attribute_values(":id", text(id))
-                .consistent_read(true)
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(failed)?;
-            for item in found.items.unwrap_or_default() {
-                parts.add(item)?;
-            }
-            start = found.last_evaluated_key;
-            if start.is_none() {
-                break;
-            }
-        }
+        let query = self.table.query("#id = :id").now().with([(":id", text(id))]);
+        query.each_page(|items| items.into_iter().try_for_each(|item| parts.add(item))).await?;
         parts.into_run(organization)
     }
 
-    /// Takes a run up for `length`, unless somebody else has it or it is over.
-    pub async fn take(&self, organization: OrganizationId, id: RunId, length: Duration) -> Result<TakenUp> {
+    /// Acquires the lease on a run for `length`, unless somebody else holds it or the run is over.
+    pub async fn acquire(&self, organization: OrganizationId, id: RunId, length: Duration) -> Result<AcquiredRun> {
         let at_once = Deadline::after(Duration::ZERO);
-        let taken = Lease::acquire(&self.client, &self.table, (organization, row(id)), RUN, length, at_once).await;
-        let (item, lease) = match taken {
-            Ok(taken) => taken,
-            Err(Error::Conflict(_)) => return Ok(TakenUp::Busy),
+        let acquired = Lease::acquire::<AutomationRun>(organization, &self.table, row(id), RUN, length, at_once).await;
+        let (run, lease) = match acquired {
+            Ok(acquired) => acquired,
+            Err(Error::Conflict(_)) => return Ok(AcquiredRun::Busy),
             // It was dropped after its time.
-            Err(Error::NotFound(_)) => return Ok(TakenUp::Over),
+            Err(Error::NotFound(_)) => return Ok(AcquiredRun::Over),
             Err(error) => return Err(error),
         };
-        let run: AutomationRun = from_item(item)?;
         if run.status.is_over() {
-            lease.release(&self.client).await?;
-            return Ok(TakenUp::Over);
+            lease.release().await?;
+            return Ok(AcquiredRun::Over);
         }
-        let begun = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(row(id)))
-            .update_expression(
-                "SET #status = :running, #attempts = #attempts + :one, #updated = :now, #started = if_not_exists(#started, :now)",
+        let begun = lease
+            .update_in_transaction(
+                "SET #status = :running, #attempts = #attempts + :one, #updated_at = :now, \
+                 #started_at = if_not_exists(#started_at, :now)",
             )
-            .condition_expression("#token = :token")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_names("#attempts", "attempts")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_names("#started", "started_at")
-            .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_values(":running", text(RunStatus::Running.as_str()))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":now", text(Timestamp::now()))
-            .expression_attribute_values(":token", lease.token())
-            .return_values(ReturnValue::AllNew)
-            .send()
-            .await;
-        match begun {
-            Ok(begun) => Ok(TakenUp::Ours(Box::new(from_item(begun.attributes.unwrap_or_default())?), lease)),
-            Err(error) if condition_failure(&error).is_some() => Ok(TakenUp::Busy),
-            Err(error) => Err(failed(error)),
-        }
+            .with([
+                (":running", text(RunStatus::Running.as_str())),
+                (":one", number(1)),
+                (":now", text(Timestamp::now())),
+            ]);
+        let begun = begun.updated().await?;
+        Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// Lets a run go that is not over, to be carried on at once, or not before `resume_at`.
-    pub async fn let_go(&self, lease: Lease, resume_at: Option<Timestamp>) -> Result<()> {
-        let Some(resume_at) = resume_at else { return lease.release(&self.client).await };
-        let update = lease
-            .update_in_transaction()
-            .update_expression("SET #resume = :resume REMOVE #token, #until")
-            .expression_attribute_names("#until", "lease_until")
-            .expression_attribute_names("#resume", "resume_at")
-            .expression_attribute_values(":resume", number(resume_at.as_millis()))
-            .build()
-            .map_err(Error::internal)?;
-        match transact(&self.client, vec![TransactWriteItem::builder().update(update).build()]).await {
-            Ok(()) | Err(Refused::Condition(_)) => Ok(()),
-            Err(Refused::Other(error)) => Err(error),
-        }
+    /// Releases a run that is not over, to be carried on at once, or not before `resume_at`.
+    pub async fn release(&self, lease: Lease, resume_at: Option<Timestamp>) -> Result<()> {
+        let Some(resume_at) = resume_at else { return lease.release().await };
+        let released = lease.update_in_transaction("SET #resume_at = :resume REMOVE #lease_token, #lease_until");
+        released.with([(":resume", number(resume_at.as_millis()))]).unless_refused().await.map(drop)
     }
 
     /// Writes a step and what has been used with it.
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
-        let (part, item) = step.item()?;
-        let put = self.put(run, &part, item)?;
-        let update = lease
-            .update_in_transaction()
-            .update_expression("SET #spent = :spent, #attempts = :none, #updated = :now")
-            .condition_expression("#token = :token AND attribute_not_exists(#cancel)")
-            .expression_attribute_names("#cancel", "cancel_requested_at")
-            .expression_attribute_names("#spent", "spent")
-            .expression_attribute_names("#attempts", "attempts")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_values(":spent", to_attribute(spent)?)
-            .expression_attribute_values(":none", number(0))
-            .expression_attribute_values(":now", text(Timestamp::now()))
-            .build()
-            .map_err(Error::internal)?;
-        let update = TransactWriteItem::builder().update(update).build();
-        match transact(&self.client, vec![update, put]).await {
-            Ok(()) => Ok(Saved::Yes),
-            Err(Refused::Condition(_)) => {
-                let now = self.get(run.organization_id, run.id).await?;
-                Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
-            }
-            Err(Refused::Other(error)) => Err(error),
+        let saved = lease
+            .update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now")
+            .when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)")
+            .with([(":spent", to_attribute(spent)?), (":none", number(0)), (":now", text(Timestamp::now()))]);
+        if transact_unless_refused(vec![saved, self.step(run, step)?]).await? {
+            return Ok(Saved::Yes);
         }
+        let now = self.get(run.organization_id, run.id).await?;
+        Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 
-    /// Ends a run and gives its lease back; `last` is a step that belongs to the end. False if the lease is no longer ours.
+    /// Ends a run and releases its lease; `last` is a step that belongs to the end. False if the lease is no longer ours.
     pub async fn end(
         &self,
         run: &AutomationRun,
@@ -271,38 +186,22 @@ impl AutomationRuns {
         spent: &Spent,
         end: RunEnd<'_>,
     ) -> Result<bool> {
-        let now = Timestamp::now();
-        let mut items = Vec::new();
-        if let Some(step) = last {
-            let (part, item) = step.item()?;
-            items.push(self.put(run, &part, item)?);
-        }
-        if let Some(result) = end.result {
-            items.push(self.put(run, RESULT, to_item(&StoredResult { result: result.to_string() })?)?);
-        }
-        let mut set = "SET #status = :status, #spent = :spent, #updated = :now, #finished = :now".to_owned();
-        let mut update = lease
-            .update_in_transaction()
-            .expression_attribute_names("#until", "lease_until")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_names("#spent", "spent")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_names("#finished", "finished_at")
-            .expression_attribute_values(":status", text(end.status.as_str()))
-            .expression_attribute_values(":spent", to_attribute(spent)?)
-            .expression_attribute_values(":now", text(now));
+        let mut ended = lease
+            .update_in_transaction("SET #status = :status, #spent = :spent, #updated_at = :now, #finished_at = :now")
+            .with([
+                (":status", text(end.status.as_str())),
+                (":spent", to_attribute(spent)?),
+                (":now", text(Timestamp::now())),
+            ]);
         if let Some(error) = end.error {
-            set.push_str(", #error = :error");
-            update =
-                update.expression_attribute_names("#error", "error").expression_attribute_values(":error", text(error));
+            ended = ended.and(", #error = :error").with([(":error", text(error))]);
         }
-        let update = update.update_expression(format!("{set} REMOVE #token, #until")).build();
-        items.insert(0, TransactWriteItem::builder().update(update.map_err(Error::internal)?).build());
-        match transact(&self.client, items).await {
-            Ok(()) => Ok(true),
-            Err(Refused::Condition(_)) => Ok(false),
-            Err(Refused::Other(error)) => Err(error),
+        let mut writes = vec![ended.and(" REMOVE #lease_token, #lease_until")];
+        writes.extend(last.map(|step| self.step(run, step)).transpose()?);
+        if let Some(result) = end.result {
+            writes.push(self.put(run, RESULT, to_item(&StoredResult { result: result.to_string() })?));
         }
+        transact_unless_refused(writes).await
     }
 
     /// Wants a run stopped: one that waits ends now, one that is being carried on at its next step.
@@ -310,127 +209,84 @@ impl AutomationRuns {
     /// # Errors
     /// [`Error::Conflict`] for a run that is over.
     pub async fn cancel(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
-        let now = Timestamp::now();
-        let update = |expression: &str, condition: &str| {
-            self.client
-                .update_item()
-                .table_name(&self.table)
-                .set_key(Some(row(id)))
-                .update_expression(expression)
-                .condition_expression(format!("#organization = :organization AND {condition}"))
-                .expression_attribute_names("#organization", "organization_id")
-                .expression_attribute_names("#status", "status")
-                .expression_attribute_names("#cancel", "cancel_requested_at")
-                .expression_attribute_names("#updated", "updated_at")
-                .expression_attribute_names("#until", "lease_until")
-                .expression_attribute_values(":organization", text(organization))
-                .expression_attribute_values(":queued", text(RunStatus::Queued.as_str()))
-                .expression_attribute_values(":running", text(RunStatus::Running.as_str()))
-                .expression_attribute_values(":clock", number(now.as_millis()))
-                .expression_attribute_values(":now", text(now))
-                .return_values(ReturnValue::AllNew)
+        let update = |change: &str, condition: &str| {
+            let condition =
+                format!("#organization_id = :organization AND #status IN (:queued, :running) AND {condition}");
+            self.update(organization, id, change).when(condition).with([
+                (":queued", text(RunStatus::Queued.as_str())),
+                (":running", text(RunStatus::Running.as_str())),
+                (":clock", number(Timestamp::now().as_millis())),
+            ])
         };
         let at_once = update(
-            "SET #status = :cancelled, #cancel = :now, #updated = :now, #finished = :now",
-            "#status IN (:queued, :running) AND (attribute_not_exists(#until) OR #until < :clock)",
-        )
-        .expression_attribute_names("#finished", "finished_at")
-        .expression_attribute_values(":cancelled", text(RunStatus::Cancelled.as_str()));
-        match at_once.send().await {
-            Ok(done) => return from_item(done.attributes.unwrap_or_default()),
-            Err(error) if condition_failure(&error).is_some() => {}
-            Err(error) => return Err(failed(error)),
-        }
-        let asked_for = update(
-            "SET #cancel = if_not_exists(#cancel, :now), #updated = :now",
-            "#status IN (:queued, :running) AND #until >= :clock",
+            "SET #status = :cancelled, #cancel_requested_at = :now, #updated_at = :now, #finished_at = :now",
+            "(attribute_not_exists(#lease_until) OR #lease_until < :clock)",
         );
-        match asked_for.send().await {
-            Ok(done) => from_item(done.attributes.unwrap_or_default()),
-            Err(error) if condition_failure(&error).is_some() => {
-                let run = self.get(organization, id).await?;
-                Err(Error::Conflict(if run.status.is_over() {
-                    format!("the run is over: its status is {}", run.status.as_str())
-                } else {
-                    "the run is just being taken up; try again".into()
-                }))
-            }
-            Err(error) => Err(failed(error)),
+        let cancelled = text(RunStatus::Cancelled.as_str());
+        if let Some(run) = at_once.with([(":cancelled", cancelled)]).updated().await? {
+            return Ok(run);
         }
+        let requested = update(
+            "SET #cancel_requested_at = if_not_exists(#cancel_requested_at, :now), #updated_at = :now",
+            "#lease_until >= :clock",
+        );
+        if let Some(run) = requested.updated().await? {
+            return Ok(run);
+        }
+        let run = self.get(organization, id).await?;
+        Err(Error::Conflict(if run.status.is_over() {
+            format!("the run is over: its status is {}", run.status.as_str())
+        } else {
+            "the run is just being taken up; try again".into()
+        }))
     }
 
-    /// Ends a run that waits, because nobody could be told to carry it out. Gives it as it then is: it goes on if somebody
-    /// took it up all the same.
+    /// Fails a queued run whose message could not be sent. Gives it as it then is: it goes on if somebody acquired it all
+    /// the same.
     pub async fn fail_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
-        let failed_now = self
-            .waiting(organization, id)
-            .update_expression("SET #status = :to, #error = :error, #updated = :now, #finished = :now")
-            .condition_expression("#organization = :organization AND #status = :from AND attribute_not_exists(#until)")
-            .expression_attribute_names("#until", "lease_until")
-            .expression_attribute_values(":from", text(RunStatus::Queued.as_str()))
-            .expression_attribute_values(":to", text(RunStatus::Failed.as_str()))
-            .expression_attribute_values(":error", text(error));
-        self.or_as_it_is(failed_now, organization, id).await
+        let failed = self
+            .update(organization, id, "SET #status = :to, #error = :error, #updated_at = :now, #finished_at = :now")
+            .when("#organization_id = :organization AND #status = :from AND attribute_not_exists(#lease_until)")
+            .with([
+                (":from", text(RunStatus::Queued.as_str())),
+                (":to", text(RunStatus::Failed.as_str())),
+                (":error", text(error)),
+            ]);
+        self.or_as_it_is(failed, organization, id).await
     }
 
-    /// Lets a run wait again that failed before anybody took it up. Gives it as it then is.
+    /// Queues a run again that failed before anybody acquired it. Gives it as it then is.
     pub async fn wait_again(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
-        let waits_again = self
-            .waiting(organization, id)
-            .update_expression("SET #status = :to, #updated = :now REMOVE #error, #finished")
-            .condition_expression(
-                "#organization = :organization AND #status = :from AND attribute_not_exists(#started)",
-            )
-            .expression_attribute_names("#started", "started_at")
-            .expression_attribute_values(":from", text(RunStatus::Failed.as_str()))
-            .expression_attribute_values(":to", text(RunStatus::Queued.as_str()));
-        self.or_as_it_is(waits_again, organization, id).await
+        let queued = self
+            .update(organization, id, "SET #status = :to, #updated_at = :now REMOVE #error, #finished_at")
+            .when("#organization_id = :organization AND #status = :from AND attribute_not_exists(#started_at)")
+            .with([(":from", text(RunStatus::Failed.as_str())), (":to", text(RunStatus::Queued.as_str()))]);
+        self.or_as_it_is(queued, organization, id).await
     }
 
-    /// A change of a run that nobody carries on.
-    fn waiting(&self, organization: OrganizationId, id: RunId) -> UpdateItemFluentBuilder {
-        self.client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(row(id)))
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_names("#error", "error")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_names("#finished", "finished_at")
-            .expression_attribute_values(":organization", text(organization))
-            .expression_attribute_values(":now", text(Timestamp::now()))
-            .return_values(ReturnValue::AllNew)
-    }
-
-    async fn or_as_it_is(
-        &self,
-        change: UpdateItemFluentBuilder,
-        organization: OrganizationId,
-        id: RunId,
-    ) -> Result<AutomationRun> {
-        match change.send().await {
-            Ok(done) => from_item(done.attributes.unwrap_or_default()),
-            Err(error) if condition_failure(&error).is_some() => self.get(organization, id).await,
-            Err(error) => Err(failed(error)),
+    async fn or_as_it_is(&self, change: Write, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
+        match change.updated().await? {
+            Some(run) => Ok(run),
+            None => self.get(organization, id).await,
         }
     }
 
-    fn put(&self, run: &AutomationRun, part: &str, item: Item) -> Result<TransactWriteItem> {
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(self.part(run.id, part, run.expires_at, item)))
-            .build()
-            .map_err(Error::internal)?;
-        Ok(TransactWriteItem::builder().put(put).build())
+    /// A change of a run whose lease is not held; `:organization` and `:now` are there to be used.
+    fn update(&self, organization: OrganizationId, id: RunId, change: &str) -> Write {
+        let values = [(":organization", text(organization)), (":now", text(Timestamp::now()))];
+        self.table.update(row(id), change).with(values)
     }
 
-    #[expect(clippy::unused_self, reason = "what an item of this table has")]
-    fn part(&self, id: RunId, part: &str, expires_at: i64, mut item: Item) -> Item {
-        item.insert("id".into(), text(id));
+    fn step(&self, run: &AutomationRun, step: Step<'_>) -> Result<Write> {
+        let (part, item) = step.item()?;
+        Ok(self.put(run, &part, item))
+    }
+
+    fn put(&self, run: &AutomationRun, part: &str, mut item: Item) -> Write {
+        item.insert("id".into(), text(run.id));
         item.insert("part".into(), text(part));
-        item.insert("expires_at".into(), number(expires_at));
-        item
+        item.insert("expires_at".into(), number(run.expires_at));
+        self.table.put_item(item)
     }
 }
 
@@ -445,11 +301,13 @@ impl Step<'_> {
 }
 
 fn row(id: RunId) -> Item {
-    Item::from([("id".to_owned(), text(id)), ("part".to_owned(), text(RUN))])
+    key([("id", text(id)), ("part", text(RUN))])
 }
 
-fn is_past(seconds: i64) -> bool {
-    seconds <= Timestamp::now().as_seconds()
+/// The row of a run, if it is the organization's and its time is not over: DynamoDB may drop it up to two days late.
+fn visible(organization: OrganizationId, run: Option<AutomationRun>) -> Result<AutomationRun> {
+    let now = Timestamp::now().as_seconds();
+    run.filter(|run| run.organization_id == organization && run.expires_at > now).ok_or(Error::NotFound("run"))
 }
 
 /// What a query finds of a run.
@@ -471,7 +329,10 @@ impl Parts {
         match part.as_str() {
             RUN => self.run = Some(from_item(item)?),
             PROMPT => self.prompt = Some(from_item(item)?),
-            RESULT => self.result = Some(json(&from_item::<StoredResult>(item)?.result)?),
+            RESULT => {
+                let stored: StoredResult = from_item(item)?;
+                self.result = Some(serde_json::from_str(&stored.result).map_err(Error::internal)?);
+            }
             part if part.ends_with(ANSWER) => self.answers.push(from_item(item)?),
             part if part.ends_with(REPLY) => self.replies.push(from_item(item)?),
             // Of a later version.
@@ -481,15 +342,8 @@ impl Parts {
     }
 
     fn into_run(self, organization: OrganizationId) -> Result<WholeRun> {
-        let run = self
-            .run
-            .filter(|run| run.organization_id == organization && !is_past(run.expires_at))
-            .ok_or(Error::NotFound("run"))?;
+        let run = visible(organization, self.run)?;
         let prompt = self.prompt.ok_or_else(|| Error::internal("a run has no prompt"))?;
         Ok(WholeRun { run, prompt, answers: self.answers, replies: self.replies, result: self.result })
     }
-}
-
-fn json<T: DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(Error::internal)
 }

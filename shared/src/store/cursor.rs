@@ -1,10 +1,12 @@
 //! Pages of a list.
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::database::{Item, failed, from_item, text};
+use super::{
+    database::{Item, key, rows, text},
+    table::Table,
+};
 use crate::{Error, Result, models::OrganizationId};
 
 /// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
@@ -22,38 +24,26 @@ impl<T> Page<T> {
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    /// A page of what an organization has, newest first: `query` names a table and its index by organization and
-    /// `created_at`.
-    pub(super) async fn newest_of(
-        query: QueryFluentBuilder,
+    /// A page of what an organization has, newest first, by the table's index `by_organization`.
+    pub(super) async fn newest(
         organization: OrganizationId,
+        table: &Table,
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<Self> {
-        let start = after.map(|cursor| cursor.start_key(organization));
-        Self::newest_from(query, organization, start, limit).await
+        Self::newest_from(organization, table, after.map(|cursor| cursor.start_key(organization)), limit).await
     }
 
-    /// As [`Page::newest_of`], of a table with a key of its own shape.
+    /// As [`Page::newest`], of a table with a key of its own shape.
     pub(super) async fn newest_from(
-        query: QueryFluentBuilder,
         organization: OrganizationId,
+        table: &Table,
         start: Option<Item>,
         limit: i32,
     ) -> Result<Self> {
-        let found = query
-            .key_condition_expression("#organization = :organization")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":organization", text(organization))
-            .set_exclusive_start_key(start)
-            .scan_index_forward(false)
-            .limit(limit)
-            .send()
-            .await
-            .map_err(failed)?;
-        let next_cursor = found.last_evaluated_key.as_ref().and_then(Cursor::after);
-        let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
-        Ok(Self { items, next_cursor })
+        let newest = table.query_index("by_organization", "#organization_id = :organization").newest_first();
+        let (items, next) = newest.with([(":organization", text(organization))]).page(start, Some(limit)).await?;
+        Ok(Self { items: rows(items)?, next_cursor: next.as_ref().and_then(Cursor::after) })
     }
 }
 
@@ -78,16 +68,12 @@ impl Cursor {
     }
 
     /// The start key of the index `by_organization`.
-    pub(crate) fn start_key(&self, organization: OrganizationId) -> Item {
-        Item::from([
-            ("organization_id".into(), text(organization)),
-            ("created_at".into(), text(&self.created_at)),
-            ("id".into(), text(&self.id)),
-        ])
+    pub(super) fn start_key(&self, organization: OrganizationId) -> Item {
+        key([("organization_id", text(organization)), ("created_at", text(&self.created_at)), ("id", text(&self.id))])
     }
 
     /// The cursor of the page that follows the one that ended at `key`.
-    pub(crate) fn after(key: &Item) -> Option<String> {
+    pub(super) fn after(key: &Item) -> Option<String> {
         let created_at = key.get("created_at")?.as_s().ok()?;
         let id = key.get("id")?.as_s().ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode(format!("{created_at} {id}")))

@@ -7,42 +7,37 @@ use aws_sdk_dynamodb::{
     Client,
     config::Builder,
     error::{ProvideErrorMetadata, SdkError},
-    operation::{
-        delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
-        update_item::UpdateItemError,
-    },
-    types::{AttributeValue, TransactWriteItem},
+    types::AttributeValue,
 };
 use serde::de::DeserializeOwned;
 
-use super::organizations::OwnKeysSeen;
+use super::table::Table;
 use crate::{Error, Result, clients};
 
-pub(crate) type Item = HashMap<String, AttributeValue>;
+pub(super) type Item = HashMap<String, AttributeValue>;
 
 /// DynamoDB, and the prefix of this stack's tables. Cloning shares the connection.
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) client: Client,
+    client: Client,
     prefix: String,
-    pub(super) own_keys_seen: OwnKeysSeen,
 }
 
 impl Database {
     pub fn connect(aws: &SdkConfig, prefix: impl Into<String>) -> Self {
         let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(clients::aws_endpoint(aws, "dynamodb")));
-        Self { client: Client::from_conf(config.build()), prefix: prefix.into(), own_keys_seen: OwnKeysSeen::default() }
+        Self { client: Client::from_conf(config.build()), prefix: prefix.into() }
     }
 
-    /// The full name of a table.
-    pub fn table(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix)
+    /// A table by its name without the prefix.
+    pub(super) fn table(&self, name: &str) -> Table {
+        Table::new(self.client.clone(), format!("{}{name}", self.prefix))
     }
 }
 
 /// What a failed call means to us: throttled and unreachable are outages, everything else is our own fault.
-pub(crate) fn failed<E>(error: SdkError<E>) -> Error
+pub(super) fn failed<E>(error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
@@ -63,111 +58,43 @@ where
     if outage { Error::Unavailable("the database", Box::new(error)) } else { Error::internal(error) }
 }
 
-pub(crate) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
+pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-pub(crate) fn to_item<T: serde::Serialize>(row: &T) -> Result<Item> {
+/// Decodes the items of a list. Every list of rows is read through here.
+pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Result<Vec<T>> {
+    items.into_iter().map(from_item).collect()
+}
+
+pub(super) fn to_item<T: serde::Serialize>(row: &T) -> Result<Item> {
     serde_dynamo::to_item(row).map_err(Error::internal)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "ids are Copy, and a reference is as good")]
-pub(crate) fn text(value: impl ToString) -> AttributeValue {
+pub(super) fn text(value: impl ToString) -> AttributeValue {
     AttributeValue::S(value.to_string())
 }
 
-pub(crate) fn number(value: i64) -> AttributeValue {
+pub(super) fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
+/// A set of texts; DynamoDB has no empty ones.
+pub(super) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> AttributeValue {
+    AttributeValue::Ss(values.into_iter().map(|value| value.to_string()).collect())
+}
+
+/// The key of a row.
+pub(super) fn key<const N: usize>(parts: [(&str, AttributeValue); N]) -> Item {
+    parts.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
 /// The key of a row in a table whose key is `id`.
-pub(crate) fn key(id: impl ToString) -> Item {
-    Item::from([("id".to_owned(), text(id))])
+pub(super) fn id(value: impl ToString) -> Item {
+    key([("id", text(value))])
 }
 
-pub(crate) fn to_attribute<T: serde::Serialize>(value: &T) -> Result<AttributeValue> {
+pub(super) fn to_attribute<T: serde::Serialize>(value: &T) -> Result<AttributeValue> {
     serde_dynamo::to_attribute_value(value).map_err(Error::internal)
-}
-
-/// A write that can be refused by its own condition.
-pub(crate) trait ConditionFailure {
-    /// The item that made the condition fail, empty when there was none; `None` for any other error.
-    fn refused(&self) -> Option<Item>;
-}
-
-impl ConditionFailure for PutItemError {
-    fn refused(&self) -> Option<Item> {
-        match self {
-            Self::ConditionalCheckFailedException(refusal) => Some(refusal.item.clone().unwrap_or_default()),
-            _ => None,
-        }
-    }
-}
-
-impl ConditionFailure for UpdateItemError {
-    fn refused(&self) -> Option<Item> {
-        match self {
-            Self::ConditionalCheckFailedException(refusal) => Some(refusal.item.clone().unwrap_or_default()),
-            _ => None,
-        }
-    }
-}
-
-impl ConditionFailure for DeleteItemError {
-    fn refused(&self) -> Option<Item> {
-        match self {
-            Self::ConditionalCheckFailedException(refusal) => Some(refusal.item.clone().unwrap_or_default()),
-            _ => None,
-        }
-    }
-}
-
-/// The item that made the condition fail, or `None` for any other error.
-pub(crate) fn condition_failure<E: ConditionFailure>(error: &SdkError<E>) -> Option<Item> {
-    error.as_service_error().and_then(ConditionFailure::refused)
-}
-
-/// The first action of a transaction whose condition did not hold, counted from 0; `None` for any other error.
-pub(crate) fn refused_action(error: &SdkError<TransactWriteItemsError>) -> Option<usize> {
-    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
-        return None;
-    };
-    cancelled.cancellation_reasons().iter().position(|why| why.code() == Some("ConditionalCheckFailed"))
-}
-
-/// What a failed transaction means when none of its conditions was at fault: a cancelled one met another change of the
-/// same rows, or too many requests.
-pub(crate) fn failed_transaction(error: SdkError<TransactWriteItemsError>) -> Error {
-    match error.as_service_error() {
-        Some(TransactWriteItemsError::TransactionCanceledException(_)) => {
-            Error::Unavailable("the database", Box::new(error))
-        }
-        _ => failed(error),
-    }
-}
-
-/// Why a transaction did not happen.
-pub(crate) enum Refused {
-    /// The condition of the action at this place was not met.
-    Condition(usize),
-    Other(Error),
-}
-
-impl Refused {
-    /// A [`Error::Conflict`] with this sentence, whichever condition it was.
-    pub(crate) fn or(self, conflict: &str) -> Error {
-        match self {
-            Self::Condition(_) => Error::Conflict(conflict.into()),
-            Self::Other(error) => error,
-        }
-    }
-}
-
-/// All of these, or none.
-pub(crate) async fn transact(client: &Client, items: Vec<TransactWriteItem>) -> Result<(), Refused> {
-    let Err(error) = client.transact_write_items().set_transact_items(Some(items)).send().await else { return Ok(()) };
-    Err(match refused_action(&error) {
-        Some(place) => Refused::Condition(place),
-        None => Refused::Other(failed_transaction(error)),
-    })
 }

@@ -1,20 +1,19 @@
 //! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
 //! `version` and `entries` are written with the entries, by [`super::KnowledgeEntries`]. `query_tool_id` is written in the
-//! transaction that makes the tool, and an agent is added to `agent_ids` in the one that attaches it: whoever holds the
-//! tool's lease, under which nothing is attached, misses none. Attaching and detaching a base are serialized by the lease
+//! transaction that makes the tool, and an agent is added to `agent_ids` in the one that attaches it: while the tool's
+//! lease is held nothing is attached, so its holder misses none. Attaching and detaching a base are serialized by the lease
 //! on its row.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{AttributeValue, TransactWriteItem, Update},
-};
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Cursor, Intents, Lease, Page,
-    database::{Database, condition_failure, failed, from_item, key, text, to_item, transact},
+    database::{Database, id, number, text, texts},
+    table::Table,
+    write::{Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -28,46 +27,23 @@ const OVERTAKEN: &str = "another change of this knowledge base came in between; 
 
 #[derive(Clone)]
 pub struct KnowledgeBases {
-    client: Client,
-    table: String,
+    table: Table,
     intents: Intents,
 }
 
 impl KnowledgeBases {
     pub fn new(database: &Database) -> Self {
-        Self {
-            client: database.client.clone(),
-            table: database.table("knowledge_bases"),
-            intents: Intents::new(database),
-        }
+        Self { table: database.table("knowledge_bases"), intents: Intents::new(database) }
     }
 
     pub async fn create(&self, base: &KnowledgeBase) -> Result<()> {
-        self.client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(to_item(base)?))
-            .condition_expression("attribute_not_exists(#id)")
-            .expression_attribute_names("#id", "id")
-            .send()
-            .await
-            .map_err(failed)
-            .map(drop)
+        self.table.put(base)?.when("attribute_not_exists(#id)").send().await
     }
 
     /// The base as the last finished load left it.
-    pub async fn get(&self, organization: OrganizationId, id: KnowledgeBaseId) -> Result<KnowledgeBase> {
-        let found = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .key("id", text(id))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(failed)?;
-        let base: KnowledgeBase = from_item(found.item.ok_or(Error::NotFound("knowledge base"))?)?;
-        if base.organization_id == organization { Ok(base) } else { Err(Error::NotFound("knowledge base")) }
+    pub async fn get(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<KnowledgeBase> {
+        let row = self.table.get_now(id(base)).await?;
+        row.filter(|row: &KnowledgeBase| row.organization_id == organization).ok_or(Error::NotFound("knowledge base"))
     }
 
     /// A page of the organization's knowledge bases, newest first.
@@ -77,144 +53,93 @@ impl KnowledgeBases {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<Page<KnowledgeBase>> {
-        let query = self.client.query().table_name(&self.table).index_name("by_organization");
-        Page::newest_of(query, organization, after, limit).await
+        Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// Takes the lease on a base and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].
-    pub async fn lock(
+    /// Acquires the lease on a base and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].
+    pub async fn acquire(
         &self,
         organization: OrganizationId,
-        id: KnowledgeBaseId,
+        base: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<(KnowledgeBase, Lease)> {
-        let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, key(id)), "knowledge base", LEASE, deadline)
-                .await?;
-        Ok((from_item(item)?, lease))
-    }
-
-    pub async fn unlock(&self, lease: Lease) -> Result<()> {
-        lease.release(&self.client).await
+        Lease::acquire(organization, &self.table, id(base), "knowledge base", LEASE, deadline).await
     }
 
     /// Notes, as part of a transaction, the tool that was made for the base whose lease this is; no agent has it yet.
-    pub(super) fn note_tool_in_transaction(lease: &Lease, tool: ToolId) -> Result<TransactWriteItem> {
-        let update = lease
-            .update_in_transaction()
-            .update_expression("SET #tool = :tool REMOVE #agents")
-            .expression_attribute_names("#tool", "query_tool_id")
-            .expression_attribute_names("#agents", "agent_ids")
-            .expression_attribute_values(":tool", text(tool))
-            .build()
-            .map_err(Error::internal)?;
-        Ok(TransactWriteItem::builder().update(update).build())
+    pub(super) fn note_tool_in_transaction(lease: &Lease, tool: ToolId) -> Write {
+        let noted = lease.update_in_transaction("SET #query_tool_id = :tool REMOVE #agent_ids");
+        noted.with([(":tool", text(tool))])
     }
 
     /// Notes, as part of a transaction, an agent that gets the base's tool; the transaction fails if the base has given that
     /// tool up.
-    pub(super) fn note_agent_in_transaction(
+    pub(super) fn note_agent_in_transaction(&self, base: KnowledgeBaseId, row: &AgentTool) -> Write {
+        self.table
+            .update(id(base), "ADD #agent_ids :agent")
+            .when("#organization_id = :organization AND #query_tool_id = :tool")
+            .with([
+                (":agent", texts([row.agent_id])),
+                (":organization", text(row.organization_id)),
+                (":tool", text(row.tool_id)),
+            ])
+    }
+
+    /// Counts, as part of a transaction, a change of the base's entries by `added`; the transaction fails if the base is gone,
+    /// is being deleted or holds more than `most` of them before.
+    pub(super) fn count_in_transaction(
         &self,
+        organization: OrganizationId,
         base: KnowledgeBaseId,
-        row: &AgentTool,
-    ) -> Result<TransactWriteItem> {
-        let update = Update::builder()
-            .table_name(&self.table)
-            .key("id", text(base))
-            .update_expression("ADD #agents :agent")
-            .condition_expression("#organization = :organization AND #tool = :tool")
-            .expression_attribute_names("#agents", "agent_ids")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#tool", "query_tool_id")
-            .expression_attribute_values(":agent", AttributeValue::Ss(vec![row.agent_id.to_string()]))
-            .expression_attribute_values(":organization", text(row.organization_id))
-            .expression_attribute_values(":tool", text(row.tool_id))
-            .build()
-            .map_err(Error::internal)?;
-        Ok(TransactWriteItem::builder().update(update).build())
+        added: i64,
+        most: i64,
+    ) -> Write {
+        self.table
+            .update(id(base), "SET #updated_at = :now ADD #version :one, #entries :added")
+            .when("#organization_id = :organization AND #deleting <> :true AND #entries <= :most")
+            .with([
+                (":now", text(Timestamp::now())),
+                (":one", number(1)),
+                (":added", number(added)),
+                (":organization", text(organization)),
+                (":true", AttributeValue::Bool(true)),
+                (":most", number(most)),
+            ])
     }
 
     /// Forgets agents that no longer have the base's tool. The leases of base and tool are held.
     pub async fn forget_agents(&self, agents: &BTreeSet<AgentId>, base: &Lease, tool: &Lease) -> Result<()> {
-        let update = base
-            .update_in_transaction()
-            .update_expression("DELETE #agents :agents")
-            .expression_attribute_names("#agents", "agent_ids")
-            .expression_attribute_values(
-                ":agents",
-                AttributeValue::Ss(agents.iter().map(ToString::to_string).collect()),
-            )
-            .build()
-            .map_err(Error::internal)?;
-        let items = vec![
-            TransactWriteItem::builder().update(update).build(),
-            TransactWriteItem::builder().condition_check(tool.held_in_transaction()?).build(),
-        ];
-        transact(&self.client, items).await.map_err(|refused| refused.or(OVERTAKEN))
+        let forgotten = base.update_in_transaction("DELETE #agent_ids :agents").with([(":agents", texts(agents))]);
+        transact(vec![forgotten, tool.held_in_transaction()]).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
     /// Gives up the base's tool, which no agent has, and records the intent to delete it, both or neither: from here on the
     /// base gets a new one. The leases of base and tool are held.
     pub async fn give_up_tool(&self, base: &Lease, tool: &Lease, deletion: &Intent) -> Result<()> {
-        let update = base
-            .update_in_transaction()
-            .update_expression("REMOVE #tool, #agents")
-            .expression_attribute_names("#tool", "query_tool_id")
-            .expression_attribute_names("#agents", "agent_ids")
-            .build()
-            .map_err(Error::internal)?;
-        let items = vec![
-            TransactWriteItem::builder().update(update).build(),
-            TransactWriteItem::builder().condition_check(tool.held_in_transaction()?).build(),
-            self.intents.open_in_transaction(deletion)?,
-        ];
-        transact(&self.client, items).await.map_err(|refused| refused.or(OVERTAKEN))
+        let given_up = base.update_in_transaction("REMOVE #query_tool_id, #agent_ids");
+        let writes = vec![given_up, tool.held_in_transaction(), self.intents.open_in_transaction(deletion)?];
+        transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
     /// From here on nothing is loaded into it and nothing is found in it; may be repeated.
-    pub async fn begin_deletion(&self, organization: OrganizationId, id: KnowledgeBaseId) -> Result<()> {
-        let outcome = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key("id", text(id))
-            .update_expression("SET #deleting = :true, #updated = :now ADD #version :one")
-            .condition_expression("#organization = :organization")
-            .expression_attribute_names("#deleting", "deleting")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":true", AttributeValue::Bool(true))
-            .expression_attribute_values(":now", text(Timestamp::now()))
-            .expression_attribute_values(":one", super::number(1))
-            .expression_attribute_values(":organization", text(organization))
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Err(Error::NotFound("knowledge base")),
-            Err(error) => Err(failed(error)),
-        }
+    pub async fn begin_deletion(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
+        let begun = self
+            .table
+            .update(id(base), "SET #deleting = :true, #updated_at = :now ADD #version :one")
+            .when("#organization_id = :organization")
+            .with([
+                (":true", AttributeValue::Bool(true)),
+                (":now", text(Timestamp::now())),
+                (":one", number(1)),
+                (":organization", text(organization)),
+            ]);
+        if begun.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("knowledge base")) }
     }
 
     /// Removes the row of a base whose entries are gone; one that is gone already is as good.
-    pub async fn delete(&self, organization: OrganizationId, id: KnowledgeBaseId) -> Result<()> {
-        let outcome = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .key("id", text(id))
-            .condition_expression("#organization = :organization AND #deleting = :true")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#deleting", "deleting")
-            .expression_attribute_values(":organization", text(organization))
-            .expression_attribute_values(":true", AttributeValue::Bool(true))
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+    pub async fn delete(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
+        let deleted = self.table.delete(id(base)).when("#organization_id = :organization AND #deleting = :true");
+        let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];
+        deleted.with(values).unless_refused().await.map(drop)
     }
 }

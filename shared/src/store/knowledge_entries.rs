@@ -6,17 +6,16 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use aws_sdk_dynamodb::{
-    Client,
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{AttributeValue, Delete, DeleteRequest, KeysAndAttributes, Put, TransactWriteItem, Update, WriteRequest},
-};
+use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::{TryStreamExt, stream, try_join};
 
 use super::{
-    Page,
-    database::{Database, Item, failed, from_item, number, text, to_item},
+    KnowledgeBases, Page,
+    backoff::Backoff,
+    database::{Database, Item, failed, key, rows, text, to_item},
+    table::{Query, Table},
+    write::{Refused, Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -30,34 +29,21 @@ pub const LARGEST_LOAD: usize = 99;
 const BATCH: usize = 25;
 /// Batches of deletions on their way beside each other.
 const BESIDE: usize = 4;
-/// Between two tries of what somebody else's change got in the way of.
-const PAUSE: Duration = Duration::from_millis(40);
+/// Between two tries: of what somebody else's change got in the way of, or of what DynamoDB left out.
+const PAUSE: Duration = Duration::from_millis(30);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Nothing new is begun with less time than this.
 const LAST_CALL: Duration = Duration::from_millis(1_500);
 
 #[derive(Clone)]
 pub struct KnowledgeEntries {
-    client: Client,
-    table: String,
-    bases: String,
-}
-
-/// What came of a change that had conditions.
-enum Written {
-    Done,
-    /// Somebody else changed the same rows in between.
-    Overtaken,
-    /// The condition of this item failed.
-    Refused(usize),
+    table: Table,
+    bases: KnowledgeBases,
 }
 
 impl KnowledgeEntries {
     pub fn new(database: &Database) -> Self {
-        Self {
-            client: database.client.clone(),
-            table: database.table("knowledge_entries"),
-            bases: database.table("knowledge_bases"),
-        }
+        Self { table: database.table("knowledge_entries"), bases: KnowledgeBases::new(database) }
     }
 
     /// Writes at most [`LARGEST_LOAD`] entries of one base, all with different ids, in one transaction; those that are
@@ -73,40 +59,37 @@ impl KnowledgeEntries {
         entries: &[KnowledgeEntry],
         deadline: Deadline,
     ) -> Result<Vec<EntryId>> {
+        let mut backoff = tries(deadline);
         loop {
-            let (present, before) = try_join!(self.present(base, entries), self.base(organization, base))?;
+            let present = self.present(base, entries, deadline);
+            let (present, before) = try_join!(present, self.bases.get(organization, base))?;
             if before.deleting {
                 return Err(Error::Conflict("the knowledge base is being deleted".into()));
             }
             let held = usize::try_from(before.entries).unwrap_or(usize::MAX);
-            let mut room = KnowledgeBase::MOST_ENTRIES.saturating_sub(held);
-            let (mut puts, mut no_room, mut added) = (Vec::new(), Vec::new(), 0);
+            let room = KnowledgeBase::MOST_ENTRIES.saturating_sub(held);
+            let (mut writes, mut no_room, mut added) = (Vec::new(), Vec::new(), 0);
             for entry in entries {
                 let created_at = present.get(&entry.id).copied();
-                if created_at.is_none() && room == 0 {
+                if created_at.is_none() && added == room {
                     no_room.push(entry.id.clone());
                     continue;
                 }
-                if created_at.is_none() {
-                    room -= 1;
-                    added += 1;
-                }
-                puts.push(self.put(entry, created_at)?);
+                added += usize::from(created_at.is_none());
+                writes.push(self.put(entry, created_at)?);
             }
-            if puts.is_empty() {
+            if writes.is_empty() {
                 return Ok(no_room);
             }
-            let most = KnowledgeBase::MOST_ENTRIES.saturating_sub(added);
-            let change = Change { organization, base, added: i64::try_from(added).unwrap_or(i64::MAX), most };
-            // Refused or overtaken: another change came in between, so what was read no longer holds.
-            match self.write(puts, &change).await? {
-                Written::Done => return Ok(no_room),
-                Written::Overtaken | Written::Refused(_) if deadline.remaining() > LAST_CALL => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Written::Overtaken | Written::Refused(_) => {
-                    return Err(overtaken());
-                }
+            let most = i64::try_from(KnowledgeBase::MOST_ENTRIES.saturating_sub(added)).unwrap_or(i64::MAX);
+            let added = i64::try_from(added).unwrap_or(i64::MAX);
+            writes.push(self.bases.count_in_transaction(organization, base, added, most));
+            match transact(writes).await {
+                Ok(()) => return Ok(no_room),
+                Err(Refused::Other(error)) => return Err(error),
+                // Another change came in between, so what was read no longer holds.
+                Err(Refused::Condition(_) | Refused::Busy(_)) if backoff.pause().await => {}
+                Err(Refused::Condition(_) | Refused::Busy(_)) => return Err(overtaken()),
             }
         }
     }
@@ -114,34 +97,25 @@ impl KnowledgeEntries {
     /// Removes an entry.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is none.
+    /// [`Error::NotFound`] if there is none, [`Error::Unavailable`] if others change the base until `deadline`.
     pub async fn delete(
         &self,
         organization: OrganizationId,
         base: KnowledgeBaseId,
-        id: &EntryId,
+        entry: &EntryId,
         deadline: Deadline,
     ) -> Result<()> {
+        let mut backoff = tries(deadline);
         loop {
-            let delete = Delete::builder()
-                .table_name(&self.table)
-                .key("knowledge_base_id", text(base))
-                .key("id", text(id))
-                .condition_expression("#organization = :organization")
-                .expression_attribute_names("#organization", "organization_id")
-                .expression_attribute_values(":organization", text(organization))
-                .build()
-                .map_err(Error::internal)?;
-            let change = Change { organization, base, added: -1, most: usize::MAX };
-            let delete = TransactWriteItem::builder().delete(delete).build();
-            match self.write(vec![delete], &change).await? {
-                Written::Done => return Ok(()),
-                Written::Refused(0) => return Err(Error::NotFound("entry")),
-                Written::Refused(_) => return Err(Error::NotFound("knowledge base")),
-                Written::Overtaken if deadline.remaining() > LAST_CALL => tokio::time::sleep(PAUSE).await,
-                Written::Overtaken => {
-                    return Err(overtaken());
-                }
+            let deleted = self.table.delete(entry_key(base, entry)).when("#organization_id = :organization");
+            let deleted = deleted.with([(":organization", text(organization))]);
+            match transact(vec![deleted, self.bases.count_in_transaction(organization, base, -1, i64::MAX)]).await {
+                Ok(()) => return Ok(()),
+                Err(Refused::Condition(0)) => return Err(Error::NotFound("entry")),
+                Err(Refused::Condition(_)) => return Err(Error::NotFound("knowledge base")),
+                Err(Refused::Other(error)) => return Err(error),
+                Err(Refused::Busy(_)) if backoff.pause().await => {}
+                Err(Refused::Busy(_)) => return Err(overtaken()),
             }
         }
     }
@@ -154,17 +128,10 @@ impl KnowledgeEntries {
         after: Option<&EntryId>,
         limit: i32,
     ) -> Result<Page<KnowledgeEntry>> {
-        let found = self
-            .of_base(organization, base)
-            .set_exclusive_start_key(after.map(|id| key(base, id)))
-            .limit(limit)
-            .send()
-            .await
-            .map_err(failed)?;
-        let last = found.last_evaluated_key.as_ref().and_then(|key| key.get("id")?.as_s().ok());
-        let next_cursor = last.map(|id| BASE64_URL_SAFE_NO_PAD.encode(id));
-        let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
-        Ok(Page { items, next_cursor })
+        let start = after.map(|entry| entry_key(base, entry));
+        let (items, next) = self.of_base(organization, base).page(start, Some(limit)).await?;
+        let last = next.as_ref().and_then(|key| key.get("id")?.as_s().ok());
+        Ok(Page { items: rows(items)?, next_cursor: last.map(|id| BASE64_URL_SAFE_NO_PAD.encode(id)) })
     }
 
     /// The entry after which a page begins.
@@ -184,11 +151,8 @@ impl KnowledgeEntries {
         base: KnowledgeBaseId,
         mut take: impl FnMut(KnowledgeEntry),
     ) -> Result<()> {
-        let mut items = self.of_base(organization, base).consistent_read(true).into_paginator().items().send();
-        while let Some(item) = items.next().await {
-            take(from_item(item.map_err(failed)?)?);
-        }
-        Ok(())
+        let entries = self.of_base(organization, base).now();
+        entries.each_page(|items| rows(items).map(|rows| rows.into_iter().for_each(&mut take))).await
     }
 
     /// Removes all entries of a base whose deletion has begun, in pages.
@@ -201,181 +165,87 @@ impl KnowledgeEntries {
         base: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<()> {
+        let entries = self.of_base(organization, base).attributes("#knowledge_base_id, #id").now();
+        let mut start = None;
         loop {
-            let found = self
-                .of_base(organization, base)
-                .projection_expression("#base, #id")
-                .expression_attribute_names("#base", "knowledge_base_id")
-                .expression_attribute_names("#id", "id")
-                .consistent_read(true)
-                .send()
-                .await
-                .map_err(failed)?;
-            let more = found.last_evaluated_key.is_some();
-            let keys = found.items.unwrap_or_default();
+            let (keys, next) = entries.page(start, None).await?;
             let batches: Vec<Vec<Item>> = keys.chunks(BATCH).map(<[Item]>::to_vec).collect();
             stream::iter(batches.into_iter().map(Ok))
                 .try_for_each_concurrent(BESIDE, |batch| self.delete_batch(batch, deadline))
                 .await?;
-            if !more {
+            if next.is_none() {
                 return Ok(());
             }
+            start = next;
         }
     }
 
     async fn delete_batch(&self, keys: Vec<Item>, deadline: Deadline) -> Result<()> {
+        let too_late = || Error::Conflict("not all entries could be deleted in time; delete it again".into());
         let request = |key: Item| {
             let delete = DeleteRequest::builder().set_key(Some(key)).build().map_err(Error::internal)?;
             Ok(WriteRequest::builder().delete_request(delete).build())
         };
+        let Table { client, name } = &self.table;
         let mut left = keys.into_iter().map(request).collect::<Result<Vec<_>>>()?;
-        while !left.is_empty() {
-            if deadline.remaining() < LAST_CALL {
-                return Err(Error::Conflict("not all entries could be deleted in time; delete it again".into()));
+        let mut backoff = tries(deadline);
+        if deadline.remaining() < LAST_CALL {
+            return Err(too_late());
+        }
+        loop {
+            let sent = client.batch_write_item().request_items(name, left).send().await.map_err(failed)?;
+            left = sent.unprocessed_items.and_then(|mut left| left.remove(name)).unwrap_or_default();
+            if left.is_empty() {
+                return Ok(());
             }
-            let sent = self.client.batch_write_item().request_items(&self.table, left).send().await.map_err(failed)?;
-            left = sent.unprocessed_items.and_then(|mut left| left.remove(&self.table)).unwrap_or_default();
-            if !left.is_empty() {
-                tokio::time::sleep(PAUSE).await;
+            if !backoff.pause().await {
+                return Err(too_late());
             }
         }
-        Ok(())
     }
 
-    fn of_base(
-        &self,
-        organization: OrganizationId,
-        base: KnowledgeBaseId,
-    ) -> aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder {
-        self.client
-            .query()
-            .table_name(&self.table)
-            .key_condition_expression("#base = :base")
-            .filter_expression("#organization = :organization")
-            .expression_attribute_names("#base", "knowledge_base_id")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_values(":base", text(base))
-            .expression_attribute_values(":organization", text(organization))
-    }
-
-    async fn base(&self, organization: OrganizationId, id: KnowledgeBaseId) -> Result<KnowledgeBase> {
-        let request = self.client.get_item().table_name(&self.bases).key("id", text(id)).consistent_read(true);
-        let found = request.send().await.map_err(failed)?;
-        let base: KnowledgeBase = from_item(found.item.ok_or(Error::NotFound("knowledge base"))?)?;
-        if base.organization_id == organization { Ok(base) } else { Err(Error::NotFound("knowledge base")) }
+    fn of_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Query {
+        let entries = self.table.query("#knowledge_base_id = :base").filter("#organization_id = :organization");
+        entries.with([(":base", text(base)), (":organization", text(organization))])
     }
 
     /// Which of the entries are there, and since when.
-    async fn present(&self, base: KnowledgeBaseId, entries: &[KnowledgeEntry]) -> Result<HashMap<EntryId, Timestamp>> {
+    async fn present(
+        &self,
+        base: KnowledgeBaseId,
+        entries: &[KnowledgeEntry],
+        deadline: Deadline,
+    ) -> Result<HashMap<EntryId, Timestamp>> {
         #[derive(serde::Deserialize)]
         struct Present {
             id: EntryId,
             created_at: Timestamp,
         }
 
-        let mut present = HashMap::new();
-        let mut wanted: Vec<Item> = entries.iter().map(|entry| key(base, &entry.id)).collect();
-        while !wanted.is_empty() {
-            let keys = KeysAndAttributes::builder()
-                .set_keys(Some(wanted))
-                .consistent_read(true)
-                .projection_expression("#id, #created")
-                .expression_attribute_names("#id", "id")
-                .expression_attribute_names("#created", "created_at")
-                .build()
-                .map_err(Error::internal)?;
-            let found = self.client.batch_get_item().request_items(&self.table, keys).send().await.map_err(failed)?;
-            for item in found.responses.into_iter().flat_map(HashMap::into_values).flatten() {
-                let Present { id, created_at } = from_item(item)?;
-                present.insert(id, created_at);
-            }
-            let left = found.unprocessed_keys.and_then(|mut left| left.remove(&self.table));
-            wanted = left.map(|left| left.keys).unwrap_or_default();
-        }
-        Ok(present)
+        let keys = entries.iter().map(|entry| entry_key(base, &entry.id)).collect();
+        let present: Vec<Present> = self.table.batch_get(keys, Some("#id, #created_at"), deadline).await?;
+        Ok(present.into_iter().map(|Present { id, created_at }| (id, created_at)).collect())
     }
 
     /// The write of an entry that has been there since `created_at`, or is new.
-    fn put(&self, entry: &KnowledgeEntry, created_at: Option<Timestamp>) -> Result<TransactWriteItem> {
+    fn put(&self, entry: &KnowledgeEntry, created_at: Option<Timestamp>) -> Result<Write> {
         let mut item = to_item(entry)?;
-        let condition = match created_at {
-            None => "attribute_not_exists(#id)",
-            Some(created_at) => {
-                item.insert("created_at".into(), text(created_at));
-                "attribute_exists(#id)"
-            }
+        let Some(created_at) = created_at else {
+            return Ok(self.table.put_item(item).when("attribute_not_exists(#id)"));
         };
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression(condition)
-            .expression_attribute_names("#id", "id")
-            .build()
-            .map_err(Error::internal)?;
-        Ok(TransactWriteItem::builder().put(put).build())
-    }
-
-    async fn write(&self, entries: Vec<TransactWriteItem>, change: &Change) -> Result<Written> {
-        let base = TransactWriteItem::builder().update(change.of_base(&self.bases)?).build();
-        let outcome = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(entries))
-            .transact_items(base)
-            .client_request_token(uuid::Uuid::new_v4().to_string())
-            .send()
-            .await;
-        let Err(error) = outcome else { return Ok(Written::Done) };
-        let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
-            return Err(failed(error));
-        };
-        let codes = || cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or_default());
-        if let Some(item) = codes().position(|code| code == "ConditionalCheckFailed") {
-            return Ok(Written::Refused(item));
-        }
-        if codes().any(|code| code == "TransactionConflict") {
-            return Ok(Written::Overtaken);
-        }
-        Err(Error::Unavailable("the database", Box::new(error)))
+        item.insert("created_at".into(), text(created_at));
+        Ok(self.table.put_item(item).when("attribute_exists(#id)"))
     }
 }
 
-/// What a change of entries means for the base's row.
-struct Change {
-    organization: OrganizationId,
-    base: KnowledgeBaseId,
-    added: i64,
-    /// Entries it may hold before the change.
-    most: usize,
-}
-
-impl Change {
-    fn of_base(&self, table: &str) -> Result<Update> {
-        Update::builder()
-            .table_name(table)
-            .key("id", text(self.base))
-            .update_expression("SET #updated = :now ADD #version :one, #entries :added")
-            .condition_expression("#organization = :organization AND #deleting <> :true AND #entries <= :most")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_names("#entries", "entries")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#deleting", "deleting")
-            .expression_attribute_values(":now", text(Timestamp::now()))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":added", number(self.added))
-            .expression_attribute_values(":organization", text(self.organization))
-            .expression_attribute_values(":true", AttributeValue::Bool(true))
-            .expression_attribute_values(":most", number(i64::try_from(self.most).unwrap_or(i64::MAX)))
-            .build()
-            .map_err(Error::internal)
-    }
+fn tries(deadline: Deadline) -> Backoff {
+    Backoff::new(PAUSE, LONGEST_PAUSE, deadline.reserving(LAST_CALL))
 }
 
 fn overtaken() -> Error {
     Error::Unavailable("the knowledge base", "others went on changing it until the time was up".into())
 }
 
-fn key(base: KnowledgeBaseId, id: &EntryId) -> Item {
-    Item::from([("knowledge_base_id".into(), text(base)), ("id".into(), text(id))])
+fn entry_key(base: KnowledgeBaseId, entry: &EntryId) -> Item {
+    key([("knowledge_base_id", text(base)), ("id", text(entry))])
 }

@@ -1,94 +1,87 @@
-//! A lease on a row: who holds it may change what the row stands for; nobody else may, until it is given back or runs out.
+//! A lease on a row: who holds it may change what the row stands for; nobody else may, until it is released or runs out.
 //!
-//! It is two attributes on the row itself, `lease_token` and `lease_until` (milliseconds since 1970), so that taking it
+//! It is two attributes on the row itself, `lease_token` and `lease_until` (milliseconds since 1970), so that acquiring it
 //! also reads the row, and a write can require it in the same transaction. The token fences: once the lease has run out
-//! and been taken by somebody else, writes with the old token are refused.
+//! and been acquired by somebody else, writes with the old token are refused.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{
-        AttributeValue, ConditionCheck, ReturnValue, ReturnValuesOnConditionCheckFailure, Update,
-        builders::UpdateBuilder,
-    },
-};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::database::{Item, condition_failure, failed, number, text};
+use super::{
+    backoff::Backoff,
+    database::{Item, from_item, number, text},
+    table::Table,
+    write::{Attempt, Write},
+};
 use crate::{
     Deadline, Error, Result,
     models::{OrganizationId, Timestamp},
 };
 
-/// How long to wait between two tries for a lease that somebody else holds.
-const PAUSE: Duration = Duration::from_millis(60);
+/// Between two tries for a lease that somebody else holds: this, and as much again at most by chance.
+const PAUSE: Duration = Duration::from_millis(40);
 
 /// A lease that is held.
 #[derive(Debug)]
 pub struct Lease {
     key: Item,
-    table: String,
+    table: Table,
     token: String,
     until: Timestamp,
     waited: bool,
 }
 
 impl Lease {
-    /// Takes the lease on the row under `key` of `table`, waiting for its present holder until `deadline`; gives the row too.
+    /// Acquires the lease on the row under `key` of `table`, waiting for its present holder until `deadline`; gives the row
+    /// too.
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not finish
     /// in time.
-    pub(crate) async fn acquire(
-        client: &Client,
-        table: &str,
-        (organization, key): (OrganizationId, Item),
+    pub(super) async fn acquire<T: DeserializeOwned>(
+        organization: OrganizationId,
+        table: &Table,
+        key: Item,
         what: &'static str,
         length: Duration,
         deadline: Deadline,
-    ) -> Result<(Item, Self)> {
+    ) -> Result<(T, Self)> {
         let token = Uuid::new_v4().to_string();
+        let mut backoff = Backoff::new(PAUSE, PAUSE, deadline.reserving(PAUSE));
         let mut waited = false;
         loop {
             let now = Timestamp::now();
             let until = now.plus(length);
-            let outcome = client
-                .update_item()
-                .table_name(table)
-                .set_key(Some(key.clone()))
-                .update_expression("SET #token = :token, #until = :until")
-                // The second clause lets a retry of our own lost answer through.
-                .condition_expression(
-                    "#organization = :organization AND (attribute_not_exists(#until) OR #until < :now OR #token = :token)",
+            let attempt = table
+                .update(key.clone(), "SET #lease_token = :token, #lease_until = :until")
+                // The last clause lets a retry of our own lost answer through.
+                .when(
+                    "#organization_id = :organization AND \
+                     (attribute_not_exists(#lease_until) OR #lease_until < :now OR #lease_token = :token)",
                 )
-                .expression_attribute_names("#token", "lease_token")
-                .expression_attribute_names("#until", "lease_until")
-                .expression_attribute_names("#organization", "organization_id")
-                .expression_attribute_values(":token", text(&token))
-                .expression_attribute_values(":until", number(until.as_millis()))
-                .expression_attribute_values(":now", number(now.as_millis()))
-                .expression_attribute_values(":organization", text(organization))
-                .return_values(ReturnValue::AllNew)
-                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-                .send()
-                .await;
-            let error = match outcome {
-                Ok(taken) => {
-                    let lease = Self { key, table: table.to_owned(), token, until, waited };
-                    return Ok((taken.attributes.unwrap_or_default(), lease));
+                .with([
+                    (":token", text(&token)),
+                    (":until", number(until.as_millis())),
+                    (":now", number(now.as_millis())),
+                    (":organization", text(organization)),
+                ])
+                .attempt();
+            let held = match attempt.await? {
+                Attempt::Done(row) => {
+                    return Ok((from_item(row)?, Self { key, table: table.clone(), token, until, waited }));
                 }
-                Err(error) => error,
+                Attempt::Refused(held) => held,
             };
-            let Some(held) = condition_failure(&error) else { return Err(failed(error)) };
-            if held.get("organization_id") != Some(&AttributeValue::S(organization.to_string())) {
+            if held.get("organization_id") != Some(&text(organization)) {
                 return Err(Error::NotFound(what));
             }
-            if deadline.remaining() < PAUSE * 2 {
+            if !backoff.pause().await {
                 return Err(Error::Conflict(format!("another change of this {what} is under way; try again")));
             }
             waited = true;
-            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -98,67 +91,38 @@ impl Lease {
     }
 
     /// The row with the lease on it, for a write of the whole row that must not lose the lease.
-    pub(crate) fn on(&self, mut row: Item) -> Item {
+    pub(super) fn on(&self, mut row: Item) -> Item {
         row.insert("lease_token".into(), text(&self.token));
         row.insert("lease_until".into(), number(self.until.as_millis()));
         row
     }
 
     /// What stands in `lease_token` while the lease is ours.
-    pub(crate) fn token(&self) -> AttributeValue {
+    pub(super) fn token(&self) -> AttributeValue {
         text(&self.token)
     }
 
-    /// Gives the lease back.
-    pub(crate) async fn release(self, client: &Client) -> Result<()> {
-        let release = self.release_in_transaction()?;
-        let outcome = client
-            .update_item()
-            .table_name(release.table_name)
-            .set_key(Some(release.key))
-            .update_expression(release.update_expression)
-            .set_condition_expression(release.condition_expression)
-            .set_expression_attribute_names(release.expression_attribute_names)
-            .set_expression_attribute_values(release.expression_attribute_values)
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(()),
-            // Somebody else has it by now: nothing of ours is left to give back.
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+    /// Releases the lease; one that somebody else has acquired by now is theirs.
+    pub async fn release(self) -> Result<()> {
+        self.release_in_transaction().unless_refused().await.map(drop)
     }
 
-    /// Gives the lease back as part of a transaction, which fails if it is no longer ours.
-    pub(crate) fn release_in_transaction(&self) -> Result<Update> {
-        self.update_in_transaction()
-            .update_expression("REMOVE #token, #until")
-            .expression_attribute_names("#until", "lease_until")
-            .build()
-            .map_err(Error::internal)
+    /// Releases the lease, if it is still ours.
+    pub(super) fn release_in_transaction(&self) -> Write {
+        self.update_in_transaction("REMOVE #lease_token, #lease_until")
     }
 
-    /// A change of the row as part of a transaction, which fails if the lease is no longer ours; it stays held. What changes
-    /// is for the caller to add.
-    pub(crate) fn update_in_transaction(&self) -> UpdateBuilder {
-        Update::builder()
-            .table_name(&self.table)
-            .set_key(Some(self.key.clone()))
-            .condition_expression("#token = :token")
-            .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_values(":token", text(&self.token))
+    /// A change of the row, if the lease is still ours; it stays held.
+    pub(super) fn update_in_transaction(&self, change: impl Into<String>) -> Write {
+        self.required(self.table.update(self.key.clone(), change))
     }
 
-    /// Makes a transaction fail if the lease is no longer ours; it stays held.
-    pub(crate) fn held_in_transaction(&self) -> Result<ConditionCheck> {
-        ConditionCheck::builder()
-            .table_name(&self.table)
-            .set_key(Some(self.key.clone()))
-            .condition_expression("#token = :token")
-            .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_values(":token", text(&self.token))
-            .build()
-            .map_err(Error::internal)
+    /// Makes a transaction fail unless the lease is still ours; it stays held.
+    pub(super) fn held_in_transaction(&self) -> Write {
+        self.required(self.table.check(self.key.clone()))
+    }
+
+    fn required(&self, write: Write) -> Write {
+        write.when("#lease_token = :token").with([(":token", self.token())])
     }
 }

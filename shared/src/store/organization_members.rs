@@ -1,8 +1,9 @@
 //! `organization_members`. Key: `user_id` (partition), `organization_id` (sort).
 
-use aws_sdk_dynamodb::Client;
-
-use super::database::{Database, failed, from_item, text};
+use super::{
+    database::{Database, text},
+    table::Table,
+};
 use crate::{
     Result,
     models::{Membership, UserId},
@@ -10,31 +11,16 @@ use crate::{
 
 #[derive(Clone)]
 pub struct OrganizationMembers {
-    client: Client,
-    table: String,
+    table: Table,
 }
 
 impl OrganizationMembers {
     pub fn new(database: &Database) -> Self {
-        Self { client: database.client.clone(), table: database.table("organization_members") }
+        Self { table: database.table("organization_members") }
     }
 
     /// The organizations a user belongs to, so that membership can be read beside the slug, not after it.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
-        let mut memberships = Vec::new();
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .key_condition_expression("#user = :user")
-            .expression_attribute_names("#user", "user_id")
-            .expression_attribute_values(":user", text(user))
-            .into_paginator()
-            .items()
-            .send();
-        while let Some(item) = pages.next().await {
-            memberships.push(from_item(item.map_err(failed)?)?);
-        }
-        Ok(memberships)
+        self.table.query("#user_id = :user").with([(":user", text(user))]).collect().await
     }
 }

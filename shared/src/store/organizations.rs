@@ -1,7 +1,8 @@
 //! `organizations`. Key: id. Index `by_slug`: slug.
 //!
 //! Every route of the dashboard's reads the organization by its slug; which keys of its own it has is remembered from there,
-//! so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md).
+//! so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). Clones share what they remember:
+//! `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
     collections::HashMap,
@@ -9,14 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{TransactWriteItem, Update},
-};
-
 use super::{
     Intents,
-    database::{Database, failed, from_item, text, to_attribute, transact},
+    database::{Database, id, text, to_attribute},
+    table::Table,
+    write::transact,
 };
 use crate::{
     Error, Result,
@@ -28,15 +26,14 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct Organizations {
-    client: Client,
-    table: String,
+    table: Table,
     intents: Intents,
     seen: OwnKeysSeen,
 }
 
-/// Which own keys organizations had when their rows were last read over one connection.
+/// Which own keys organizations had when their rows were last read.
 #[derive(Clone, Default)]
-pub(crate) struct OwnKeysSeen(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKeys)>>>);
+struct OwnKeysSeen(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKeys)>>>);
 
 impl OwnKeysSeen {
     fn get(&self, organization: OrganizationId) -> Option<OwnKeys> {
@@ -53,12 +50,7 @@ impl OwnKeysSeen {
 
 impl Organizations {
     pub fn new(database: &Database) -> Self {
-        Self {
-            client: database.client.clone(),
-            table: database.table("organizations"),
-            intents: Intents::new(database),
-            seen: database.own_keys_seen.clone(),
-        }
+        Self { table: database.table("organizations"), intents: Intents::new(database), seen: OwnKeysSeen::default() }
     }
 
     /// The organization in a URL. Whether the reader belongs to it is for `http::access` to find out.
@@ -66,45 +58,26 @@ impl Organizations {
     /// # Errors
     /// [`Error::NotFound`] if no organization has the slug.
     pub async fn by_slug(&self, slug: &Slug) -> Result<Organization> {
-        let found = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name("by_slug")
-            .key_condition_expression("#slug = :slug")
-            .expression_attribute_names("#slug", "slug")
-            .expression_attribute_values(":slug", text(slug))
-            .limit(1)
-            .send()
-            .await
-            .map_err(failed)?;
-        let item = found.items.unwrap_or_default().into_iter().next().ok_or(Error::NotFound("organization"))?;
-        let organization: Organization = from_item(item)?;
+        let found = self.table.query_index("by_slug", "#slug = :slug").with([(":slug", text(slug))]).first().await?;
+        self.remembered(found)
+    }
+
+    /// The row as of now.
+    pub async fn get_now(&self, organization: OrganizationId) -> Result<Organization> {
+        self.remembered(self.table.get_now(id(organization)).await?)
+    }
+
+    fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
+        let organization = found.ok_or(Error::NotFound("organization"))?;
         self.seen.put(organization.id, organization.own_keys);
         Ok(organization)
     }
 
-    /// The row as of now.
-    pub async fn get_now(&self, id: OrganizationId) -> Result<Organization> {
-        let found = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .key("id", text(id))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(failed)?;
-        let organization: Organization = from_item(found.item.ok_or(Error::NotFound("organization"))?)?;
-        self.seen.put(id, organization.own_keys);
-        Ok(organization)
-    }
-
     /// At which services the organization has an account of its own, as this request has read it, or as of now.
-    pub async fn own_keys(&self, id: OrganizationId) -> Result<OwnKeys> {
-        match self.seen.get(id) {
+    pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
+        match self.seen.get(organization) {
             Some(keys) => Ok(keys),
-            None => Ok(self.get_now(id).await?.own_keys),
+            None => Ok(self.get_now(organization).await?.own_keys),
         }
     }
 
@@ -124,22 +97,15 @@ impl Organizations {
         let keys = before.own_keys.with(service, key);
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
-        let update = Update::builder()
-            .table_name(&self.table)
-            .key("id", text(before.id))
-            .update_expression("SET #keys = :keys, #updated = :updated")
-            .condition_expression("#updated = :seen")
-            .expression_attribute_names("#keys", "own_keys")
-            .expression_attribute_names("#updated", "updated_at")
-            .expression_attribute_values(":keys", to_attribute(&keys)?)
-            .expression_attribute_values(":updated", text(updated_at))
-            .expression_attribute_values(":seen", text(before.updated_at))
-            .build()
-            .map_err(Error::internal)?;
-        let mut actions = vec![TransactWriteItem::builder().update(update).build()];
-        actions.extend(made.map(|made| self.intents.close_in_transaction(made)).transpose()?);
-        actions.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
-        let written = transact(&self.client, actions).await;
+        let change = self.table.update(id(before.id), "SET #own_keys = :keys, #updated_at = :now");
+        let mut writes = vec![change.when("#updated_at = :seen").with([
+            (":keys", to_attribute(&keys)?),
+            (":now", text(updated_at)),
+            (":seen", text(before.updated_at)),
+        ])];
+        writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
+        writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
+        let written = transact(writes).await;
         written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
         self.seen.put(before.id, keys);
         Ok(())

@@ -1,20 +1,19 @@
 //! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id`
 //! (`external_tool_id`).
 //!
-//! That a name is unique within its organization is kept by a guard item beside the rows, with the key
-//! `name#<organization>#<name>`. It is put before VAPI hears of the tool and confirmed with the row; if the process dies
-//! in between, the reservation runs out by itself.
+//! Guard items beside the rows, with the key `name#<organization>#<name>`, ensure that a name is unique within its
+//! organization. A guard is put before VAPI hears of the tool and confirmed with the row; if the process dies in between, the
+//! reservation runs out by itself.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{Delete, KeysAndAttributes, Put, TransactWriteItem},
-};
+use serde::de::IgnoredAny;
 
 use super::{
     AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
-    database::{Database, Item, Refused, condition_failure, failed, from_item, key, number, text, to_item, transact},
+    database::{Database, Item, id, number, text, to_item},
+    table::Table,
+    write::{Refused, Write, transact, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
@@ -27,167 +26,92 @@ use crate::{
 /// Longer than `create` may run.
 const RESERVATION: Duration = Duration::from_secs(60);
 
-/// DynamoDB takes 100 keys in one batch.
-const BATCH: usize = 100;
-
 /// Longer than any function that holds it may run.
 const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct Tools {
-    client: Client,
-    table: String,
+    table: Table,
     intents: Intents,
     attachments: AgentTools,
 }
 
 impl Tools {
     pub fn new(database: &Database) -> Self {
-        Self {
-            client: database.client.clone(),
-            table: database.table("tools"),
-            intents: Intents::new(database),
-            attachments: AgentTools::new(database),
-        }
+        Self { table: database.table("tools"), intents: Intents::new(database), attachments: AgentTools::new(database) }
     }
 
     /// The tool as of now: one that was made a moment ago is found.
-    pub async fn get(&self, organization: OrganizationId, id: ToolId) -> Result<Tool> {
-        let tool = self.read(id, true).await?;
-        if tool.organization_id == organization { Ok(tool) } else { Err(Error::NotFound("tool")) }
+    pub async fn get(&self, organization: OrganizationId, tool: ToolId) -> Result<Tool> {
+        let row = self.table.get_now(id(tool)).await?;
+        row.filter(|row: &Tool| row.organization_id == organization).ok_or(Error::NotFound("tool"))
     }
 
     /// The tool whose own token was presented: the token stands in the place of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
-        self.read(tool.id(), false).await
+        self.table.get(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
 
     /// Whose tool it is, before it is known who asks: what the caller has to show depends on it.
-    pub async fn owner(&self, id: ToolId) -> Result<OrganizationId> {
-        Ok(self.read(id, false).await?.organization_id)
-    }
-
-    async fn read(&self, id: ToolId, as_of_now: bool) -> Result<Tool> {
-        let read = self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(as_of_now);
-        let found = read.send().await.map_err(failed)?;
-        from_item(found.item.ok_or(Error::NotFound("tool"))?)
+    pub async fn owner(&self, tool: ToolId) -> Result<OrganizationId> {
+        let row: Option<Tool> = self.table.get(id(tool)).await?;
+        Ok(row.ok_or(Error::NotFound("tool"))?.organization_id)
     }
 
     /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out.
-    pub async fn get_many(&self, organization: OrganizationId, ids: &[ToolId]) -> Result<Vec<Tool>> {
-        let mut tools = Vec::new();
-        for batch in ids.chunks(BATCH) {
-            let mut wanted: Vec<Item> = batch.iter().map(|id| Item::from([("id".to_owned(), text(id))])).collect();
-            while !wanted.is_empty() {
-                let keys = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true);
-                let keys = keys.build().map_err(Error::internal)?;
-                let found =
-                    self.client.batch_get_item().request_items(&self.table, keys).send().await.map_err(failed)?;
-                for item in found.responses.into_iter().flat_map(HashMap::into_values).flatten() {
-                    tools.push(from_item(item)?);
-                }
-                wanted = found
-                    .unprocessed_keys
-                    .and_then(|mut left| left.remove(&self.table))
-                    .map(|left| left.keys)
-                    .unwrap_or_default();
-            }
-        }
-        tools.retain(|tool: &Tool| tool.organization_id == organization);
-        Ok(tools)
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
+    pub async fn get_many(
+        &self,
+        organization: OrganizationId,
+        tools: &[ToolId],
+        deadline: Deadline,
+    ) -> Result<Vec<Tool>> {
+        let mut rows: Vec<Tool> = self.table.batch_get(tools.iter().map(id).collect(), None, deadline).await?;
+        rows.retain(|row| row.organization_id == organization);
+        Ok(rows)
     }
 
     /// The organization's tool that VAPI knows by this id.
     pub async fn by_external_id(&self, organization: OrganizationId, external_id: &str) -> Result<Option<Tool>> {
-        let found = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name("by_external_tool_id")
-            .key_condition_expression("#external = :external")
-            .expression_attribute_names("#external", "external_tool_id")
-            .expression_attribute_values(":external", text(external_id))
-            .limit(1)
-            .send()
-            .await
-            .map_err(failed)?;
-        let tool: Option<Tool> = found.items.unwrap_or_default().into_iter().next().map(from_item).transpose()?;
-        Ok(tool.filter(|tool| tool.organization_id == organization))
+        let found = self.table.query_index("by_external_tool_id", "#external_tool_id = :external");
+        let found: Option<Tool> = found.with([(":external", text(external_id))]).first().await?;
+        Ok(found.filter(|tool| tool.organization_id == organization))
     }
 
     /// A page of the organization's tools, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Tool>> {
-        let query = self.client.query().table_name(&self.table).index_name("by_organization");
-        Page::newest_of(query, organization, after, limit).await
+        Page::newest(organization, &self.table, after, limit).await
     }
 
     /// The organization's tools that search a knowledge base.
     pub async fn of_knowledge_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<Vec<Tool>> {
-        let mut tools = Vec::new();
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name("by_organization")
-            .key_condition_expression("#organization = :organization")
-            .filter_expression("#type = :query AND #config.#base = :base")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#type", "type")
-            .expression_attribute_names("#config", "config_metadata")
-            .expression_attribute_names("#base", "knowledge_base_id")
-            .expression_attribute_values(":organization", text(organization))
-            .expression_attribute_values(":query", text(ToolType::Query))
-            .expression_attribute_values(":base", text(base))
-            .into_paginator()
-            .items()
-            .send();
-        while let Some(item) = pages.next().await {
-            tools.push(from_item(item.map_err(failed)?)?);
-        }
-        Ok(tools)
+        self.table
+            .query_index("by_organization", "#organization_id = :organization")
+            .filter("#type = :query AND #config_metadata.#knowledge_base_id = :base")
+            .with([(":organization", text(organization)), (":query", text(ToolType::Query)), (":base", text(base))])
+            .collect()
+            .await
     }
 
     /// Reserves a name for a tool, and records the intent to use it. False: the name is taken, and nothing is recorded.
-    pub async fn reserve_name(&self, intent: &Intent, name: &ToolName, id: ToolId) -> Result<bool> {
+    pub async fn reserve_name(&self, intent: &Intent, name: &ToolName, tool: ToolId) -> Result<bool> {
         let now = Timestamp::now();
-        let reserve = Put::builder()
-            .table_name(&self.table)
-            .item("id", text(guard(intent.organization_id, name)))
-            .item("tool_id", text(id))
-            .item("reserved_until", number(now.plus(RESERVATION).as_millis()))
-            .condition_expression("attribute_not_exists(#id) OR #tool = :tool OR #until < :now")
-            .expression_attribute_names("#id", "id")
-            .expression_attribute_names("#tool", "tool_id")
-            .expression_attribute_names("#until", "reserved_until")
-            .expression_attribute_values(":tool", text(id))
-            .expression_attribute_values(":now", number(now.as_millis()))
-            .build()
-            .map_err(Error::internal)?;
-        let reserve = TransactWriteItem::builder().put(reserve).build();
-        match transact(&self.client, vec![reserve, self.intents.open_in_transaction(intent)?]).await {
-            Ok(()) => Ok(true),
-            Err(Refused::Condition(_)) => Ok(false),
-            Err(Refused::Other(error)) => Err(error),
-        }
+        let mut guard = guard_of(intent.organization_id, name, tool);
+        guard.insert("reserved_until".into(), number(now.plus(RESERVATION).as_millis()));
+        let reserved = self
+            .table
+            .put_item(guard)
+            .when("attribute_not_exists(#id) OR #tool_id = :tool OR #reserved_until < :now")
+            .with([(":tool", text(tool)), (":now", number(now.as_millis()))]);
+        transact_unless_refused(vec![reserved, self.intents.open_in_transaction(intent)?]).await
     }
 
-    /// Gives a reserved name back. One that is not this tool's, or no longer, is nothing to give back.
-    pub async fn release_name(&self, organization: OrganizationId, name: &ToolName, id: ToolId) -> Result<()> {
-        let outcome = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .key("id", text(guard(organization, name)))
-            .condition_expression("#tool = :tool")
-            .expression_attribute_names("#tool", "tool_id")
-            .expression_attribute_values(":tool", text(id))
-            .send()
-            .await;
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+    /// Releases a reserved name. One that is not this tool's, or no longer, is left alone.
+    pub async fn release_name(&self, organization: OrganizationId, name: &ToolName, tool: ToolId) -> Result<()> {
+        let released = self.table.delete(guard(organization, name)).when("#tool_id = :tool");
+        released.with([(":tool", text(tool))]).unless_refused().await.map(drop)
     }
 
     /// Writes a new tool, confirms its name and closes the intent, all or nothing. With the lease of a knowledge base, the
@@ -196,20 +120,10 @@ impl Tools {
     /// # Errors
     /// [`Error::Conflict`] if another tool took the name or the lease was lost.
     pub async fn create(&self, tool: &Tool, intent: IntentId, base: Option<&Lease>) -> Result<()> {
-        let row = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(to_item(tool)?))
-            .condition_expression("attribute_not_exists(#id)")
-            .expression_attribute_names("#id", "id")
-            .build()
-            .map_err(Error::internal)?;
-        let mut items = vec![
-            TransactWriteItem::builder().put(row).build(),
-            TransactWriteItem::builder().put(self.confirmed_name(tool)?).build(),
-            self.intents.close_in_transaction(intent)?,
-        ];
-        items.extend(base.map(|lease| KnowledgeBases::note_tool_in_transaction(lease, tool.id)).transpose()?);
-        match transact(&self.client, items).await.map_err(|refused| match refused {
+        let row = self.table.put(tool)?.when("attribute_not_exists(#id)");
+        let mut writes = vec![row, self.confirmed_name(tool), self.intents.close_in_transaction(intent)];
+        writes.extend(base.map(|lease| KnowledgeBases::note_tool_in_transaction(lease, tool.id)));
+        match transact(writes).await.map_err(|refused| match refused {
             Refused::Condition(3) => {
                 Error::Conflict("another change of this knowledge base came in between; try again".into())
             }
@@ -222,21 +136,18 @@ impl Tools {
     }
 
     /// Whether the row is there for certain.
-    async fn stands(&self, id: ToolId) -> bool {
-        let found =
-            self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(true).send().await;
-        found.is_ok_and(|found| found.item.is_some())
+    async fn stands(&self, tool: ToolId) -> bool {
+        self.table.get_now::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
-    /// Takes the lease on a tool and reads it. Does not wait: two edits at once are a conflict, not a queue.
-    pub async fn lock(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<(Tool, Lease)> {
-        let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, key(id)), "tool", LEASE, deadline).await?;
-        Ok((from_item(item)?, lease))
-    }
-
-    pub async fn unlock(&self, lease: Lease) -> Result<()> {
-        lease.release(&self.client).await
+    /// Acquires the lease on a tool and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].
+    pub async fn acquire(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        deadline: Deadline,
+    ) -> Result<(Tool, Lease)> {
+        Lease::acquire(organization, &self.table, id(tool), "tool", LEASE, deadline).await
     }
 
     /// Replaces the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
@@ -247,70 +158,44 @@ impl Tools {
     pub async fn replace(&self, tool: &mut Tool, old_name: &ToolName, lease: &Lease) -> Result<()> {
         tool.updated_at = Timestamp::now();
         tool.version += 1;
-        let row = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(lease.on(to_item(tool)?)))
-            .condition_expression("#organization = :organization AND #token = :token")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_values(":organization", text(tool.organization_id))
-            .expression_attribute_values(":token", lease.token())
-            .build()
-            .map_err(Error::internal)?;
-        let mut items = vec![TransactWriteItem::builder().put(row).build()];
+        let row = self
+            .table
+            .put_item(lease.on(to_item(tool)?))
+            .when("#organization_id = :organization AND #lease_token = :token")
+            .with([(":organization", text(tool.organization_id)), (":token", lease.token())]);
+        let mut writes = vec![row];
         if tool.name != *old_name {
-            let given_up =
-                Delete::builder().table_name(&self.table).key("id", text(guard(tool.organization_id, old_name)));
-            items.push(TransactWriteItem::builder().put(self.confirmed_name(tool)?).build());
-            items.push(TransactWriteItem::builder().delete(given_up.build().map_err(Error::internal)?).build());
+            writes.push(self.confirmed_name(tool));
+            writes.push(self.table.delete(guard(tool.organization_id, old_name)));
         }
-        transact(&self.client, items)
+        transact(writes)
             .await
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
     }
 
     /// The guard item of a tool's name, no longer a reservation.
-    fn confirmed_name(&self, tool: &Tool) -> Result<Put> {
-        Put::builder()
-            .table_name(&self.table)
-            .item("id", text(guard(tool.organization_id, &tool.name)))
-            .item("tool_id", text(tool.id))
-            .condition_expression("#tool = :tool")
-            .expression_attribute_names("#tool", "tool_id")
-            .expression_attribute_values(":tool", text(tool.id))
-            .build()
-            .map_err(Error::internal)
+    fn confirmed_name(&self, tool: &Tool) -> Write {
+        let guard = self.table.put_item(guard_of(tool.organization_id, &tool.name, tool.id));
+        guard.when("#tool_id = :tool").with([(":tool", text(tool.id))])
     }
 
     /// Deletes a tool whose lease is held with its name, the attachments given and the intent, in one transaction.
     pub async fn delete(&self, tool: &Tool, lease: &Lease, attachments: &[AgentTool], intent: IntentId) -> Result<()> {
-        let row = Delete::builder()
-            .table_name(&self.table)
-            .key("id", text(tool.id))
-            .condition_expression("#token = :token")
-            .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_values(":token", lease.token())
-            .build()
-            .map_err(Error::internal)?;
-        let name = Delete::builder()
-            .table_name(&self.table)
-            .key("id", text(guard(tool.organization_id, &tool.name)))
-            .build()
-            .map_err(Error::internal)?;
-        let mut items = vec![
-            TransactWriteItem::builder().delete(row).build(),
-            TransactWriteItem::builder().delete(name).build(),
-            self.intents.close_in_transaction(intent)?,
-        ];
-        for attachment in attachments {
-            items.push(self.attachments.delete_in_transaction(attachment)?);
-        }
-        transact(&self.client, items)
-            .await
-            .map_err(|refused| refused.or("another change of this tool came in between; try again"))
+        let row = self.table.delete(id(tool.id)).when("#lease_token = :token").with([(":token", lease.token())]);
+        let name = self.table.delete(guard(tool.organization_id, &tool.name));
+        let mut writes = vec![row, name, self.intents.close_in_transaction(intent)];
+        writes.extend(attachments.iter().map(|attachment| self.attachments.delete_in_transaction(attachment)));
+        transact(writes).await.map_err(|refused| refused.or("another change of this tool came in between; try again"))
     }
 }
 
-fn guard(organization: OrganizationId, name: &ToolName) -> String {
-    format!("name#{organization}#{name}")
+/// The key of a name's guard item.
+fn guard(organization: OrganizationId, name: &ToolName) -> Item {
+    id(format!("name#{organization}#{name}"))
+}
+
+fn guard_of(organization: OrganizationId, name: &ToolName, tool: ToolId) -> Item {
+    let mut item = guard(organization, name);
+    item.insert("tool_id".into(), text(tool));
+    item
 }

@@ -27,7 +27,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
     front.set_nodelay(true)?;
     let mut back = TcpStream::connect(backend).await?;
     back.set_nodelay(true)?;
-    while let Some(request) = Message::read(&mut front).await? {
+    while let Some(mut request) = Message::read(&mut front).await? {
         let (action, body) = (request.action(), request.json());
         let on = names(&body);
         let trouble = shared.meet(&action, &on);
@@ -46,9 +46,14 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             }
             trouble => {
                 tokio::time::sleep(delay).await;
+                let left = if let Some(Trouble::Unprocessed) = trouble { request.keep_first() } else { Value::Null };
                 back.write_all(&request.bytes).await?;
                 let answer = Message::read(&mut back).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-                trouble.is_none().then_some(answer.bytes)
+                match trouble {
+                    None => Some(answer.bytes),
+                    Some(Trouble::Unprocessed) => Some(answer.with_unprocessed(&action, left)),
+                    _ => None,
+                }
             }
         };
         let (ended, to) = (Instant::now(), Timestamp::now());
@@ -165,6 +170,44 @@ impl Message {
 
     fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes[self.body_at..]).unwrap_or_default()
+    }
+
+    /// Takes all items but the first from a batch, and gives what was taken, in the same shape.
+    fn keep_first(&mut self) -> Value {
+        let mut body = self.json();
+        let mut left = body["RequestItems"].clone();
+        for (table, kept) in body["RequestItems"].as_object_mut().expect("a batch") {
+            let items = |of: &mut Value| {
+                let list = if of.is_array() { of } else { &mut of["Keys"] };
+                std::mem::take(list.as_array_mut().expect("items"))
+            };
+            let (mut first, mut others) = (items(kept), items(&mut left[table]));
+            first.truncate(1);
+            others.drain(..1);
+            let put = |of: &mut Value, list: Vec<Value>| {
+                if of.is_array() { *of = list.into() } else { of["Keys"] = list.into() }
+            };
+            put(kept, first);
+            put(&mut left[table], others);
+        }
+        let (head, body) = (String::from_utf8_lossy(&self.bytes[..self.body_at]), body.to_string());
+        let is_length = |line: &&str| line.to_ascii_lowercase().starts_with("content-length:");
+        let lines = head.trim_end().split("\r\n").filter(|line| !is_length(line));
+        let head = lines.chain([format!("content-length: {}", body.len()).as_str()]).collect::<Vec<_>>().join("\r\n");
+        let body_at = head.len() + 4;
+        *self = Self { bytes: format!("{head}\r\n\r\n{body}").into_bytes(), body_at };
+        left
+    }
+
+    /// The answer to a batch of which this was left out.
+    fn with_unprocessed(&self, action: &str, left: Value) -> Vec<u8> {
+        let name = if action == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" };
+        let mut body = self.json();
+        let is_empty = |items: &Value| items.as_array().or(items["Keys"].as_array()).is_none_or(Vec::is_empty);
+        if !left.as_object().is_some_and(|tables| tables.values().all(is_empty)) {
+            body[name] = left;
+        }
+        response(200, &body)
     }
 }
 

@@ -2,7 +2,11 @@
 
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
-use shared::{accounts::Accounts, clients::Secrets, store::Database};
+use shared::{
+    accounts::Accounts,
+    clients::Secrets,
+    store::{Database, Organizations},
+};
 use tests::{
     Event, Fault, Trouble, World, ai_sms,
     aws::{TABLE_PREFIX, sdk_config},
@@ -96,7 +100,7 @@ pub(super) async fn runs_of_tools() -> Given {
     let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let secrets = Secrets::new(&sdk_config(&format!("http://{}", silence.local_addr().unwrap())));
     let database = Database::connect(&sdk_config(&world.aws.url), TABLE_PREFIX);
-    world.process.execute.accounts = Accounts::new(&database, secrets, "switchboard/vapi", "x/");
+    world.process.execute.accounts = Accounts::new(Organizations::new(&database), secrets, "switchboard/vapi", "x/");
     given.note("executeTool", 504, &world.send("execute", &done).await);
     given
 }
@@ -153,7 +157,7 @@ pub(super) async fn calls() -> Given {
     let silence = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let secrets = Secrets::new(&sdk_config(&format!("http://{}", silence.local_addr().unwrap())));
     let database = Database::connect(&sdk_config(&world.aws.url), TABLE_PREFIX);
-    world.process.calls.accounts = Accounts::new(&database, secrets, "switchboard/vapi", "x/");
+    world.process.calls.accounts = Accounts::new(Organizations::new(&database), secrets, "switchboard/vapi", "x/");
     given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
     world.aws.put("calls", &json!({"id": id}));
     given.note("takeVapiEvent", 500, &world.send("calls", &event).await);

@@ -1,12 +1,13 @@
-//! An effect happens once, however often it is asked for.
+//! `idempotency`. Key: id, the hash of what makes an effect the same one. TTL on `expires_at`. Counts of executions stand in
+//! the same table: see `quotas.rs`.
 //!
-//! Whoever is about to cause an effect first claims its key with one conditional write:
+//! An effect happens once, however often it is asked for. Whoever is about to cause an effect first claims its key with one conditional write:
 //!
 //! ```text
 //!  claim ──► in_progress ──► completed   the answer is on record, a twin gets the same
 //!              │  │  └─────► partial     some parts are done; another claim may do the rest
 //!              │  └────────► unknown     it may have happened: a twin is told so, nothing is repeated
-//!              └───────────► (deleted)   nothing left the building: another claim may try again
+//!              └───────────► released    it certainly did not happen, and the row is gone: another claim may try again
 //!
 //!  in_progress past its lease: the owner died between effect and record ──► unknown
 //! ```
@@ -17,27 +18,25 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{ReturnValue, ReturnValuesOnConditionCheckFailure},
-};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{
-    Deadline, Result,
-    models::Timestamp,
-    store::{Database, condition_failure, failed, from_item, number, text, to_attribute},
+use super::{
+    backoff::Backoff,
+    database::{Database, from_item, id, number, text, to_attribute},
+    table::Table,
+    write::Attempt,
 };
+use crate::{Deadline, Result, models::Timestamp};
 
 const UNKNOWN_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// First pause between two looks at a running twin; it doubles up to [`LONGEST_PAUSE`].
-const PAUSE: Duration = Duration::from_millis(40);
-const LONGEST_PAUSE: Duration = Duration::from_millis(640);
+/// Between two looks at a running twin.
+const PAUSE: Duration = Duration::from_millis(30);
+const LONGEST_PAUSE: Duration = Duration::from_millis(480);
 
 /// Names one effect: the hash of everything that makes it the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,8 +102,8 @@ pub enum Outcome {
     Partial { done: Map<String, Value> },
     /// It may have happened.
     Unknown(Value),
-    /// It certainly did not happen.
-    Nothing,
+    /// It certainly did not happen: the claim is released.
+    Released,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,32 +136,29 @@ impl Record {
     }
 }
 
-/// The table `idempotency`. Key: id, the hash of what makes the effect the same.
 #[derive(Clone)]
 pub struct Idempotency {
-    client: Client,
-    table: String,
+    table: Table,
     window: Duration,
 }
 
 impl Idempotency {
+    /// An outcome other than unknown is on record for `window`.
     pub fn new(database: &Database, window: Duration) -> Self {
-        Self { client: database.client.clone(), table: database.table("idempotency"), window }
+        Self { table: database.table("idempotency"), window }
     }
 
     /// Claims an effect, in one round trip when nobody else has. `lease` must outlast the caller: a claim older than that
     /// counts as an effect of unknown outcome. While a twin runs, its result is awaited until `deadline`.
     pub async fn claim(&self, key: &Key, lease: Duration, deadline: Deadline) -> Result<Claim> {
-        let mut pause = PAUSE;
+        let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
             if let Some(claim) = self.try_claim(key, lease).await? {
                 return Ok(claim);
             }
-            if deadline.remaining() < pause {
+            if !backoff.pause().await {
                 return Ok(Claim::Running);
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -170,53 +166,38 @@ impl Idempotency {
     async fn try_claim(&self, key: &Key, lease: Duration) -> Result<Option<Claim>> {
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
-        let expires_at = now.plus(self.window.max(lease)).as_seconds();
-        let outcome = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key("id", text(&key.0))
+        let claimed = self
+            .table
             // `done` stays: a retry of our own lost answer must still find it.
-            .update_expression(
-                "SET #status = :in_progress, #token = :token, #lease = :lease, #expires = :expires REMOVE #answer",
+            .update(
+                id(&key.0),
+                "SET #status = :in_progress, #token = :token, #lease_until = :lease, #expires_at = :expires REMOVE #answer",
             )
             // The last clause lets a retry of our own lost answer through.
-            .condition_expression(
-                "attribute_not_exists(#id) OR #expires <= :now OR #status = :partial OR #token = :token",
-            )
-            .expression_attribute_names("#id", "id")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_names("#token", "token")
-            .expression_attribute_names("#lease", "lease_until")
-            .expression_attribute_names("#expires", "expires_at")
-            .expression_attribute_names("#answer", "answer")
-            .expression_attribute_values(":in_progress", text("in_progress"))
-            .expression_attribute_values(":token", text(&token))
-            .expression_attribute_values(":lease", number(now.plus(lease).as_millis()))
-            .expression_attribute_values(":expires", number(expires_at))
-            .expression_attribute_values(":now", number(now.as_seconds()))
-            .expression_attribute_values(":partial", text("partial"))
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .send()
-            .await;
-        let error = match outcome {
-            Ok(won) => {
-                let record: Record = from_item(won.attributes.unwrap_or_default())?;
+            .when("attribute_not_exists(#id) OR #expires_at <= :now OR #status = :partial OR #token = :token")
+            .with([
+                (":in_progress", text("in_progress")),
+                (":token", text(&token)),
+                (":lease", number(now.plus(lease).as_millis())),
+                (":expires", number(now.plus(self.window.max(lease)).as_seconds())),
+                (":now", number(now.as_seconds())),
+                (":partial", text("partial")),
+            ]);
+        let record: Record = match claimed.attempt().await? {
+            Attempt::Done(row) => {
+                let record: Record = from_item(row)?;
                 let done = if record.done_until > now.as_seconds() { record.done } else { Map::new() };
                 return Ok(Some(Claim::Mine(Ticket { key: key.clone(), token, done })));
             }
-            Err(error) => error,
+            Attempt::Refused(row) => from_item(row)?,
         };
-        let Some(item) = condition_failure(&error) else { return Err(failed(error)) };
-        let record: Record = from_item(item)?;
         match record.status {
             Status::Completed => Ok(Some(Claim::Completed(record.answer()))),
             Status::Unknown => Ok(Some(Claim::Unknown(record.answer()))),
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner is gone and left no word. Whoever marks it first decides; the next look reads it.
                 let ticket = Ticket { key: key.clone(), token: record.token, done: Map::new() };
-                self.settle(ticket, Outcome::Unknown(Value::Null)).await?;
+                self.record(ticket, Outcome::Unknown(Value::Null)).await?;
                 Ok(None)
             }
             Status::InProgress | Status::Partial => Ok(None),
@@ -224,62 +205,37 @@ impl Idempotency {
     }
 
     /// Records what became of a claimed effect. If the claim has passed to somebody else, what they recorded stands.
-    pub async fn settle(&self, ticket: Ticket, outcome: Outcome) -> Result<()> {
+    pub async fn record(&self, ticket: Ticket, outcome: Outcome) -> Result<()> {
         let (status, answer, done, window) = match outcome {
             Outcome::Completed(answer) => ("completed", answer, Map::new(), self.window),
             Outcome::Partial { done } => ("partial", Value::Null, done, self.window),
             Outcome::Unknown(answer) => ("unknown", answer, Map::new(), UNKNOWN_WINDOW),
-            Outcome::Nothing if ticket.done.is_empty() => return self.release(ticket).await,
-            Outcome::Nothing => ("partial", Value::Null, ticket.done, self.window),
+            Outcome::Released if ticket.done.is_empty() => return self.release(ticket).await,
+            Outcome::Released => ("partial", Value::Null, ticket.done, self.window),
         };
-        let written = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key("id", text(&ticket.key.0))
-            .update_expression(
-                "SET #status = :status, #answer = :answer, #done = :done, #done_until = :expires, #expires = :expires",
+        self.table
+            .update(
+                id(&ticket.key.0),
+                "SET #status = :status, #answer = :answer, #done = :done, #done_until = :expires, #expires_at = :expires",
             )
-            .condition_expression("#token = :token AND #status = :in_progress")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_names("#answer", "answer")
-            .expression_attribute_names("#done", "done")
-            .expression_attribute_names("#done_until", "done_until")
-            .expression_attribute_names("#expires", "expires_at")
-            .expression_attribute_names("#token", "token")
-            .expression_attribute_values(":status", text(status))
-            .expression_attribute_values(":answer", text(&answer))
-            .expression_attribute_values(":done", to_attribute(&done)?)
-            .expression_attribute_values(":expires", number(Timestamp::now().plus(window).as_seconds()))
-            .expression_attribute_values(":token", text(&ticket.token))
-            .expression_attribute_values(":in_progress", text("in_progress"))
-            .send()
-            .await;
-        match written {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+            .when("#token = :token AND #status = :in_progress")
+            .with([
+                (":status", text(status)),
+                (":answer", text(&answer)),
+                (":done", to_attribute(&done)?),
+                (":expires", number(Timestamp::now().plus(window).as_seconds())),
+                (":token", text(&ticket.token)),
+                (":in_progress", text("in_progress")),
+            ])
+            .unless_refused()
+            .await
+            .map(drop)
     }
 
     async fn release(&self, ticket: Ticket) -> Result<()> {
-        let deleted = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .key("id", text(&ticket.key.0))
-            .condition_expression("#token = :token AND #status = :in_progress")
-            .expression_attribute_names("#token", "token")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_values(":token", text(&ticket.token))
-            .expression_attribute_values(":in_progress", text("in_progress"))
-            .send()
-            .await;
-        match deleted {
-            Ok(_) => Ok(()),
-            Err(error) if condition_failure(&error).is_some() => Ok(()),
-            Err(error) => Err(failed(error)),
-        }
+        let released = self.table.delete(id(&ticket.key.0)).when("#token = :token AND #status = :in_progress");
+        let values = [(":token", text(&ticket.token)), (":in_progress", text("in_progress"))];
+        released.with(values).unless_refused().await.map(drop)
     }
 }
 

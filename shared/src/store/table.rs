@@ -1,0 +1,254 @@
+//! A table: how it is read. How it is written is in `write.rs`.
+//!
+//! Expressions are DynamoDB's own. Every name in them is an alias, `#` and the attribute's name (`#lease_until`), so the
+//! names that DynamoDB wants beside an expression are read off it.
+
+use std::{collections::HashMap, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, KeysAndAttributes},
+};
+use serde::de::DeserializeOwned;
+
+use super::{
+    backoff::Backoff,
+    database::{Item, failed, from_item, rows},
+};
+use crate::{Deadline, Error, Result};
+
+/// DynamoDB takes 100 keys in one batch.
+const BATCH: usize = 100;
+/// Before the keys that a batch left out are asked for again.
+const PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_millis(800);
+
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) client: Client,
+    pub(super) name: String,
+}
+
+/// The names that expressions alias.
+pub(super) type Names = HashMap<String, String>;
+/// The values that stand in expressions, by their placeholders.
+pub(super) type Values = HashMap<String, AttributeValue>;
+
+impl Table {
+    pub(super) fn new(client: Client, name: String) -> Self {
+        Self { client, name }
+    }
+
+    /// The row under a key; what was written a moment ago may be missing.
+    pub(super) async fn get<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
+        self.read(key, false).await
+    }
+
+    /// The row under a key, as of now.
+    pub(super) async fn get_now<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
+        self.read(key, true).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, key: Item, consistent: bool) -> Result<Option<T>> {
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(key)).consistent_read(consistent);
+        Box::pin(get.send()).await.map_err(failed)?.item.map(from_item).transpose()
+    }
+
+    /// The rows under these keys that there are, as of now and in no order; with `attributes` (`#id, #created_at`) these of
+    /// them only. What DynamoDB leaves out of its answers is asked for again, after a pause.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it still leaves some out when `deadline` comes.
+    pub(super) async fn batch_get<T: DeserializeOwned>(
+        &self,
+        keys: Vec<Item>,
+        attributes: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        for batch in keys.chunks(BATCH) {
+            let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
+            let mut left = batch.to_vec();
+            loop {
+                let keys = KeysAndAttributes::builder()
+                    .set_keys(Some(left))
+                    .consistent_read(true)
+                    .set_projection_expression(attributes.map(str::to_owned))
+                    .set_expression_attribute_names(aliased(attributes));
+                let keys = keys.build().map_err(Error::internal)?;
+                let answer = Box::pin(self.client.batch_get_item().request_items(&self.name, keys).send()).await;
+                let answer = answer.map_err(failed)?;
+                let items = answer.responses.and_then(|mut tables| tables.remove(&self.name));
+                found.extend(rows(items.unwrap_or_default())?);
+                let unprocessed = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
+                left = unprocessed.map(|unprocessed| unprocessed.keys).unwrap_or_default();
+                if left.is_empty() {
+                    break;
+                }
+                if !backoff.pause().await {
+                    let cause =
+                        format!("{} of {} keys were still unprocessed at the deadline", left.len(), batch.len());
+                    return Err(Error::Unavailable("the database", cause.into()));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rows of the table, by a condition on its key (`#id = :id`).
+    pub(super) fn query(&self, condition: &'static str) -> Query {
+        Query { condition: Some(condition), ..self.scan() }
+    }
+
+    /// Rows of an index, by a condition on its key.
+    pub(super) fn query_index(&self, index: &'static str, condition: &'static str) -> Query {
+        Query { index: Some(index), ..self.query(condition) }
+    }
+
+    /// All rows of the table.
+    pub(super) fn scan(&self) -> Query {
+        Query {
+            table: self.clone(),
+            index: None,
+            condition: None,
+            filter: None,
+            attributes: None,
+            values: Values::new(),
+            consistent: false,
+            newest_first: false,
+        }
+    }
+}
+
+/// A query, or a scan if it has no condition.
+pub(super) struct Query {
+    table: Table,
+    index: Option<&'static str>,
+    condition: Option<&'static str>,
+    filter: Option<String>,
+    attributes: Option<&'static str>,
+    values: Values,
+    consistent: bool,
+    newest_first: bool,
+}
+
+impl Query {
+    /// Leaves out, of what is read, the rows that this does not hold for.
+    pub(super) fn filter(self, filter: impl Into<String>) -> Self {
+        Self { filter: Some(filter.into()), ..self }
+    }
+
+    pub(super) fn with<const N: usize>(mut self, values: [(&str, AttributeValue); N]) -> Self {
+        self.values.extend(values.map(|(placeholder, value)| (placeholder.to_owned(), value)));
+        self
+    }
+
+    /// Of each row these attributes only.
+    pub(super) fn attributes(self, attributes: &'static str) -> Self {
+        Self { attributes: Some(attributes), ..self }
+    }
+
+    /// As of now; not of an index.
+    pub(super) fn now(self) -> Self {
+        Self { consistent: true, ..self }
+    }
+
+    pub(super) fn newest_first(self) -> Self {
+        Self { newest_first: true, ..self }
+    }
+
+    /// The rows of all pages.
+    pub(super) async fn collect<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        self.each_page(|items| {
+            all.extend(rows(items)?);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    }
+
+    /// Hands over all pages, of which no more than one is in memory.
+    pub(super) async fn each_page(&self, mut take: impl FnMut(Vec<Item>) -> Result<()>) -> Result<()> {
+        let mut start = None;
+        loop {
+            let (items, next) = self.page(start, None).await?;
+            take(items)?;
+            if next.is_none() {
+                return Ok(());
+            }
+            start = next;
+        }
+    }
+
+    /// The first row.
+    pub(super) async fn first<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let (items, _) = self.page(None, Some(1)).await?;
+        items.into_iter().next().map(from_item).transpose()
+    }
+
+    /// The items of one page, and the key after which the next begins. At most `limit` items are read, filtered or not.
+    pub(super) async fn page(&self, start: Option<Item>, limit: Option<i32>) -> Result<(Vec<Item>, Option<Item>)> {
+        let Table { client, name } = &self.table;
+        let names = aliased([self.condition, self.filter.as_deref(), self.attributes].into_iter().flatten());
+        let values = Some(self.values.clone()).filter(|values| !values.is_empty());
+        let Some(condition) = self.condition else {
+            let scan = client
+                .scan()
+                .table_name(name)
+                .set_filter_expression(self.filter.clone())
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .consistent_read(self.consistent)
+                .set_exclusive_start_key(start)
+                .set_limit(limit);
+            let found = Box::pin(scan.send()).await.map_err(failed)?;
+            return Ok((found.items.unwrap_or_default(), found.last_evaluated_key));
+        };
+        let query = client
+            .query()
+            .table_name(name)
+            .set_index_name(self.index.map(str::to_owned))
+            .key_condition_expression(condition)
+            .set_filter_expression(self.filter.clone())
+            .set_projection_expression(self.attributes.map(str::to_owned))
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(values)
+            .consistent_read(self.consistent)
+            .scan_index_forward(!self.newest_first)
+            .set_exclusive_start_key(start)
+            .set_limit(limit);
+        let found = Box::pin(query.send()).await.map_err(failed)?;
+        Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
+    }
+}
+
+/// The attributes that expressions name, by their aliases; `None` if there are none, as DynamoDB wants it.
+pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<Names> {
+    let after = expressions.into_iter().flat_map(|expression| expression.split('#').skip(1));
+    let names: Names = after
+        .map(|text| {
+            let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let name = end.and_then(|end| text.get(..end)).unwrap_or(text);
+            (format!("#{name}"), name.to_owned())
+        })
+        .collect();
+    Some(names).filter(|names| !names.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_off_expressions() {
+        let names =
+            aliased(["SET #status = :status, #results.#id = :x", "attribute_not_exists(#lease_until) OR #id<:now"]);
+        let mut names: Vec<(String, String)> = names.unwrap().into_iter().collect();
+        names.sort();
+        let named = ["id", "lease_until", "results", "status"].map(|name| (format!("#{name}"), name.to_owned()));
+        assert_eq!(names, named);
+        assert_eq!(aliased([":a = :b"]), None);
+        assert_eq!(aliased([]), None);
+    }
+}
