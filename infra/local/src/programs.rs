@@ -4,10 +4,12 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{self, Write},
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 use tokio::process::Command;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -44,13 +46,12 @@ pub(crate) async fn build(workspace: &Workspace, step: &Step<'_>) -> Result<BTre
     cargo
         .args(["build", "--workspace", "--bins", "--message-format", "json-render-diagnostics"])
         .current_dir(workspace.root());
-    let ended = command::run(&mut cargo, "cargo", |stream, line| {
+    let built = command::run(&mut cargo, "cargo", |stream, line| {
         if stream == Stream::Stderr {
             step.detail(line);
         }
-    })
-    .await
-    .map_err(|error| match error {
+    });
+    let ended = step.wait("cargo compiles the functions", built).await.map_err(|error| match error {
         Error::File { source, .. } if source.kind() == io::ErrorKind::NotFound => Error::NoCargo,
         other => other,
     })?;
@@ -89,7 +90,7 @@ fn program(message: &Value) -> Option<(String, PathBuf)> {
     Some((name.to_owned(), PathBuf::from(path)))
 }
 
-/// Packs the programs; one that did not change since is left as it is.
+/// Packs the programs, as many at a time as there are processors; one that did not change since is left as it is.
 pub(crate) async fn pack(
     workspace: &Workspace,
     programs: BTreeMap<String, PathBuf>,
@@ -97,29 +98,31 @@ pub(crate) async fn pack(
 ) -> Result<Vec<Package>> {
     let directory = workspace.cache_dir().join("packages");
     let _alone = Lock::take(&directory, "packages").await?;
-    let mut packages = Vec::new();
-    for (function, program) in programs {
-        let zip = directory.join(format!("{function}.zip"));
-        let mark = directory.join(format!("{function}.packed-from"));
-        let identity = identity(&program)?;
-        if !zip.is_file() || fs::read_to_string(&mark).ok().as_deref() != Some(&identity) {
-            step.detail(&format!("packing {function}"));
-            let lean = directory.join(&function);
-            strip(&program, &lean).await?;
-            let target = zip.clone();
-            let packed = tokio::task::spawn_blocking(move || {
-                let packed = write_zip(&lean, &target);
-                fs::remove_file(&lean).and(packed)
-            });
-            packed
-                .await
-                .unwrap_or_else(|ended| Err(io::Error::other(ended)))
-                .map_err(Error::file(format!("pack {}", program.display())))?;
-            fs::write(&mark, identity).map_err(Error::file(format!("write {}", mark.display())))?;
-        }
-        packages.push(Package { function, zip });
+    let at_once = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let packages = programs.into_iter().map(|(function, program)| pack_one(&directory, function, program, step));
+    stream::iter(packages).buffered(at_once).try_collect().await
+}
+
+async fn pack_one(directory: &Path, function: String, program: PathBuf, step: &Step<'_>) -> Result<Package> {
+    let zip = directory.join(format!("{function}.zip"));
+    let mark = directory.join(format!("{function}.packed-from"));
+    let identity = identity(&program)?;
+    if !zip.is_file() || fs::read_to_string(&mark).ok().as_deref() != Some(&identity) {
+        step.detail(&format!("packing {function}"));
+        let lean = directory.join(&function);
+        strip(&program, &lean).await?;
+        let target = zip.clone();
+        let packed = tokio::task::spawn_blocking(move || {
+            let packed = write_zip(&lean, &target);
+            fs::remove_file(&lean).and(packed)
+        });
+        packed
+            .await
+            .unwrap_or_else(|ended| Err(io::Error::other(ended)))
+            .map_err(Error::file(format!("pack {}", program.display())))?;
+        fs::write(&mark, identity).map_err(Error::file(format!("write {}", mark.display())))?;
     }
-    Ok(packages)
+    Ok(Package { function, zip })
 }
 
 /// Path, size and time of change of a program, by which a new build is known.
@@ -152,7 +155,7 @@ fn write_zip(program: &Path, zip: &Path) -> io::Result<()> {
         .compression_level(Some(1))
         .unix_permissions(0o755);
     archive.start_file("bootstrap", options)?;
-    io::copy(&mut File::open(program)?, &mut archive)?;
+    archive.write_all(&fs::read(program)?)?;
     archive.finish()?.flush()?;
     fs::rename(unfinished, zip)
 }

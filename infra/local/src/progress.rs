@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    pin::pin,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -9,8 +10,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::time::timeout;
+
 /// A long step says at most this often what it is doing.
 const DETAIL_EVERY: Duration = Duration::from_secs(2);
+
+/// Nobody should have to wonder for longer whether anything happens.
+const SILENT_FOR: Duration = Duration::from_secs(10);
+
+/// Characters of a detail: a line of a terminal.
+const DETAIL_LENGTH: usize = 100;
 
 /// Numbers the steps and prints them.
 pub struct Progress {
@@ -57,10 +66,30 @@ pub(crate) struct Step<'a> {
 impl Step<'_> {
     /// What it is doing now; dropped when it said something a moment ago.
     pub(crate) fn detail(&self, text: &str) {
+        self.say(text, DETAIL_EVERY);
+    }
+
+    /// Waits, and says every ten seconds for what, unless something else is said meanwhile.
+    pub(crate) async fn wait<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
+        self.wait_for(SILENT_FOR, what, work).await
+    }
+
+    async fn wait_for<T>(&self, silent_for: Duration, what: &str, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            match timeout(silent_for, &mut work).await {
+                Ok(done) => return done,
+                Err(_still_at_it) => self.say(what, silent_for),
+            }
+        }
+    }
+
+    fn say(&self, text: &str, silent_for: Duration) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.elapsed() >= DETAIL_EVERY && !text.trim().is_empty() {
+        if said.elapsed() >= silent_for && !text.trim().is_empty() {
             *said = Instant::now();
-            self.progress.line(&format!("      {:>3} s  {}", self.begun.elapsed().as_secs(), text.trim()));
+            let text: String = text.trim().chars().take(DETAIL_LENGTH).collect();
+            self.progress.line(&format!("      {:>3} s  {text}", self.begun.elapsed().as_secs()));
         }
     }
 
@@ -98,5 +127,24 @@ mod tests {
         assert_eq!(lines[2], "[2/2] second");
         assert!(lines[3].ends_with("  compiling"), "{lines:?}");
         assert_eq!(lines.len(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_wait_is_not_silent_and_gives_what_came_of_it() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&lines);
+        let progress = Progress::new(1, move |line| sink.lock().unwrap().push(line.to_owned()));
+        let step = progress.step("first");
+        let begun = Instant::now();
+        let work = async {
+            while lines.lock().unwrap().len() < 2 && begun.elapsed() < Duration::from_secs(10) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            7
+        };
+        let what = format!("installing {}", "x".repeat(200));
+        assert_eq!(step.wait_for(Duration::from_millis(5), &what, work).await, 7);
+        let lines = lines.lock().unwrap();
+        assert!(lines[1].contains("installing xxx") && lines[1].len() < 120, "{lines:?}");
     }
 }

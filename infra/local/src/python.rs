@@ -20,9 +20,10 @@ impl Venv {
     pub(crate) async fn ensure(workspace: &Workspace, step: &Step<'_>) -> Result<Self> {
         let _alone = Lock::take(&workspace.cache_dir(), "venv").await?;
         let script = workspace.path("infra/local/make-venv");
+        let mut script = Command::new(&script);
+        let made = command::run(&mut script, "infra/local/make-venv", |_stream, line| step.detail(line));
         let ended =
-            command::run(&mut Command::new(&script), "infra/local/make-venv", |_stream, line| step.detail(line))
-                .await?;
+            step.wait("pip installs the local AWS and the tools for deploying; this happens once", made).await?;
         if ended.success {
             return Ok(Self { root: workspace.path(".venv") });
         }
