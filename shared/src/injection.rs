@@ -7,6 +7,7 @@
 mod ai;
 mod built_in;
 mod calls;
+mod current_time;
 mod dialogue;
 mod feedback;
 mod final_response;
@@ -19,6 +20,7 @@ mod wget;
 
 pub use ai::{AiError, AiResult, LlmModel, WithTools, use_tools_with_ai};
 pub use built_in::{BadTool, built_in_tools};
+pub use current_time::CurrentTime;
 pub use dialogue::Dialogue;
 pub use feedback::{Ended, Ending, FeedbackLoop, Journal, Model, is_repeatable};
 pub use final_response::{FINAL_RESPONSE, FinalFormat, final_response};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{FINAL_RESPONSE, Wget, parser, signature};
+use super::{CurrentTime, FINAL_RESPONSE, Wget, parser, signature};
 use crate::{
     catalogue::BuiltInTools,
     clients::Outbound,
@@ -28,7 +28,7 @@ pub struct BadTool {
 /// # Errors
 /// When a tool is not described well enough: a fault of ours, found when the process starts.
 pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
-    checked(vec![Arc::new(Wget::new(outbound.clone()))])
+    checked(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
 }
 
 fn checked(tools: Vec<Arc<dyn Tool>>) -> Result<BuiltInTools, BadTool> {
@@ -197,6 +197,6 @@ mod tests {
     #[test]
     fn the_built_in_tools_are_complete() {
         let tools = built_in_tools(&Outbound::new(Vec::new()).unwrap()).unwrap();
-        assert_eq!(tools.names().collect::<Vec<_>>(), ["wget"]);
+        assert_eq!(tools.names().collect::<Vec<_>>(), ["current_time", "wget"]);
     }
 }

@@ -1,0 +1,93 @@
+//! `current_time(timeZone?)`: what time it is, somewhere.
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Result,
+    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
+};
+
+/// Tells the time.
+pub struct CurrentTime {
+    spec: ToolSpec,
+}
+
+impl CurrentTime {
+    pub fn new() -> Self {
+        let zone = json!({"type": "string", "description": "IANA name, such as Europe/Lisbon; default UTC"});
+        let text = || json!({"type": "string"});
+        let spec = ToolSpec {
+            name: "current_time".to_owned(),
+            description: "The current date and time, in a time zone.".to_owned(),
+            parameters: Parameters::new([("timeZone", zone, false)]),
+            returns: json!({
+                "type": "object",
+                "properties": {"time": text(), "time_zone": text(), "weekday": text()},
+                "required": ["time", "time_zone", "weekday"],
+            }),
+            own_examples: vec![
+                "current_time()".to_owned(),
+                r#"current_time("Europe/Lisbon")"#.to_owned(),
+                r#"current_time({timeZone: "America/New_York"})"#.to_owned(),
+            ],
+            effect: false,
+            repeatable: false,
+        };
+        Self { spec }
+    }
+}
+
+impl Default for CurrentTime {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for CurrentTime {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+        let name = arguments.get("timeZone").and_then(Value::as_str).unwrap_or("UTC");
+        ready(Ok(told(Timestamp::now(), name))).boxed()
+    }
+}
+
+/// `{"time": ISO 8601 with the offset, "time_zone", "weekday"}`.
+fn told(now: Timestamp, name: &str) -> ToolOutcome {
+    let Ok(zone) = TimeZone::get(name) else {
+        return ToolOutcome::failed("There is no such time zone; give an IANA name, such as Europe/Lisbon.");
+    };
+    let local = now.to_zoned(zone);
+    ToolOutcome::succeeded(json!({
+        "time": local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        "time_zone": name,
+        "weekday": local.strftime("%A").to_string(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_told_with_its_offset_summer_and_winter() {
+        let told = |at: &str, zone| told(at.parse().unwrap(), zone).into_told();
+        let summer = json!({"time": "2026-07-04T18:30:00+02:00", "time_zone": "Europe/Berlin", "weekday": "Saturday"});
+        assert_eq!(told("2026-07-04T16:30:00Z", "Europe/Berlin"), summer);
+        assert_eq!(told("2026-01-05T23:30:00Z", "Europe/Berlin")["time"], "2026-01-06T00:30:00+01:00");
+        assert_eq!(told("2026-01-05T23:30:00Z", "UTC")["time"], "2026-01-05T23:30:00+00:00");
+    }
+
+    #[test]
+    fn a_time_zone_that_there_is_not_is_told_with_what_to_do() {
+        for name in ["", "Berlin", "Europe/Atlantis", "../etc/passwd"] {
+            let outcome = told(Timestamp::now(), name);
+            assert!(outcome.is_failed(), "{name}");
+            assert!(outcome.into_told().as_str().unwrap().contains("an IANA name"));
+        }
+    }
+}
