@@ -7,6 +7,8 @@ SHELL := /bin/sh
 VENV := .venv/bin
 # What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
 ARGS ?=
+# make bench ALL=1 measures everything.
+ALL ?=
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,12 +18,14 @@ help: ## list the commands
 
 # All members at once, as the stack itself builds its functions: then every crate is built once.
 run: ## start the whole system on this machine and play the main job once
+	@[ -x target/debug/local ] || echo 'The first start compiles everything (5 to 10 minutes) and installs a local AWS in .venv (1 minute); later ones take half a minute.'
 	cargo build --workspace --bins
 	@cargo run --quiet --bin local -- $(ARGS)
 
+# There are no tests in main.rs and no doctests: looking for them would link 19 programs more.
 test: ## every test, the end-to-end test on the local stack included
 	infra/local/make-venv
-	cargo test --workspace
+	cargo test --workspace --lib --test '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
 	cargo fmt --all --check
@@ -35,10 +39,11 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 		echo 'skipped: cargo deny is not installed (cargo install cargo-deny)'; \
 	fi
 
-bench: ## speed of parser and feedback loop; size, start-up and memory of the release binaries, as measured on this machine
+# Only what is measured is built as it is deployed; the program that measures, as the tests are.
+bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of everything, 30)
 	cargo bench -p tool-calls --bench parser
-	cargo bench -p tests --bench feedback
-	cargo bench -p tests --bench start_up
+	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
+	$(if $(ALL),cargo bench -p shared --bench feedback)
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv

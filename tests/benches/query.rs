@@ -1,6 +1,6 @@
-//! `make bench`: what a question to a knowledge base of 5,000 entries takes, against the budget of 20 ms and against reading
-//! through the texts. First the search alone, then the whole of `execute` over DynamoDB's emulator. A figure over its
-//! budget is said so and fails nothing: a busy machine measures high.
+//! `cargo bench -p tests --bench query`: what a question to a knowledge base of 5,000 entries takes, against the budget of
+//! 20 ms and against reading through the texts. First the search alone, then the whole of `execute` over DynamoDB's emulator.
+//! A figure over its budget is said so and fails nothing: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a bench stops at what is wrong")]

@@ -41,10 +41,6 @@ pub(crate) struct Usage {
 pub(crate) struct Answer {
     /// As API Gateway takes it: `{"statusCode", "headers", "body", …}`.
     pub(crate) response: Value,
-    /// From the event to the answer.
-    pub(crate) wall: Duration,
-    /// From the start of the process to the answer.
-    pub(crate) since_start: Duration,
     /// All the process had used when it had answered.
     pub(crate) usage: Usage,
 }
@@ -54,7 +50,6 @@ pub(crate) struct Function {
     child: Child,
     api: RuntimeApi,
     output: Arc<Mutex<VecDeque<String>>>,
-    started: Instant,
     waits: bool,
 }
 
@@ -72,13 +67,12 @@ impl Function {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let started = Instant::now();
         let program = command.get_program().display().to_string();
         let mut child = command.spawn().map_err(|error| format!("{program} does not start: {error}"))?;
         let output = Arc::default();
         keep(child.stdout.take(), &output);
         keep(child.stderr.take(), &output);
-        Ok(Self { program, child, api, output, started, waits: false })
+        Ok(Self { program, child, api, output, waits: false })
     }
 
     /// What it has used, once everything is done that followed its last answer.
@@ -94,16 +88,14 @@ impl Function {
 
     pub(crate) fn ask(&mut self, event: String) -> Result<Answer> {
         self.idle()?;
-        let asked = Instant::now();
         self.api.events.send(event)?;
         self.waits = false;
         let Report::Answered(response) = self.report()? else {
             return Err(format!("{} did not answer", self.program).into());
         };
-        let (wall, since_start) = (asked.elapsed(), self.started.elapsed());
         let usage = self.usage()?;
         self.api.taken.send(())?;
-        Ok(Answer { response, wall, since_start, usage })
+        Ok(Answer { response, usage })
     }
 
     fn report(&mut self) -> Result<Report> {

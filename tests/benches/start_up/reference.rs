@@ -1,37 +1,37 @@
-//! Functions to compare with, which this program itself becomes when it is started with their name: what is left of a
-//! function's figure when theirs is taken off is its own.
+//! Two functions to compare ours with: `make bench` builds this program as ours are built and measures it in the same run.
+//! What is left of a function's figure when theirs is taken off is its own.
+//!
+//! - `--echo` repeats what it is sent: the runtime alone.
+//! - `--calls` makes the calls of a run of `execute` and nothing else.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::try_join;
 use lambda_http::{Error, Request, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use shared::{
     Platform,
     models::{CallId, E164, OrganizationId, ToolId},
     store::{Calls, PhoneNumbers, Tools},
 };
 
-/// Repeats what it is sent: the runtime alone.
-pub(crate) const ECHO: &str = "--echo";
-/// Makes the calls of a run of `execute` and nothing else.
-pub(crate) const CALLS: &str = "--calls";
-
 /// What `execute` reads before it runs a tool, and the address that the tool calls.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Run {
-    pub(crate) organization: OrganizationId,
-    pub(crate) tool: ToolId,
-    pub(crate) call: CallId,
-    pub(crate) number: E164,
-    pub(crate) url: String,
+#[derive(Deserialize)]
+struct Run {
+    organization: OrganizationId,
+    tool: ToolId,
+    call: CallId,
+    number: E164,
+    url: String,
 }
 
-/// Serves as the function this program was started as; `None` if it was started as itself.
-pub(crate) fn asked_for() -> Option<impl Future<Output = Result<(), Error>>> {
-    let echo = std::env::args().any(|argument| argument == ECHO);
-    let calls = std::env::args().any(|argument| argument == CALLS);
-    (echo || calls).then_some(async move { if echo { serve_echo().await } else { serve_calls().await } })
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    match std::env::args().nth(1).as_deref() {
+        Some("--echo") => serve_echo().await,
+        Some("--calls") => serve_calls().await,
+        _ => Err("it is started by `make bench`, with --echo or --calls".into()),
+    }
 }
 
 async fn serve_echo() -> Result<(), Error> {

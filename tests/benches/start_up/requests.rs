@@ -1,59 +1,80 @@
 //! What each function is asked: its main job on a small world, each request alike and answered from the tables.
 
-use std::{path::Path, process::Command};
-
 use serde_json::{Value, json};
-use tests::{Event, World, ai_sms, aws::TABLE_PREFIX, phone, standins::twilio::IncomingCall};
+use tests::{
+    Event, World, ai_sms,
+    automation::{self, Wanted},
+    aws::TABLE_PREFIX,
+    phone,
+    standins::{llm::Turn, twilio::IncomingCall},
+};
+use tokio::runtime::Runtime;
 
 use crate::{
     Result,
-    function::Function,
     http_server::{Response, Server},
-    reference::{CALLS, ECHO, Run},
 };
+
+/// The runtime alone: `reference.rs` repeats what it is sent.
+pub(crate) const ECHO: &str = "--echo";
+/// The same program makes the calls of a run of `execute` and nothing else.
+pub(crate) const CALLS: &str = "--calls";
 
 /// What is looked up.
 const PATH: &str = "/customers/1";
 
 /// A kind of request, which can be asked as often as one likes.
-pub(crate) struct Job {
+pub(crate) struct Job<'a> {
     pub(crate) function: &'static str,
     /// What it does, for the table.
     pub(crate) name: &'static str,
-    event: Box<dyn Fn(u32) -> Event>,
-    status: u16,
-    /// `success` of the answer's body, for a tool's run.
-    success: Option<bool>,
+    event: Box<dyn Fn(u32) -> Value + 'a>,
+    check: Box<dyn Fn(&Value) -> bool + 'a>,
 }
 
-impl Job {
-    fn new(function: &'static str, name: &'static str, status: u16, event: impl Fn(u32) -> Event + 'static) -> Self {
-        Self { function, name, event: Box::new(event), status, success: None }
+impl<'a> Job<'a> {
+    /// A request over HTTP, answered with `status`.
+    fn new(function: &'static str, name: &'static str, status: u16, event: impl Fn(u32) -> Event + 'a) -> Self {
+        Self {
+            function,
+            name,
+            event: Box::new(move |number| event(number).to_json()),
+            check: Box::new(move |response| response["statusCode"] == status),
+        }
     }
 
-    /// Whether it is asked of a function to compare with.
+    /// A tool's run, whose outcome is in the answer.
+    fn run_of_tool(name: &'static str, success: bool, event: impl Fn(u32) -> Event + 'a) -> Self {
+        let outcome = move |response: &Value| {
+            let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
+            response["statusCode"] == 200 && body["success"] == success
+        };
+        Self { check: Box::new(outcome), ..Self::new("execute", name, 200, event) }
+    }
+
+    /// Whether it is asked of a program to compare with.
     pub(crate) fn is_reference(&self) -> bool {
         self.function == CALLS || self.function == ECHO
     }
 
     /// The `number`th request, as Lambda hands it over.
     pub(crate) fn event(&self, number: u32) -> String {
-        (self.event)(number).to_json().to_string()
+        (self.event)(number).to_string()
     }
 
     /// # Errors
     /// When the answer is not the job's: then the figures would be of something else.
     pub(crate) fn check(&self, response: &Value) -> std::result::Result<(), String> {
-        let body = response["body"].as_str().unwrap_or_default();
-        let success = serde_json::from_str(body).map_or(Value::Null, |body: Value| body["success"].clone());
-        let done = response["statusCode"] == self.status
-            && self.success.is_none_or(|expected| success == Value::Bool(expected));
-        if done { Ok(()) } else { Err(format!("{} ({}) answered {response}", self.function, self.name)) }
+        if (self.check)(response) {
+            return Ok(());
+        }
+        Err(format!("{} ({}) answered {response}", self.function, self.name))
     }
 }
 
 /// What the requests need to be there.
 pub(crate) struct Setting {
+    runtime: Runtime,
     world: World,
     /// A service on the open Internet, as far as the outbound guard knows.
     service: Server,
@@ -62,35 +83,19 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Makes the tools with the functions themselves, whose binaries are in `directory`.
-    pub(crate) async fn start(directory: &Path) -> Result<Self> {
+    pub(crate) fn start() -> Result<Self> {
         let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
-        let world = World::start().await;
-        let mut setting = Self { world, service, looked_up: Value::Null, refused: Value::Null };
-        setting.looked_up = setting.attached_tool(directory, "Look up", &setting.address())?;
-        // Not among the open hosts: the guard refuses it before anything is sent.
-        setting.refused = setting.attached_tool(directory, "Refused", "http://127.0.0.1:9/")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (world, looked_up, refused) = runtime.block_on(async {
+            let world = World::start().await;
+            let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
+            // Not among the open hosts: the guard refuses it before anything is sent.
+            let refused = attached_tool(&world, "Refused", "http://127.0.0.1:9/").await;
+            (world, looked_up, refused)
+        });
+        let setting = Self { runtime, world, service, looked_up, refused };
         setting.forget();
         Ok(setting)
-    }
-
-    /// The row of a tool that GETs an address and is attached to the agent.
-    fn attached_tool(&self, directory: &Path, label: &str, url: &str) -> Result<Value> {
-        let home = &self.world.home;
-        let ask = |function: &str, path: &str, body: &Value| -> Result<Value> {
-            let mut process = Function::start(&mut Command::new(directory.join(function)), &self.environment())?;
-            let event = Event::post(&format!("/api/{}{path}", home.slug), body).user(&home.user_id);
-            let response = process.ask(event.to_json().to_string())?.response;
-            match response["body"].as_str() {
-                Some(body) if response["statusCode"] == 201 => Ok(serde_json::from_str(body)?),
-                _ => Err(format!("{function} answered {response}").into()),
-            }
-        };
-        let url = json!({"mode": "fixed", "value": url});
-        let tool = json!({"type": "api_request", "label": label, "method": "GET", "url": url});
-        let tool = ask("create", "/tools", &tool)?;
-        ask("attach", &format!("/agents/{}/tools/attach", home.agent_id), &json!({"tool_id": tool["id"]}))?;
-        Ok(tool)
     }
 
     /// A function's environment as the template sets it, all variables of all functions.
@@ -109,7 +114,8 @@ impl Setting {
             ("VAPI_URL", self.world.vapi.url.clone()),
             ("TWILIO_URL", self.world.twilio.url.clone()),
             ("PIPEDREAM_URL", self.world.pipedream.url.clone()),
-            ("OUTBOUND_OPEN_HOSTS", self.service.address.to_string()),
+            ("LLM_SECRET", "switchboard/llm".to_owned()),
+            ("OUTBOUND_OPEN_HOSTS", format!("{},{}", self.service.address, self.world.llm.address())),
             ("ORGANIZATION_SECRET_PREFIX", "switchboard/organizations/".to_owned()),
             ("TWILIO_SECRET_PREFIX", "switchboard/twilio/".to_owned()),
             ("RUNS_QUEUE_URL", self.world.aws.queue_url("runs")),
@@ -120,7 +126,7 @@ impl Setting {
     }
 
     /// The first job of a function is the one its start is measured with.
-    pub(crate) fn jobs(&self) -> Vec<Job> {
+    pub(crate) fn jobs(&self) -> Vec<Job<'_>> {
         let home = self.world.home.clone();
         let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id.clone());
         let attach = format!("/api/{}/agents/{}/tools/attach", home.slug, home.agent_id);
@@ -172,38 +178,57 @@ impl Setting {
             }),
             Job::new("attach", "a tool that is there", 200, move |_| attach.clone()),
             Job::new("create", "an SMS tool, at VAPI too", 201, create),
-            Job { success: Some(true), ..Job::new("execute", "GET of an API", 200, move |_| look_up.clone()) },
-            Job { success: Some(false), ..Job::new("execute", "GET the guard refuses", 200, move |_| refused.clone()) },
+            Job::run_of_tool("GET of an API", true, move |_| look_up.clone()),
+            Job::run_of_tool("GET the guard refuses", false, move |_| refused.clone()),
             Job::new("list", "one tool", 200, move |_| list.clone()),
+            Job {
+                function: "run-loop",
+                name: "a run of two answers, to its end",
+                event: Box::new(|_| self.queued_run()),
+                // The script was played to its end, so the run has its result.
+                check: Box::new(|report| {
+                    report["batchItemFailures"] == json!([]) && self.world.llm.script_left().is_empty()
+                }),
+            },
         ]
     }
 
-    /// The jobs of the functions to compare with.
-    pub(crate) fn references(&self) -> Result<[Job; 2]> {
-        let home = &self.world.home;
-        let run = Run {
-            organization: home.organization_id.parse()?,
-            tool: self.looked_up["id"].as_str().unwrap_or_default().parse()?,
-            call: "0192f0c1-0000-7000-8000-0000000000ca".parse()?,
-            number: home.phone_number.parse()?,
-            url: self.address(),
-        };
-        let calls = Event::post("/calls", &serde_json::to_value(run)?);
-        let echo = Event::post("/echo", &json!({"text": "hello"}));
-        Ok([
-            Job::new(CALLS, "what execute reads and GETs", 200, move |_| calls.clone()),
-            Job::new(ECHO, "the runtime alone", 200, move |_| echo.clone()),
-        ])
+    /// SQS's event about a run that has just been started, for which the model has its answers ready.
+    fn queued_run(&self) -> Value {
+        // Runs that another function was asked to start.
+        while self.world.aws.receive("automation-runs", 0).is_some() {}
+        self.world
+            .llm
+            .script([Turn::text(&automation::calls("return finalResponse();")), Turn::text(r#"{"opens": "8:00"}"#)]);
+        self.runtime.block_on(automation::begin(&self.world, Wanted::default()));
+        self.world.aws.receive("automation-runs", 0).map(|batch| batch.event()).unwrap_or_default()
     }
 
-    /// What the tool that looks up calls.
-    fn address(&self) -> String {
-        format!("http://{}{PATH}", self.service.address)
+    /// The jobs of the programs to compare with.
+    pub(crate) fn references(&self) -> [Job<'_>; 2] {
+        let home = &self.world.home;
+        let run = json!({
+            "organization": home.organization_id, "tool": self.looked_up["id"], "number": home.phone_number,
+            "call": "0192f0c1-0000-7000-8000-0000000000ca", "url": format!("http://{}{PATH}", self.service.address),
+        });
+        let calls = Event::post("/calls", &run);
+        let echo = Event::post("/echo", &json!({"text": "hello"}));
+        [
+            Job::new(ECHO, "the runtime alone", 200, move |_| echo.clone()),
+            Job::new(CALLS, "what execute reads and GETs", 200, move |_| calls.clone()),
+        ]
     }
 
     /// Forgets what the functions asked of the services, which would otherwise only grow.
     pub(crate) fn forget(&self) {
         self.world.aws.clear_operations();
         self.world.vapi.clear_requests();
+        self.world.llm.clear_requests();
     }
+}
+
+/// The row of a tool that GETs an address and is attached to the agent.
+async fn attached_tool(world: &World, label: &str, url: &str) -> Value {
+    let url = json!({"mode": "fixed", "value": url});
+    world.attached(&json!({"type": "api_request", "label": label, "method": "GET", "url": url})).await
 }

@@ -1,4 +1,5 @@
 //! What the contract tests of the LLM client share: accounts, a conversation, and that nobody hears of it.
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong and stops")]
 
 use local::standins::{
     Fault, Standin,

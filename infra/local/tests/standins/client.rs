@@ -1,4 +1,5 @@
 //! The HTTP client of these tests.
+#![expect(clippy::expect_used, reason = "a test says what is missing and stops")]
 
 use std::net::SocketAddr;
 

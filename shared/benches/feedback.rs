@@ -1,6 +1,6 @@
-//! `make bench`: what the feedback loop itself takes for an iteration, without the model and DynamoDB, against the budget of
-//! 0.2 ms; and the memory of a run whose tools return far more than a model is given. A figure over its budget is said so and
-//! fails nothing: a busy machine measures high.
+//! `make bench ALL=1`: what the feedback loop itself takes for an iteration, without the model and DynamoDB, against the
+//! budget of 0.2 ms; and the memory of a run whose tools return far more than a model is given. A figure over its budget is
+//! said so and fails nothing: a busy machine measures high.
 //!
 //! An iteration is an answer of some prose and a block of calls: it is parsed, the calls are checked and run, their results
 //! become the next message. Time is what the scheduler counted for the thread (`/proc`, so on Linux alone). Memory is the
