@@ -138,13 +138,8 @@ async fn store(
     let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now() };
     let made = secret_intent(deps, before.id, service, key.id, deadline);
     let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
-    let organizations = &deps.organizations;
-    let write = organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());
-    let find = async {
-        let row = organizations.get_now(before.id).await?;
-        Ok((row.own_keys.get(service) == Some(key)).then_some(()))
-    };
-    deps.secrets.store(&made, content, write, find).await?;
+    let write = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());
+    deps.secrets.store(&made, content, write).await?;
     index_follows(deps, before, service, Some(key)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;

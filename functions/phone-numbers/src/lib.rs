@@ -158,9 +158,9 @@ async fn register(
         updated_at: now,
     };
     let secret = secret_intent(organization, id, &row.credentials_secret, deadline);
-    let write = async { deps.phone_numbers.create(&row, secret.id).await.map(|()| row.clone()) };
-    let find = written(deps, organization, id, &row.credentials_secret);
-    deps.secrets.store(&secret, &account.to_secret(), write, find).await.map_err(no_agent)
+    let write = deps.phone_numbers.create(&row, secret.id);
+    deps.secrets.store(&secret, &account.to_secret(), write).await.map_err(no_agent)?;
+    Ok(row)
 }
 
 async fn update(
@@ -184,19 +184,19 @@ async fn update(
         ..before.clone()
     };
     let Some(account) = change.account else {
-        return deps.phone_numbers.update(organization, &before, after, None, None).await.map_err(no_agent);
+        deps.phone_numbers.update(organization, &before, &mut after, None, None).await.map_err(no_agent)?;
+        return Ok(after);
     };
     let name = format!("{}/{}", secret_name(deps, id), SecretId::generate());
     let made = secret_intent(organization, id, &name, deadline);
     let left = own_secret(deps, &before).map(|old| secret_intent(organization, id, old, deadline));
     after.credentials_secret.clone_from(&name);
-    let write = deps.phone_numbers.update(organization, &before, after, Some(made.id), left.as_ref());
-    let find = written(deps, organization, id, &name);
-    let row = deps.secrets.store(&made, &account.to_secret(), write, find).await.map_err(no_agent)?;
+    let write = deps.phone_numbers.update(organization, &before, &mut after, Some(made.id), left.as_ref());
+    deps.secrets.store(&made, &account.to_secret(), write).await.map_err(no_agent)?;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }
-    Ok(row)
+    Ok(after)
 }
 
 async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, deadline: Deadline) -> Result<()> {
@@ -278,18 +278,4 @@ fn own_secret<'a>(deps: &Deps, row: &'a PhoneNumber) -> Option<&'a str> {
 
 fn secret_intent(organization: OrganizationId, id: PhoneNumberId, secret: &str, deadline: Deadline) -> Intent {
     StoredSecrets::intent(organization, secret, SecretOf::PhoneNumber(id), deadline)
-}
-
-/// The row, if it names this secret: its write may have happened though the answer was lost.
-async fn written(
-    deps: &Deps,
-    organization: OrganizationId,
-    id: PhoneNumberId,
-    secret: &str,
-) -> Result<Option<PhoneNumber>> {
-    match deps.phone_numbers.get_now(organization, id).await {
-        Ok(row) => Ok(Some(row).filter(|row| row.credentials_secret == secret)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }

@@ -10,8 +10,7 @@ use super::{left_open, ownership};
 use crate::{
     Deadline, Error, Result,
     clients::Secrets,
-    error,
-    models::{Change, Intent, OrganizationId, PhoneNumberId, SecretOf},
+    models::{Change, Intent, OrganizationId, SecretOf},
     store::{Database, Intents, Organizations, PhoneNumbers},
 };
 
@@ -39,38 +38,31 @@ impl StoredSecrets {
     }
 
     /// Makes the secret of an intent, lets `write` write the row that names it and closes the intent, and deletes the secret
-    /// if it does not. A write that fails may have happened all the same: `find` then gives the row if it names the secret.
+    /// if the row does not name it in the end.
     ///
     /// # Errors
-    /// As `write` fails.
-    pub async fn store<T>(
+    /// As `write` fails. One that failed and is found to have happened, because only its answer was lost, has not failed.
+    pub async fn store(
         &self,
         intent: &Intent,
         content: &SecretString,
-        write: impl Future<Output = Result<T>>,
-        find: impl Future<Output = Result<Option<T>>>,
-    ) -> Result<T> {
-        self.make(intent, content).await?;
-        let error = match write.await {
-            Ok(row) => return Ok(row),
-            Err(error) => error,
+        write: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        let Change::StoreSecret { secret, of } = &intent.change else {
+            return Err(Error::internal("the intent is of no secret"));
         };
-        match find.await {
-            Ok(Some(row)) => return Ok(row),
-            Ok(None) => self.discard(intent).await,
-            Err(unknown) => {
-                let cause = error::chain(&unknown);
-                tracing::error!("whether a row names a new secret is left to settle: {cause}");
-            }
+        self.make(intent, secret, content).await?;
+        let Err(error) = write.await else { return Ok(()) };
+        match self.is_named(intent.organization_id, secret, *of).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => self.discard(intent).await,
+            Err(unknown) => left_open("a secret whose row may not name it", &unknown),
         }
         Err(error)
     }
 
     /// Makes the secret of an intent, which is recorded first.
-    async fn make(&self, intent: &Intent, content: &SecretString) -> Result<()> {
-        let Change::StoreSecret { secret, .. } = &intent.change else {
-            return Err(Error::internal("the intent is of no secret"));
-        };
+    async fn make(&self, intent: &Intent, secret: &str, content: &SecretString) -> Result<()> {
         self.intents.open(intent).await?;
         let Err(error) = self.secrets.create(secret, content).await else { return Ok(()) };
         if error.effect_possible() {
@@ -103,30 +95,31 @@ impl StoredSecrets {
         secret: &str,
         of: SecretOf,
     ) -> Result<&'static str> {
-        let named = match of {
-            SecretOf::PhoneNumber(id) => self.phone_number_names(organization, id, secret).await?,
-            SecretOf::OwnKey { service, id } => match self.organizations.get_now(organization).await {
-                Ok(row) => row.own_keys.get(service).is_some_and(|key| key.id == id),
-                Err(Error::NotFound(_)) => false,
-                Err(error) => return Err(error),
-            },
-        };
-        if named {
+        if self.is_named(organization, secret, of).await? {
             return Ok("the secret is in use");
         }
         self.secrets.delete(secret).await?;
         Ok("the secret was deleted")
     }
 
-    async fn phone_number_names(&self, organization: OrganizationId, id: PhoneNumberId, secret: &str) -> Result<bool> {
-        match self.phone_numbers.get_now(organization, id).await {
-            // An ARN ends in the name, a dash and six characters of AWS's.
-            Ok(row) => {
-                let named = row.credentials_secret;
-                Ok(named == secret || named.contains(&format!(":secret:{secret}-")))
+    /// Whether the row names the secret, as of now.
+    async fn is_named(&self, organization: OrganizationId, secret: &str, of: SecretOf) -> Result<bool> {
+        let named = match of {
+            SecretOf::PhoneNumber(id) => {
+                self.phone_numbers.get_now(organization, id).await.map(|row| {
+                    let named = row.credentials_secret;
+                    // An ARN ends in the name, a dash and six characters of AWS's.
+                    named == secret || named.contains(&format!(":secret:{secret}-"))
+                })
             }
+            SecretOf::OwnKey { service, id } => {
+                let row = self.organizations.get_now(organization).await;
+                row.map(|row| row.own_keys.get(service).is_some_and(|key| key.id == id))
+            }
+        };
+        match named {
             Err(Error::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
+            named => named,
         }
     }
 }

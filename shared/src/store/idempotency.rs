@@ -1,7 +1,8 @@
 //! `idempotency`. Key: id, the hash of what makes an effect the same one. TTL on `expires_at`. Counts of executions stand in
 //! the same table: see `quotas.rs`.
 //!
-//! An effect happens once, however often it is asked for. Whoever is about to cause an effect first claims its key with one conditional write:
+//! An effect happens once, however often it is asked for. Whoever is about to cause one first claims its key with one
+//! conditional write:
 //!
 //! ```text
 //!  claim ──► in_progress ──► completed   the answer is on record, a twin gets the same

@@ -91,8 +91,8 @@ impl PhoneNumbers {
         })
     }
 
-    /// Writes label, agent, fallback number and the secret's name of a row that was read as `before`; gives the row as it is
-    /// now. If the number comes to ring another agent, both agents' rows are written in the same transaction; the intent
+    /// Writes label, agent, fallback number, VAPI's id and the secret's name of a row that was read as `before`; `updated_at` is set
+    /// here. If the number comes to ring another agent, both agents' rows are written in the same transaction; the intent
     /// `made` of a new secret is closed there, and the intent `left` of the old one opened.
     ///
     /// # Errors
@@ -102,13 +102,12 @@ impl PhoneNumbers {
         &self,
         organization: OrganizationId,
         before: &PhoneNumber,
-        change: PhoneNumber,
+        after: &mut PhoneNumber,
         made: Option<IntentId>,
         left: Option<&Intent>,
-    ) -> Result<PhoneNumber> {
+    ) -> Result<()> {
         // Later than before on any clock: it is what tells two changes apart.
-        let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
-        let after = PhoneNumber { updated_at, ..change };
+        after.updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let mut update = self
             .table
             .update(id(before.id), "SET #label = :label, #credentials_secret = :secret, #updated_at = :now")
@@ -120,29 +119,33 @@ impl PhoneNumbers {
                 (":now", text(after.updated_at)),
                 (":seen", text(before.updated_at)),
             ]);
-        if let Some(agent) = after.agent_id {
-            update = update.and(", #agent_id = :agent").with([(":agent", text(agent))]);
+        let optional = [
+            ("agent_id", after.agent_id.map(text)),
+            ("fallback_number", after.fallback_number.as_ref().map(text)),
+            ("vapi_phone_number_id", after.vapi_phone_number_id.as_ref().map(text)),
+        ];
+        let mut gone = Vec::new();
+        for (name, value) in optional {
+            match value {
+                Some(value) => {
+                    update = update.and(&format!(", #{name} = :{name}")).with([(&format!(":{name}"), value)]);
+                }
+                None => gone.push(format!("#{name}")),
+            }
         }
-        if let Some(number) = &after.fallback_number {
-            update = update.and(", #fallback_number = :fallback").with([(":fallback", text(number))]);
+        if !gone.is_empty() {
+            update = update.and(&format!(" REMOVE {}", gone.join(", ")));
         }
-        update = update.and(match (after.agent_id, &after.fallback_number) {
-            (Some(_), Some(_)) => "",
-            (None, Some(_)) => " REMOVE #agent_id",
-            (Some(_), None) => " REMOVE #fallback_number",
-            (None, None) => " REMOVE #agent_id, #fallback_number",
-        });
         let mut writes = vec![update];
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let moved = before.agent_id != after.agent_id;
-        writes.extend(after.agent_id.filter(|_| moved).map(|agent| self.rings(&after, agent, true)));
+        writes.extend(after.agent_id.filter(|_| moved).map(|agent| self.rings(after, agent, true)));
         let quiet = before.agent_id.filter(|_| moved).map(|agent| self.rings(before, agent, false));
         transact_leaving(writes, quiet).await.map_err(|refused| match refused {
             Refused::Condition(1..) => Error::NotFound("agent"),
             refused => refused.or(OVERTAKEN),
-        })?;
-        Ok(after)
+        })
     }
 
     /// Deletes a row with the guard of its number, and at its agent, and records that its secret is to go: all or nothing. A

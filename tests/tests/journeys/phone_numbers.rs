@@ -277,9 +277,11 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
     assert_eq!(rings(&world, &world.home.agent_id), Vec::<String>::new());
     let stored = world.aws.row("phone_numbers", &id).unwrap();
     assert_eq!(stored["credentials_secret"], before["credentials_secret"]);
+    assert_eq!(stored["vapi_phone_number_id"], json!(at_vapi), "what the answer says is stored");
 
     let row = change(&world, &id, &json!({"label": "Days"})).await.expect(200);
     assert_eq!((&row["agent_id"], &row["fallback_number"]), (&json!(second), &json!("+14155550199")), "they stay");
+    assert_eq!(row["vapi_phone_number_id"], json!(at_vapi), "it stays, too");
     let nothing = json!({"agent_id": null, "fallback_number": null, "vapi_phone_number_id": null});
     let row = change(&world, &id, &nothing).await.expect(200);
     assert_eq!(row["vapi_phone_number_id"], Value::Null);
