@@ -7,8 +7,6 @@
 //! - DELETE /api/{slug}/agents/{id}: `{"status": "deleted"}`. The assistant stays at VAPI, without our tools: they are taken
 //!   out of its `toolIds` before their rows go. An agent that phone numbers ring is not deleted.
 
-mod removal;
-
 use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
@@ -17,8 +15,9 @@ use shared::{
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
+    lifecycle::Attachments,
     models::{Agent, AgentId, OrganizationId, Timestamp},
-    store::{AgentTools, Agents, Intents, PhoneNumbers, Tools},
+    store::{Agents, PhoneNumbers},
 };
 use uuid::Uuid;
 
@@ -28,10 +27,8 @@ const LONGEST_NAME: usize = 100;
 pub struct Deps {
     pub access: Access,
     pub agents: Agents,
-    pub agent_tools: AgentTools,
+    pub attachments: Attachments,
     pub phone_numbers: PhoneNumbers,
-    pub tools: Tools,
-    pub intents: Intents,
     pub vapi: Vapi,
     pub accounts: Accounts,
 }
@@ -56,7 +53,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ("DELETE", ["api", slug, "agents", id]) => {
             let organization = deps.access.member(&request, slug).await?.organization_id;
-            removal::remove(deps, organization, agent_id(id)?, deadline).await?;
+            let id = agent_id(id)?;
+            Box::pin(deps.attachments.remove_agent(&deps.phone_numbers, organization, id, deadline)).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),

@@ -6,7 +6,8 @@ use shared::{
     clients::{self, Secrets, Vapi},
     config,
     http::{self, Access},
-    store::{AgentTools, Agents, Database, Intents, PhoneNumbers, Tools},
+    lifecycle::{Assistants, Attachments},
+    store::{Agents, Database, PhoneNumbers},
     telemetry,
 };
 
@@ -15,20 +16,17 @@ async fn main() -> Result<(), lambda_http::Error> {
     telemetry::init()?;
     let aws = config::Aws::from_env()?;
     let database = Database::connect(&aws, config::table_prefix()?);
+    let vapi = Vapi::new(clients::http_client()?, config::vapi_url());
+    let prefix = config::organization_secret_prefix()?;
+    let accounts = Accounts::new(&database, Secrets::new(&aws), config::vapi_secret()?, prefix);
+    let assistants = Assistants::new(vapi.clone(), accounts.clone());
     let deps = Deps {
         access: Access::new(&database),
         agents: Agents::new(&database),
-        agent_tools: AgentTools::new(&database),
+        attachments: Attachments::new(&database, assistants),
         phone_numbers: PhoneNumbers::new(&database),
-        tools: Tools::new(&database),
-        intents: Intents::new(&database),
-        vapi: Vapi::new(clients::http_client()?, config::vapi_url()),
-        accounts: Accounts::new(
-            &database,
-            Secrets::new(&aws),
-            config::vapi_secret()?,
-            config::organization_secret_prefix()?,
-        ),
+        vapi,
+        accounts,
     };
     http::serve("agents", deps, handle).await
 }
