@@ -1,15 +1,17 @@
-//! The life of tools and attachments in two systems, VAPI and our tables, which no transaction spans.
+//! Changes of two systems that no transaction spans: VAPI and our tables, or Secrets Manager and our tables.
 //!
-//! Every change goes the same way: an intent is recorded, VAPI is changed, and one transaction writes the rows and closes
-//! the intent. If that fails, VAPI is put back and the intent closed. If even that fails, or the process dies, the intent
-//! stays open, and [`Lifecycle::settle`] brings both sides together, with our tables as the truth; deletions are finished.
+//! Every change goes the same way: it records an intent, changes VAPI, and writes the rows and closes the intent in one
+//! transaction. If a step fails, the change is settled at once, under the leases it holds: the same code that
+//! [`Lifecycle::settle`] runs after a crash compares both sides and makes VAPI follow our tables; deletions are finished.
+//! The user gets the first error. What cannot be settled now stays on record as an open intent, and `settle` tries again.
 //!
 //! A secret that belongs to a row goes a similar way: see [`StoredSecrets`].
 //!
 //! Who may change what, meanwhile: an assistant's `toolIds` change under the lease on the agent's row, a tool under the lease
-//! on its own row, which tool belongs to a knowledge base under the lease on the base's. A base's lease is taken before a
+//! on its own row, which tool belongs to a knowledge base under the lease on the base's. A base's lease is acquired before a
 //! tool's, a tool's before an agent's, never after.
 
+mod agent_removal;
 mod assistants;
 mod attachments;
 mod external_tools;
@@ -24,9 +26,9 @@ mod tools;
 pub use assistants::Assistants;
 pub use attachments::{Attached, Attachments};
 pub use external_tools::ExternalTools;
-pub use query_tools::{DetachedBase, QueryTool};
+pub use query_tools::{DetachedBase, QueryToolStatus};
 pub use references::References;
-pub use settle::{Report, Settled};
+pub use settle::{Report, ReportLine};
 pub use settling::{Settling, Unfinished};
 pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
@@ -34,10 +36,10 @@ pub use tools::{Deleted, Lifecycle, Updated, unsaved};
 
 use std::time::Duration;
 
-use crate::{Deadline, error};
+use crate::{Deadline, Error, Result, error};
 
-/// Kept back for putting VAPI right when a row cannot be written.
-const UNDO: Duration = Duration::from_secs(5);
+/// Kept back from a change's time for settling it if it fails.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// How long after its deadline an operation certainly does nothing more.
 const GRACE: Duration = Duration::from_secs(10);
@@ -47,7 +49,23 @@ fn ownership(deadline: Deadline) -> Duration {
     deadline.remaining() + GRACE
 }
 
+/// What is there; `None` for what is gone.
+fn found<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// A log line for what could not be put right at once; `settle` will.
-fn left_open(what: &str, error: &crate::Error) {
-    tracing::error!("{what} could not be put right and is left to settle: {}", error::chain(error));
+fn left_open(what: &str, error: &Error) {
+    tracing::error!("{what} is left to settle: {}", error::chain(error));
+}
+
+/// A lease that cannot be released runs out by itself.
+async fn release(releasing: impl Future<Output = Result<()>>) {
+    if let Err(error) = releasing.await {
+        tracing::warn!("a lease could not be released: {}", error::chain(&error));
+    }
 }

@@ -7,8 +7,6 @@
 //! - DELETE /api/{slug}/agents/{id}: `{"status": "deleted"}`. The assistant stays at VAPI, without our tools: they are taken
 //!   out of its `toolIds` before their rows go. An agent that phone numbers ring is not deleted.
 
-mod removal;
-
 use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Platform, Result,
@@ -17,9 +15,10 @@ use shared::{
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
+    lifecycle::Attachments,
     models::{Agent, AgentId, OrganizationId, Timestamp},
     platform,
-    store::{AgentTools, Agents, Intents, PhoneNumbers, Tools},
+    store::{Agents, PhoneNumbers},
 };
 use uuid::Uuid;
 
@@ -29,10 +28,8 @@ const LONGEST_NAME: usize = 100;
 pub struct Deps {
     pub access: Access,
     pub agents: Agents,
-    pub agent_tools: AgentTools,
+    pub attachments: Attachments,
     pub phone_numbers: PhoneNumbers,
-    pub tools: Tools,
-    pub intents: Intents,
     pub vapi: Vapi,
     pub accounts: Accounts,
 }
@@ -43,10 +40,8 @@ impl Deps {
         Ok(Self {
             access: platform.access()?,
             agents: Agents::new(database),
-            agent_tools: AgentTools::new(database),
+            attachments: platform.attachments()?,
             phone_numbers: PhoneNumbers::new(database),
-            tools: Tools::new(database),
-            intents: Intents::new(database),
             vapi: platform.vapi(),
             accounts: platform.accounts()?,
         })
@@ -67,7 +62,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ["GET", "api", _, "agents", id] => Reply::ok(&deps.agents.get(organization, http::id(id, "agent")?).await?),
         ["DELETE", "api", _, "agents", id] => {
-            removal::remove(deps, organization, http::id(id, "agent")?, deadline).await?;
+            let id = http::id(id, "agent")?;
+            Box::pin(deps.attachments.remove_agent(&deps.phone_numbers, organization, id, deadline)).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }
         _ => Err(Error::NotFound("route")),

@@ -2,7 +2,7 @@
 //!
 //! Body: `{"tool_id": "…"}`. Answer: the row of `agent_tools`, 201 when it is new, 200 when it was there. A tool that agents
 //! can call goes into the assistant's `toolIds` at VAPI and into the table; one that only runs on call start into the table
-//! alone. If the row cannot be written, VAPI is put back.
+//! alone. If something fails on the way, VAPI is made to follow the table.
 
 use shared::{
     Error, Platform, Result,
@@ -32,7 +32,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let agent: AgentId = http::id(agent, "agent")?;
     let tool = http::id_body(&request, "tool_id")?;
     match Box::pin(deps.attachments.attach(organization, agent, tool, deadline)).await? {
-        (row, Attached::Now) => Reply::created(&row),
-        (row, Attached::Before) => Reply::ok(&row),
+        (row, Attached::New) => Reply::created(&row),
+        (row, Attached::Existing) => Reply::ok(&row),
     }
 }

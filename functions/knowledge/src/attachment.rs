@@ -32,8 +32,8 @@ pub(crate) async fn attach(
     let (tool, attachment, attached) = attached?;
     let answer = Attachment { tool, attachment };
     match attached {
-        Attached::Now => Reply::created(&answer),
-        Attached::Before => Reply::ok(&answer),
+        Attached::New => Reply::created(&answer),
+        Attached::Existing => Reply::ok(&answer),
     }
 }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result, error,
     http::{self, Access, Reply, Request},
-    lifecycle::{Lifecycle, QueryTool},
+    lifecycle::{Lifecycle, QueryToolStatus},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
     platform,
     store::{AgentTools, Agents, Cursor, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Tools},
@@ -205,7 +205,7 @@ async fn begin_deletion(deps: &Deps, base: &KnowledgeBase, lease: &Lease, deadli
         };
         return Err(Error::Conflict(format!("tools search the knowledge base: {labels}{attached}; delete them first")));
     }
-    if deps.lifecycle.drop_unused(base, lease, deadline).await? == QueryTool::Kept {
+    if deps.lifecycle.delete_unused_query_tool(base, lease, deadline).await? == QueryToolStatus::Kept {
         let agents = names(deps, organization, deps.lifecycle.agents_of_base(base, deadline).await?).await?;
         return Err(Error::Conflict(format!("the knowledge base is attached to {agents}; detach it first")));
     }

@@ -3,7 +3,7 @@
 //! Body: the fields of a `ToolConfig` that change, each replaced as a whole, and `name` if the model is to call it by another
 //! one (a new label alone keeps the name). With `If-Match: <version>` (or `version` in the body) an edit of another version
 //! than the one seen is a conflict. Answer: 200 with the row; 202 if it is saved and some agents are still being brought in
-//! line, which happens by itself. VAPI is changed first and put back if the row cannot be written.
+//! line, which happens by itself. VAPI is changed first; if that or writing the row fails, VAPI is made to follow the table.
 
 use serde_json::Value;
 use shared::{

@@ -33,32 +33,37 @@ impl Assistants {
         model.ok_or_else(|| Error::Conflict("VAPI no longer has the agent's assistant".into()))
     }
 
-    /// Writes a changed model. The agent's lease is held.
-    pub(super) async fn write(&self, agent: &Agent, model: &AssistantModel, deadline: Deadline) -> Result<()> {
-        let account = self.accounts.vapi(agent.organization_id).await?;
-        Ok(self.vapi.set_assistant_model(&account, &agent.external_assistant_id, model, deadline).await?)
-    }
-
-    /// Makes the `toolIds` hold `wanted` and none of `unwanted`, from what they are now. The agent's lease is held. False: the
-    /// assistant is gone, so there is nothing to hold anything.
+    /// Makes the `toolIds` hold all of `wanted` and none of the other `unwanted`, if they do not yet. `model` is what was read
+    /// under the agent's lease, which is still held.
     pub(super) async fn correct(
         &self,
         agent: &Agent,
-        wanted: Option<&str>,
+        model: &AssistantModel,
+        wanted: &[&str],
         unwanted: &[&str],
         deadline: Deadline,
-    ) -> Result<bool> {
-        let Some(model) = self.model(agent, deadline).await? else { return Ok(false) };
-        let mut corrected = model.clone();
-        for id in unwanted.iter().filter(|id| Some(**id) != wanted && model.tool_ids().contains(id)) {
-            corrected = corrected.without_tool(id);
+    ) -> Result<()> {
+        let unwanted = unwanted.iter().filter(|id| !wanted.contains(id));
+        let without = unwanted.fold(model.clone(), |model, id| model.without_tool(id));
+        let corrected = wanted.iter().fold(without, |model, id| model.with_tool(id));
+        if corrected.tool_ids() == model.tool_ids() {
+            return Ok(());
         }
-        if let Some(id) = wanted.filter(|id| !model.tool_ids().contains(id)) {
-            corrected = corrected.with_tool(id);
+        let account = self.accounts.vapi(agent.organization_id).await?;
+        Ok(self.vapi.set_assistant_model(&account, &agent.external_assistant_id, &corrected, deadline).await?)
+    }
+
+    /// Reads the model and corrects it, under the agent's lease. An assistant that is gone needs no change.
+    pub(super) async fn compare(
+        &self,
+        agent: &Agent,
+        wanted: &[&str],
+        unwanted: &[&str],
+        deadline: Deadline,
+    ) -> Result<()> {
+        match self.model(agent, deadline).await? {
+            Some(model) => self.correct(agent, &model, wanted, unwanted, deadline).await,
+            None => Ok(()),
         }
-        if corrected != model {
-            self.write(agent, &corrected, deadline).await?;
-        }
-        Ok(true)
     }
 }

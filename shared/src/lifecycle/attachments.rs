@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, join, stream, try_join};
 
-use super::{Assistants, UNDO, left_open, ownership};
+use super::{
+    Assistants, SETTLING, found, ownership, release,
+    settle::{Progress, close, nothing_changed, open, settle_now},
+};
 use crate::{
     Deadline, Error, Result,
     models::{Agent, AgentId, AgentTool, Change, Intent, OrganizationId, Tool, ToolId},
@@ -26,8 +29,8 @@ pub struct Attachments {
 /// Whether an attachment is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attached {
-    Now,
-    Before,
+    New,
+    Existing,
 }
 
 impl Attachments {
@@ -54,12 +57,12 @@ impl Attachments {
         tool: ToolId,
         deadline: Deadline,
     ) -> Result<(AgentTool, Attached)> {
-        let (locked, tool, row) = join!(
-            self.agents.acquire(organization, agent, deadline.reserving(UNDO)),
+        let (acquired, tool, row) = join!(
+            self.agents.acquire(organization, agent, deadline.reserving(SETTLING)),
             self.tools.get(organization, tool),
             self.agent_tools.find(organization, agent, tool),
         );
-        let (agent, lease) = locked?;
+        let (agent, lease) = acquired?;
         let read = match (tool, row) {
             (Ok(tool), Ok(row)) if !lease.waited() => Ok((tool, row)),
             // What was read beside the lease may have changed under its former holder.
@@ -69,17 +72,17 @@ impl Attachments {
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         let attached = match read {
-            Ok((tool, row)) => self.attach_locked(&agent, &lease, &tool, row, deadline).await,
+            Ok((tool, row)) => self.attach_leased(&agent, &lease, &tool, row, deadline).await,
             Err(error) => Err(error),
         };
-        // A new row gave the lease back in its own transaction.
-        if !matches!(attached, Ok((_, Attached::Now))) {
-            self.release(lease).await;
+        // A new row released the lease in its own transaction.
+        if !matches!(attached, Ok((_, Attached::New))) {
+            release(lease.release()).await;
         }
         attached
     }
 
-    async fn attach_locked(
+    async fn attach_leased(
         &self,
         agent: &Agent,
         lease: &Lease,
@@ -88,7 +91,7 @@ impl Attachments {
         deadline: Deadline,
     ) -> Result<(AgentTool, Attached)> {
         let external = match (tool.attach_to_agent, &tool.external_tool_id) {
-            (true, Some(external)) => Some(external),
+            (true, Some(external)) => external,
             (true, None) => {
                 return Err(Error::Conflict("the tool is unknown at VAPI; save it again before attaching it".into()));
             }
@@ -97,38 +100,37 @@ impl Attachments {
                     "the tool is neither for conversations nor for call start; edit it first".into(),
                 ));
             }
-            (false, _) => None,
-        };
-        let Some(external) = external else {
-            return match row {
-                Some(row) => Ok((row, Attached::Before)),
-                None => self.write_row(agent, lease, tool, None).await,
-            };
+            (false, _) => {
+                return match row {
+                    Some(row) => Ok((row, Attached::Existing)),
+                    None => self.write_row(agent, lease, tool, None).await,
+                };
+            }
         };
         let change = Change::AttachTool { agent_id: agent.id, tool_id: tool.id, external_tool_id: external.clone() };
         let intent = Intent::new(agent.organization_id, change, ownership(deadline));
-        let (opened, model) =
-            join!(self.intents.open(&intent), self.assistants.existing_model(agent, deadline.reserving(UNDO)));
+        let work = deadline.reserving(SETTLING);
+        let (opened, model) = join!(open(&self.intents, &intent), self.assistants.existing_model(agent, work));
         opened?;
         let model = match model {
             Ok(model) => model,
-            Err(error) => return self.abandon(&intent, error).await,
+            Err(error) => return nothing_changed(&self.intents, &intent, error).await,
         };
-        let there = model.tool_ids().contains(&external.as_str());
-        if !there
-            && let Err(error) = self.assistants.write(agent, &model.with_tool(external), deadline.reserving(UNDO)).await
-        {
-            return self.undo(agent, external, &intent, error, deadline).await;
+        let attached = async {
+            self.assistants.correct(agent, &model, &[external], &[], work).await?;
+            match row {
+                Some(row) => {
+                    close(&self.intents, &intent).await;
+                    Ok((row, Attached::Existing))
+                }
+                None => self.write_row(agent, lease, tool, Some(&intent)).await,
+            }
+        };
+        let attached = attached.await;
+        if let Err(error) = &attached {
+            settle_now(&self.intents, &intent, error, self.settle_leased(agent, lease, &intent, deadline)).await;
         }
-        if let Some(row) = row {
-            self.intents.close(intent.id).await?;
-            return Ok((row, Attached::Before));
-        }
-        match self.write_row(agent, lease, tool, Some(&intent)).await {
-            Ok(written) => Ok(written),
-            Err(error) if there => self.abandon(&intent, error).await,
-            Err(error) => self.undo(agent, external, &intent, error, deadline).await,
-        }
+        attached
     }
 
     async fn write_row(
@@ -140,45 +142,19 @@ impl Attachments {
     ) -> Result<(AgentTool, Attached)> {
         let row = AgentTool::new(agent.organization_id, agent.id, tool.id, tool.attach_to_agent);
         let Err(error) = self.agent_tools.attach(&row, tool, lease, intent.map(|intent| intent.id)).await else {
-            return Ok((row, Attached::Now));
+            return Ok((row, Attached::New));
         };
         // A twin may have written it while this one waited for the lease, or the answer to our own writing was lost.
         match self.agent_tools.find(agent.organization_id, agent.id, tool.id).await {
+            Ok(Some(found)) if found.id == row.id => Ok((found, Attached::New)),
             Ok(Some(found)) => {
                 if let Some(intent) = intent {
-                    self.intents.close(intent.id).await?;
+                    close(&self.intents, intent).await;
                 }
-                let attached = if found.id == row.id { Attached::Now } else { Attached::Before };
-                Ok((found, attached))
+                Ok((found, Attached::Existing))
             }
             Ok(None) | Err(_) => Err(error),
         }
-    }
-
-    /// Takes the tool out of the assistant again, and closes the intent if that worked.
-    async fn undo<T>(
-        &self,
-        agent: &Agent,
-        external: &str,
-        intent: &Intent,
-        error: Error,
-        deadline: Deadline,
-    ) -> Result<T> {
-        match self.assistants.correct(agent, None, &[external], deadline).await {
-            Ok(_) => self.abandon(intent, error).await,
-            Err(left) => {
-                left_open("an attachment", &left);
-                Err(error)
-            }
-        }
-    }
-
-    /// Nothing is left of the change: closes its intent and passes the error on.
-    async fn abandon<T>(&self, intent: &Intent, error: Error) -> Result<T> {
-        if let Err(left) = self.intents.close(intent.id).await {
-            left_open("an intent", &left);
-        }
-        Err(error)
     }
 
     /// Takes a tool from an agent, at VAPI and in the table.
@@ -192,22 +168,22 @@ impl Attachments {
         tool: ToolId,
         deadline: Deadline,
     ) -> Result<()> {
-        let (locked, tool) = join!(
-            self.agents.acquire(organization, agent, deadline.reserving(UNDO)),
+        let (acquired, tool) = join!(
+            self.agents.acquire(organization, agent, deadline.reserving(SETTLING)),
             self.tools.get(organization, tool),
         );
-        let (agent, lease) = locked?;
+        let (agent, lease) = acquired?;
         let detached = match tool {
-            Ok(tool) => Box::pin(self.detach_locked(&agent, &lease, &tool, deadline)).await,
+            Ok(tool) => Box::pin(self.detach_leased(&agent, &lease, &tool, deadline)).await,
             Err(error) => Err(error),
         };
         if detached.is_err() {
-            self.release(lease).await;
+            release(lease.release()).await;
         }
         detached
     }
 
-    async fn detach_locked(&self, agent: &Agent, lease: &Lease, tool: &Tool, deadline: Deadline) -> Result<()> {
+    async fn detach_leased(&self, agent: &Agent, lease: &Lease, tool: &Tool, deadline: Deadline) -> Result<()> {
         let row = self.agent_tools.find(agent.organization_id, agent.id, tool.id).await?;
         let Some(external) = &tool.external_tool_id else {
             let row = row.ok_or(Error::NotFound("attached tool"))?;
@@ -215,38 +191,98 @@ impl Attachments {
         };
         let change = Change::DetachTool { agent_id: agent.id, tool_id: tool.id, external_tool_id: external.clone() };
         let intent = Intent::new(agent.organization_id, change, ownership(deadline));
-        let (opened, model) = join!(self.intents.open(&intent), self.assistants.model(agent, deadline));
+        let work = deadline.reserving(SETTLING);
+        let (opened, model) = join!(open(&self.intents, &intent), self.assistants.model(agent, work));
         opened?;
         let model = match model {
-            Ok(model) => model,
-            Err(error) => return self.abandon(&intent, error).await,
+            Ok(model) => model.filter(|model| model.tool_ids().contains(&external.as_str())),
+            Err(error) => return nothing_changed(&self.intents, &intent, error).await,
         };
-        let there = model.as_ref().is_some_and(|model| model.tool_ids().contains(&external.as_str()));
-        if !there && row.is_none() {
-            return self.abandon(&intent, Error::NotFound("attached tool")).await;
+        if model.is_none() && row.is_none() {
+            return nothing_changed(&self.intents, &intent, Error::NotFound("attached tool")).await;
         }
-        if let Some(model) = model.filter(|_| there)
-            && let Err(error) = self.assistants.write(agent, &model.without_tool(external), deadline).await
-        {
-            // Whatever VAPI made of it, settling takes the attachment away.
-            return Err(error);
+        let detached = async {
+            if let Some(model) = model {
+                self.assistants.correct(agent, &model, &[], &[external], work).await?;
+            }
+            // Only VAPI may have had it: deleting a row that is not there is fine.
+            let row = row.unwrap_or_else(|| AgentTool::new(agent.organization_id, agent.id, tool.id, true));
+            self.agent_tools.detach(&row, lease, Some(intent.id)).await
+        };
+        let detached = detached.await;
+        if let Err(error) = &detached {
+            settle_now(&self.intents, &intent, error, self.settle_leased(agent, lease, &intent, deadline)).await;
         }
-        // A row that VAPI's side alone had is written off the same way: deleting what is not there is fine.
-        let row = row.unwrap_or_else(|| AgentTool::new(agent.organization_id, agent.id, tool.id, true));
-        self.agent_tools.detach(&row, lease, Some(intent.id)).await
+        detached
+    }
+
+    /// Settles a change of an agent's tools.
+    pub(super) async fn settle(&self, agent: AgentId, intent: &Intent, deadline: Deadline) -> Result<Progress> {
+        let acquired = self.agents.acquire(intent.organization_id, agent, deadline).await;
+        let Some((agent, lease)) = found(acquired)? else {
+            return Ok(Progress::Settled("the agent was removed since"));
+        };
+        let settled = self.settle_leased(&agent, &lease, intent, deadline).await;
+        release(lease.release()).await;
+        settled
+    }
+
+    /// Compares the assistant with the rows. Attachments: VAPI follows the rows. A detachment is finished.
+    pub(super) async fn settle_leased(
+        &self,
+        agent: &Agent,
+        lease: &Lease,
+        intent: &Intent,
+        deadline: Deadline,
+    ) -> Result<Progress> {
+        let organization = agent.organization_id;
+        let outcome = match &intent.change {
+            Change::AttachTool { tool_id, external_tool_id, .. } => {
+                let row = self.agent_tools.find(organization, agent.id, *tool_id).await?;
+                // VAPI may know the tool by another id since.
+                let tool = found(self.tools.get(organization, *tool_id).await)?;
+                let attached = row.filter(|row| row.is_vapi_attached).and(tool).and_then(|tool| tool.external_tool_id);
+                let wanted: Vec<&str> = attached.as_deref().into_iter().collect();
+                self.assistants.compare(agent, &wanted, &[external_tool_id], deadline).await?;
+                if attached.is_some() { "the tool is attached" } else { "the attachment was undone" }
+            }
+            Change::DetachTool { tool_id, external_tool_id, .. } => {
+                self.assistants.compare(agent, &[], &[external_tool_id], deadline).await?;
+                if let Some(row) = self.agent_tools.find(organization, agent.id, *tool_id).await? {
+                    self.agent_tools.detach(&row, lease, None).await?;
+                }
+                "the tool was detached"
+            }
+            Change::DetachAllTools { .. } => {
+                let mut rows = self.agent_tools.of_agent(organization, agent.id).await?;
+                rows.retain(|row| row.is_vapi_attached);
+                let tools = self.tools_of(organization, &rows, deadline).await?;
+                let wanted: Vec<&str> = tools.iter().filter_map(|tool| tool.external_tool_id.as_deref()).collect();
+                self.assistants.compare(agent, &wanted, &[], deadline).await?;
+                "the assistant has the tools that are left"
+            }
+            _ => return Err(Error::internal("the intent is of no agent")),
+        };
+        Ok(Progress::Settled(outcome))
     }
 
     /// Brings the assistants and rows of all agents that have the tool in line with what the tool is now; `former` are ids
-    /// VAPI knew it by before. Gives the agents that are done, and those that are not with the first error.
-    pub(super) async fn align(&self, tool: &Tool, former: &[&str], deadline: Deadline) -> Result<Aligned> {
+    /// VAPI knew it by before.
+    pub(super) async fn update_agents(
+        &self,
+        tool: &Tool,
+        former: &[String],
+        deadline: Deadline,
+    ) -> Result<AgentsChanged> {
         let rows = self.agent_tools.of_tool(tool.organization_id, tool.id).await?;
-        Ok(Self::each(rows, deadline, |row| async move {
-            let wanted = tool.external_tool_id.as_deref().filter(|_| tool.attach_to_agent);
-            let unwanted: Vec<&str> = former.iter().copied().chain(tool.external_tool_id.as_deref()).collect();
-            self.correct(&row, wanted, &unwanted, deadline).await?;
+        let external: Vec<&str> = tool.external_tool_id.as_deref().into_iter().collect();
+        let wanted: &[&str] = if tool.attach_to_agent { &external } else { &[] };
+        let unwanted: &Vec<&str> = &former.iter().map(String::as_str).chain(external.iter().copied()).collect();
+        let update = |row| async move {
+            self.correct_tool_ids(&row, wanted, unwanted, deadline).await?;
             self.agent_tools.set_vapi_attached(&row, tool.attach_to_agent).await
-        })
-        .await)
+        };
+        Ok(for_each_agent(rows, deadline, update).await)
     }
 
     /// Takes the tool out of the assistants of all these agents; the rows stay.
@@ -255,73 +291,65 @@ impl Attachments {
         rows: Vec<AgentTool>,
         external: &str,
         deadline: Deadline,
-    ) -> Aligned {
-        Self::each(rows, deadline, |row| async move { self.correct(&row, None, &[external], deadline).await }).await
+    ) -> AgentsChanged {
+        let remove = |row| async move { self.correct_tool_ids(&row, &[], &[external], deadline).await };
+        for_each_agent(rows, deadline, remove).await
     }
 
     /// Corrects one assistant under its agent's lease. An agent or assistant that is gone is fine.
-    async fn correct(
+    async fn correct_tool_ids(
         &self,
         row: &AgentTool,
-        wanted: Option<&str>,
+        wanted: &[&str],
         unwanted: &[&str],
         deadline: Deadline,
     ) -> Result<()> {
-        let (agent, lease) = match self.agents.acquire(row.organization_id, row.agent_id, deadline).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let corrected = self.assistants.correct(&agent, wanted, unwanted, deadline).await;
-        self.release(lease).await;
-        corrected.map(drop)
-    }
-
-    /// Does the same for several attachments, a few at a time. After a failure, and near the deadline, nothing new is begun.
-    async fn each<F, Fut>(rows: Vec<AgentTool>, deadline: Deadline, work: F) -> Aligned
-    where
-        F: Fn(AgentTool) -> Fut,
-        Fut: Future<Output = Result<()>>,
-    {
-        let failed = AtomicBool::new(false);
-        let outcomes = stream::iter(rows).map(|row| {
-            let (agent, work, failed) = (row.agent_id, &work, &failed);
-            async move {
-                if failed.load(Ordering::Relaxed) || deadline.remaining() < UNDO {
-                    return (agent, None);
-                }
-                let outcome = work(row).await;
-                failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-                (agent, Some(outcome))
-            }
-        });
-        let outcomes: Vec<_> = outcomes.buffer_unordered(AT_ONCE).collect().await;
-        let mut aligned = Aligned::default();
-        for (agent, outcome) in outcomes {
-            match outcome {
-                Some(Ok(())) => aligned.done.push(agent),
-                Some(Err(error)) => {
-                    aligned.left.push(agent);
-                    aligned.error.get_or_insert(error);
-                }
-                None => aligned.left.push(agent),
-            }
-        }
-        aligned
-    }
-
-    /// A lease that cannot be released runs out by itself.
-    pub(super) async fn release(&self, lease: Lease) {
-        if let Err(error) = lease.release().await {
-            tracing::warn!("a lease could not be released: {}", crate::error::chain(&error));
-        }
+        let acquired = self.agents.acquire(row.organization_id, row.agent_id, deadline).await;
+        let Some((agent, lease)) = found(acquired)? else { return Ok(()) };
+        let corrected = self.assistants.compare(&agent, wanted, unwanted, deadline).await;
+        release(lease.release()).await;
+        corrected
     }
 }
 
 /// What became of a change of many assistants.
 #[derive(Debug, Default)]
-pub(super) struct Aligned {
+pub(super) struct AgentsChanged {
     pub(super) done: Vec<AgentId>,
     pub(super) left: Vec<AgentId>,
+    /// The first.
     pub(super) error: Option<Error>,
+}
+
+/// Does the same for several attachments, a few at a time. After a failure, and near the deadline, nothing new is begun.
+async fn for_each_agent<F, Fut>(rows: Vec<AgentTool>, deadline: Deadline, change: F) -> AgentsChanged
+where
+    F: Fn(AgentTool) -> Fut,
+    Fut: Future<Output = Result<()>>,
+{
+    let failed = AtomicBool::new(false);
+    let outcomes = stream::iter(rows).map(|row| {
+        let (agent, change, failed) = (row.agent_id, &change, &failed);
+        async move {
+            if failed.load(Ordering::Relaxed) || deadline.remaining() < SETTLING {
+                return (agent, None);
+            }
+            let outcome = change(row).await;
+            failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+            (agent, Some(outcome))
+        }
+    });
+    let outcomes: Vec<_> = outcomes.buffer_unordered(AT_ONCE).collect().await;
+    let mut changed = AgentsChanged::default();
+    for (agent, outcome) in outcomes {
+        match outcome {
+            Some(Ok(())) => changed.done.push(agent),
+            Some(Err(error)) => {
+                changed.left.push(agent);
+                changed.error.get_or_insert(error);
+            }
+            None => changed.left.push(agent),
+        }
+    }
+    changed
 }

@@ -32,14 +32,14 @@ impl ExternalTools {
 
     /// Makes VAPI's tool say what the row says: changes the one the row names, or makes one if it names none or VAPI lost
     /// it. Gives VAPI's id and object, without the token. A creation whose answer is lost may have left a tool, which is for
-    /// [`ExternalTools::delete_strays`] to find.
-    pub(super) async fn ensure(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
+    /// [`ExternalTools::others_calling`] to find.
+    pub(super) async fn upsert(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
         let read_only = !ToolConfig::stored(tool)?.action.has_effect();
-        self.ensure_as(tool, read_only, deadline).await
+        self.upsert_as(tool, read_only, deadline).await
     }
 
-    /// As [`ExternalTools::ensure`], when it is known whether the tool only reads.
-    pub(super) async fn ensure_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
+    /// As [`ExternalTools::upsert`], when it is known whether the tool only reads.
+    pub(super) async fn upsert_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
         let account = self.accounts.vapi(tool.organization_id).await?;
         let tokens = self.tokens.as_ref().ok_or_else(|| Error::internal("this function makes no tools at VAPI"))?;
         let token = tokens.issue(tool.id).await?;
@@ -75,26 +75,12 @@ impl ExternalTools {
         deadline: Deadline,
     ) -> Result<()> {
         let account = self.accounts.vapi(organization).await?;
-        self.vapi.delete_tool(&account, external_id, deadline).await.map_err(explain)
+        self.vapi.delete_tool(&account, external_id, deadline).await.map_err(pinned)
     }
 
-    /// Deletes every tool at VAPI that calls back to this one, except the one to be kept: what lost answers and crashes left.
-    pub(super) async fn delete_strays(
-        &self,
-        organization: OrganizationId,
-        tool: ToolId,
-        kept: Option<&str>,
-        deadline: Deadline,
-    ) -> Result<Vec<String>> {
-        let strays = self.strays(organization, tool, kept, deadline).await?;
-        for id in &strays {
-            self.delete(organization, id, deadline).await?;
-        }
-        Ok(strays)
-    }
-
-    /// The tools at VAPI that call back to this one, except the one to be kept.
-    pub(super) async fn strays(
+    /// VAPI's ids of the tools that call back to this one, except `kept`: what lost answers, crashes and earlier kinds of the
+    /// tool left there.
+    pub(super) async fn others_calling(
         &self,
         organization: OrganizationId,
         tool: ToolId,
@@ -112,7 +98,7 @@ impl ExternalTools {
 }
 
 /// VAPI's 409 `tool_pinned`: a published version of an assistant still names the tool.
-fn explain(error: clients::Error) -> Error {
+fn pinned(error: clients::Error) -> Error {
     match error.failure {
         Failure::Rejected { status: 409, .. } => Error::Conflict(
             "VAPI keeps this tool because a published version of an assistant uses it; publish that assistant without the \

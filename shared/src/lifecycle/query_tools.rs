@@ -1,8 +1,8 @@
 //! The query tool of a knowledge base: attaching the base to an agent makes it, once per base, and it goes with the last agent
-//! that has it (seed 003).
+//! that has it.
 //!
 //! The tool says `automatic_for`, and the base names it as its `query_tool_id`; only where both agree is it the base's. A query
-//! tool that somebody made over the same base says nothing of the kind, so nothing here touches it. An intent goes ahead of
+//! tool that somebody made over the same base has no `automatic_for`, so nothing here touches it. An intent goes ahead of
 //! whatever may leave the tool without an agent, and settling it asks whether one has it.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,12 @@ use std::collections::BTreeSet;
 use futures_util::join;
 use serde::Serialize;
 
-use super::{Attached, Deleted, Lifecycle, UNDO, left_open, ownership};
+use super::{
+    Attached, Deleted, Lifecycle, SETTLING, found, ownership, release,
+    settle::{Progress, close, open, settle_now},
+};
 use crate::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Result,
     models::{
         AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
         ToolName,
@@ -32,13 +35,13 @@ const LONGEST_LABEL: usize = 100;
 #[derive(Debug)]
 pub struct DetachedBase {
     pub tool_id: ToolId,
-    pub query_tool: QueryTool,
+    pub query_tool: QueryToolStatus,
 }
 
 /// What became of a base's query tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum QueryTool {
+pub enum QueryToolStatus {
     /// Other agents have it.
     Kept,
     Deleted,
@@ -60,18 +63,18 @@ impl Lifecycle {
     ) -> Result<(Tool, AgentTool, Attached)> {
         let (agent, locked) = join!(
             self.attachments.agents.get(organization, agent),
-            self.knowledge_bases.acquire(organization, base, deadline.reserving(UNDO)),
+            self.knowledge_bases.acquire(organization, base, deadline.reserving(SETTLING)),
         );
         let (base, lease) = locked?;
         let attached = match agent {
-            Ok(agent) => Box::pin(self.attach_base_locked(&base, &lease, agent.id, deadline)).await,
+            Ok(agent) => Box::pin(self.attach_base_leased(&base, &lease, agent.id, deadline)).await,
             Err(error) => Err(error),
         };
         self.release_base(lease).await;
         attached
     }
 
-    async fn attach_base_locked(
+    async fn attach_base_leased(
         &self,
         base: &KnowledgeBase,
         lease: &Lease,
@@ -90,21 +93,20 @@ impl Lifecycle {
         let config = config(base)?;
         let change = Change::QueryTool { knowledge_base_id: base.id };
         let intent = Intent::new(organization, change, ownership(deadline));
-        self.intents.open(&intent).await?;
-        let name = ToolName::of_words(&folded(&config.label));
-        let made = self.create_for(organization, &config, name, Some((base.id, lease)), deadline).await;
-        let attached = match made {
-            Ok(tool) => {
-                let attached = Box::pin(self.attachments.attach(organization, agent, tool.id, deadline)).await;
-                attached.map(|(row, attached)| (tool, row, attached))
+        open(&self.intents, &intent).await?;
+        let attached = async {
+            let name = ToolName::of_words(&folded(&config.label));
+            let tool = self.create_for(organization, &config, name, Some((base.id, lease)), deadline).await?;
+            let (row, attached) = self.attachments.attach(organization, agent, tool.id, deadline).await?;
+            Ok((tool, row, attached))
+        };
+        let attached = Box::pin(attached).await;
+        match &attached {
+            Ok(_) => close(&self.intents, &intent).await,
+            Err(error) => {
+                settle_now(&self.intents, &intent, error, self.settle_base_leased(base, lease, deadline)).await;
             }
-            Err(error) => Err(error),
-        };
-        let settled = match &attached {
-            Ok(_) => Ok(()),
-            Err(_) => self.drop_unused(base, lease, deadline).await.map(drop),
-        };
-        self.close_or_leave(&intent, settled).await;
+        }
         attached
     }
 
@@ -119,13 +121,13 @@ impl Lifecycle {
         base: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<DetachedBase> {
-        let (base, lease) = self.knowledge_bases.acquire(organization, base, deadline.reserving(UNDO)).await?;
-        let detached = Box::pin(self.detach_base_locked(&base, &lease, agent, deadline)).await;
+        let (base, lease) = self.knowledge_bases.acquire(organization, base, deadline.reserving(SETTLING)).await?;
+        let detached = Box::pin(self.detach_base_leased(&base, &lease, agent, deadline)).await;
         self.release_base(lease).await;
         detached
     }
 
-    async fn detach_base_locked(
+    async fn detach_base_leased(
         &self,
         base: &KnowledgeBase,
         lease: &Lease,
@@ -136,20 +138,24 @@ impl Lifecycle {
         let change = Change::QueryTool { knowledge_base_id: base.id };
         let intent = Intent::new(organization, change, ownership(deadline));
         let Some(tool) = self.query_tool(base).await? else { return Err(Error::NotFound("attached knowledge base")) };
-        self.intents.open(&intent).await?;
-        match self.attachments.detach(organization, agent, tool.id, deadline).await {
-            Ok(()) => {}
-            Err(Error::NotFound(what)) => {
-                self.close_or_leave(&intent, Ok(())).await;
-                let what = if what == "agent" { what } else { "attached knowledge base" };
-                return Err(Error::NotFound(what));
-            }
-            // Settling may yet detach it; the intent then sees to the tool.
-            Err(error) => return Err(error),
+        open(&self.intents, &intent).await?;
+        if let Err(error) = self.attachments.detach(organization, agent, tool.id, deadline).await {
+            settle_now(&self.intents, &intent, &error, self.settle_base_leased(base, lease, deadline)).await;
+            return Err(match error {
+                Error::NotFound("attached tool" | "tool") => Error::NotFound("attached knowledge base"),
+                error => error,
+            });
         }
-        let dropped = self.drop_unused(base, lease, deadline).await;
-        let query_tool = *dropped.as_ref().unwrap_or(&QueryTool::Pending);
-        self.close_or_leave(&intent, dropped.map(drop)).await;
+        let query_tool = match self.delete_unused_query_tool(base, lease, deadline).await {
+            Ok(query_tool) => {
+                close(&self.intents, &intent).await;
+                query_tool
+            }
+            Err(error) => {
+                settle_now(&self.intents, &intent, &error, self.settle_base_leased(base, lease, deadline)).await;
+                QueryToolStatus::Pending
+            }
+        };
         Ok(DetachedBase { tool_id: tool.id, query_tool })
     }
 
@@ -171,35 +177,37 @@ impl Lifecycle {
     }
 
     /// Deletes the base's query tool unless an agent has it. The base's lease is held.
-    pub async fn drop_unused(&self, base: &KnowledgeBase, lease: &Lease, deadline: Deadline) -> Result<QueryTool> {
+    pub async fn delete_unused_query_tool(
+        &self,
+        base: &KnowledgeBase,
+        lease: &Lease,
+        deadline: Deadline,
+    ) -> Result<QueryToolStatus> {
         // Not the base as it was read first: it may not have had a tool then.
         let base = self.knowledge_bases.get(base.organization_id, base.id).await?;
-        let Some(tool) = base.query_tool_id else { return Ok(QueryTool::Deleted) };
-        let (tool, tool_lease) = match self.tools.acquire(base.organization_id, tool, deadline.at_most(UNDO)).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok(QueryTool::Deleted),
-            Err(error) => return Err(error),
-        };
+        let Some(tool) = base.query_tool_id else { return Ok(QueryToolStatus::Deleted) };
+        let acquired = self.tools.acquire(base.organization_id, tool, deadline.at_most(SETTLING)).await;
+        let Some((tool, tool_lease)) = found(acquired)? else { return Ok(QueryToolStatus::Deleted) };
         if tool.automatic_for != Some(base.id) {
-            self.release(tool_lease).await;
-            return Ok(QueryTool::Deleted);
+            release(tool_lease.release()).await;
+            return Ok(QueryToolStatus::Deleted);
         }
-        let dropped = Box::pin(self.drop_locked(&base, lease, &tool, &tool_lease, deadline)).await;
-        if !matches!(dropped, Ok(QueryTool::Deleted)) {
-            self.release(tool_lease).await;
+        let dropped = Box::pin(self.delete_unused_leased(&base, lease, &tool, &tool_lease, deadline)).await;
+        if !matches!(dropped, Ok(QueryToolStatus::Deleted)) {
+            release(tool_lease.release()).await;
         }
         dropped
     }
 
     /// Under the tool's lease nothing is attached any more, so the base's `agent_ids` name every agent that may have it.
-    async fn drop_locked(
+    async fn delete_unused_leased(
         &self,
         base: &KnowledgeBase,
         lease: &Lease,
         tool: &Tool,
         tool_lease: &Lease,
         deadline: Deadline,
-    ) -> Result<QueryTool> {
+    ) -> Result<QueryToolStatus> {
         let base = self.knowledge_bases.get(base.organization_id, base.id).await?;
         let having = self.agents_having(&base, tool.id, deadline).await?;
         if !having.is_empty() {
@@ -207,66 +215,62 @@ impl Lifecycle {
             if !stale.is_empty() {
                 self.knowledge_bases.forget_agents(&stale, lease, tool_lease).await?;
             }
-            return Ok(QueryTool::Kept);
+            return Ok(QueryToolStatus::Kept);
         }
         // Once this is written the deletion is certain, and whoever attaches the base gets another tool.
         let deletion = Intent::new(base.organization_id, Change::DeleteTool { tool_id: tool.id }, ownership(deadline));
-        self.knowledge_bases.give_up_tool(lease, tool_lease, &deletion).await?;
-        match self.delete_locked(tool, tool_lease, &deletion, deadline).await {
-            Ok(Deleted::Deleted) => Ok(QueryTool::Deleted),
-            Ok(Deleted::Deleting { .. }) => Ok(QueryTool::Pending),
-            Err(left) => {
-                left_open("an unused query tool", &left);
-                Ok(QueryTool::Pending)
+        if let Err(error) = self.knowledge_bases.give_up_tool(lease, tool_lease, &deletion).await {
+            // Perhaps the answer alone was lost: the row decides.
+            let row = self.knowledge_bases.get(base.organization_id, base.id).await;
+            if !row.is_ok_and(|row| row.query_tool_id != Some(tool.id)) {
+                return Err(error);
+            }
+        }
+        match self.delete_leased(tool, tool_lease, &deletion, deadline).await {
+            Ok(Deleted::Deleted) => Ok(QueryToolStatus::Deleted),
+            Ok(Deleted::Deleting { .. }) => Ok(QueryToolStatus::Pending),
+            Err(error) => {
+                let settling = self.settle_deletion(tool, tool_lease, &deletion, deadline);
+                settle_now(&self.intents, &deletion, &error, settling).await;
+                Ok(QueryToolStatus::Pending)
             }
         }
     }
 
-    pub(super) async fn settle_query_tool(
+    pub(super) async fn settle_base(
         &self,
         organization: OrganizationId,
         base: KnowledgeBaseId,
         deadline: Deadline,
-    ) -> Result<&'static str> {
-        let (base, lease) = match self.knowledge_bases.acquire(organization, base, deadline).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok("the knowledge base was deleted since"),
-            Err(error) => return Err(error),
+    ) -> Result<Progress> {
+        let acquired = self.knowledge_bases.acquire(organization, base, deadline).await;
+        let Some((base, lease)) = found(acquired)? else {
+            return Ok(Progress::Settled("the knowledge base was deleted since"));
         };
-        let dropped = self.drop_unused(&base, &lease, deadline).await;
+        let settled = self.settle_base_leased(&base, &lease, deadline).await;
         self.release_base(lease).await;
-        dropped.map(|query_tool| match query_tool {
-            QueryTool::Kept => "agents have the query tool",
-            QueryTool::Deleted => "no query tool is left without an agent",
-            QueryTool::Pending => "the query tool is being deleted",
-        })
+        settled
+    }
+
+    /// Whether an agent has the base's query tool decides whether it stays.
+    async fn settle_base_leased(&self, base: &KnowledgeBase, lease: &Lease, deadline: Deadline) -> Result<Progress> {
+        let query_tool = Box::pin(self.delete_unused_query_tool(base, lease, deadline)).await?;
+        Ok(Progress::Settled(match query_tool {
+            QueryToolStatus::Kept => "agents have the query tool",
+            QueryToolStatus::Deleted => "no query tool is left without an agent",
+            QueryToolStatus::Pending => "the query tool is being deleted",
+        }))
     }
 
     /// The base's query tool, if there is one.
     async fn query_tool(&self, base: &KnowledgeBase) -> Result<Option<Tool>> {
         let Some(id) = base.query_tool_id else { return Ok(None) };
-        match self.tools.get(base.organization_id, id).await {
-            Ok(tool) => Ok(Some(tool).filter(|tool| tool.automatic_for == Some(base.id))),
-            Err(Error::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let tool = found(self.tools.get(base.organization_id, id).await)?;
+        Ok(tool.filter(|tool| tool.automatic_for == Some(base.id)))
     }
 
-    async fn close_or_leave(&self, intent: &Intent, settled: Result<()>) {
-        let closed = match settled {
-            Ok(()) => self.intents.close(intent.id).await,
-            Err(error) => Err(error),
-        };
-        if let Err(left) = closed {
-            left_open("a query tool", &left);
-        }
-    }
-
-    /// A lease that cannot be released runs out by itself.
     pub async fn release_base(&self, lease: Lease) {
-        if let Err(error) = lease.release().await {
-            tracing::warn!("a lease could not be released: {}", error::chain(&error));
-        }
+        release(lease.release()).await;
     }
 }
 

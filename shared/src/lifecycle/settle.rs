@@ -1,21 +1,25 @@
-//! Finishing or undoing what a crash or an outage left open.
+//! Settling a change: comparing VAPI or Secrets Manager with our tables, and making both sides agree.
+//!
+//! There is no second way to undo. A change that fails is settled at once ([`settle_now`]); one whose process died is settled
+//! by [`Lifecycle::settle`]. The code that compares stands beside the change it settles.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Lifecycle, ownership};
+use super::{Lifecycle, SETTLING, found, ownership, release};
 use crate::{
     Deadline, Error, Result, error,
-    models::{AgentId, AgentTool, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId, ToolName},
+    models::{Change, Intent, IntentId, OrganizationId, Timestamp, ToolId},
+    store::Intents,
 };
 
 /// What a run of `settle` did.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
-    pub settled: Vec<Settled>,
+    pub settled: Vec<ReportLine>,
     /// Still open; the next run tries again.
-    pub left: Vec<Settled>,
+    pub left: Vec<ReportLine>,
     /// Some of it is open only because time ran out.
     #[serde(skip)]
     pub unfinished: bool,
@@ -23,7 +27,7 @@ pub struct Report {
 
 /// One intent, and what became of it.
 #[derive(Debug, Serialize)]
-pub struct Settled {
+pub struct ReportLine {
     pub intent: IntentId,
     pub change: &'static str,
     pub outcome: String,
@@ -32,16 +36,70 @@ pub struct Settled {
 /// The time one intent gets in one run; what is left then goes on in the next.
 const ONE: Duration = Duration::from_secs(25);
 
-/// How an intent was settled, in a word or two for the report.
-type Outcome = Result<Progress>;
-
-enum Progress {
+/// How far settling a change came, with a few words for the report.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Progress {
+    /// Both sides agree.
     Settled(&'static str),
     /// There is more to do than there was time for.
-    GoesOn(&'static str),
+    Unfinished(&'static str),
 }
 
-use Progress::{GoesOn, Settled as Done};
+use Progress::{Settled, Unfinished};
+
+/// Settles a change that failed with `cause`, under the leases it holds. False: it stays on record for `settle`, and why is
+/// logged behind the cause. The caller reports the cause, whatever happens here.
+pub(super) async fn settle_now(
+    intents: &Intents,
+    intent: &Intent,
+    cause: &Error,
+    settling: impl Future<Output = Result<Progress>>,
+) -> bool {
+    let settled = async {
+        let progress = Box::pin(settling).await?;
+        if let Settled(_) = progress {
+            intents.close(intent.id).await?;
+        }
+        Ok::<_, Error>(progress)
+    };
+    let (change, cause) = (intent.change.as_str(), error::chain(cause));
+    match settled.await {
+        Ok(Settled(outcome)) => {
+            tracing::info!(intent.id = %intent.id, "{change} failed: {cause}; settled at once: {outcome}");
+            true
+        }
+        Ok(Unfinished(outcome)) => {
+            tracing::info!(intent.id = %intent.id, "{change} failed: {cause}; left to settle: {outcome}");
+            false
+        }
+        Err(left) => {
+            let left = error::chain(&left);
+            tracing::error!(intent.id = %intent.id, "{change} failed: {cause}; left to settle: {left}");
+            false
+        }
+    }
+}
+
+/// Records a change before it begins. If that fails, it may be on record all the same, and is taken off it.
+pub(super) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
+    match intents.open(intent).await {
+        Ok(()) => Ok(()),
+        Err(error) => nothing_changed(intents, intent, error).await,
+    }
+}
+
+/// Ends a change that failed before it changed anything.
+pub(super) async fn nothing_changed<T>(intents: &Intents, intent: &Intent, error: Error) -> Result<T> {
+    settle_now(intents, intent, &error, async { Ok(Settled("nothing was changed")) }).await;
+    Err(error)
+}
+
+/// Closes the intent of a change that is complete. If that fails, `settle` finds nothing to do and closes it.
+pub(super) async fn close(intents: &Intents, intent: &Intent) {
+    if let Err(error) = intents.close(intent.id).await {
+        tracing::warn!(intent.id = %intent.id, "a complete change could not be closed: {}", error::chain(&error));
+    }
+}
 
 impl Lifecycle {
     /// Settles every abandoned intent, one after the other, while there is time.
@@ -51,193 +109,91 @@ impl Lifecycle {
         // Whether a query tool still has an agent shows when the attachments are settled.
         abandoned.sort_by_key(|intent| matches!(intent.change, Change::QueryTool { .. }));
         for intent in abandoned {
-            let (change, id) = (intent.change.as_str(), intent.id);
-            if deadline.remaining() < super::UNDO {
+            let (id, change) = (intent.id, intent.change.as_str());
+            let line = |outcome: String| ReportLine { intent: id, change, outcome };
+            if deadline.remaining() < SETTLING {
                 report.unfinished = true;
-                report.left.push(Settled { intent: id, change, outcome: "no time left".into() });
-                continue;
-            }
-            if !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
+                report.left.push(line("no time left".into()));
                 continue;
             }
             // Shorter than a lease: what it takes for one change must not run out on it.
-            match Box::pin(self.settle_one(&intent, deadline.at_most(ONE))).await {
-                Ok(GoesOn(outcome)) => {
-                    self.intents.leave(id).await?;
-                    report.unfinished = true;
-                    report.left.push(Settled { intent: id, change, outcome: outcome.into() });
-                }
-                Ok(Done(outcome)) => {
-                    self.intents.close(id).await?;
+            match Box::pin(self.settle_abandoned(&intent, deadline.at_most(ONE))).await {
+                Ok(Some(Settled(outcome))) => {
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");
-                    report.settled.push(Settled { intent: id, change, outcome: outcome.into() });
+                    report.settled.push(line(outcome.into()));
                 }
+                Ok(Some(Unfinished(outcome))) => {
+                    report.unfinished = true;
+                    report.left.push(line(outcome.into()));
+                }
+                // Another run is at it.
+                Ok(None) => {}
                 Err(error) => {
                     tracing::error!(intent.id = %id, change, "could not be settled: {}", error::chain(&error));
-                    report.left.push(Settled { intent: id, change, outcome: error.to_string() });
+                    report.left.push(line(error.to_string()));
                 }
             }
         }
         Ok(report)
     }
 
-    async fn settle_one(&self, intent: &Intent, deadline: Deadline) -> Outcome {
+    /// `None`: another run took the intent over.
+    async fn settle_abandoned(&self, intent: &Intent, deadline: Deadline) -> Result<Option<Progress>> {
+        if !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
+            return Ok(None);
+        }
+        let progress = self.settle_change(intent, deadline).await?;
+        match progress {
+            Settled(_) => self.intents.close(intent.id).await?,
+            Unfinished(_) => self.intents.leave(intent.id).await?,
+        }
+        Ok(Some(progress))
+    }
+
+    /// Acquires the lease that the change was made under, and settles it.
+    async fn settle_change(&self, intent: &Intent, deadline: Deadline) -> Result<Progress> {
         let organization = intent.organization_id;
         match &intent.change {
             Change::CreateTool { tool_id, name } => self.settle_creation(organization, *tool_id, name, deadline).await,
-            Change::UpdateTool { tool_id, name } => {
-                self.settle_update(organization, *tool_id, name.as_ref(), deadline).await
+            Change::UpdateTool { tool_id, .. } | Change::DeleteTool { tool_id } => {
+                self.settle_tool(organization, *tool_id, intent, deadline).await
             }
-            Change::DeleteTool { tool_id } => self.settle_deletion(organization, *tool_id, intent, deadline).await,
-            Change::AttachTool { agent_id, tool_id, external_tool_id } => {
-                self.settle_attachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
+            Change::AttachTool { agent_id, .. } | Change::DetachAllTools { agent_id } => {
+                self.attachments.settle(*agent_id, intent, deadline).await
             }
-            Change::DetachTool { agent_id, tool_id, external_tool_id } => {
-                self.settle_detachment(organization, (*agent_id, *tool_id), external_tool_id, deadline).await
+            Change::DetachTool { agent_id, tool_id, .. } => {
+                let detached = self.attachments.settle(*agent_id, intent, deadline).await?;
+                // A base's own tool may have lost its last agent.
+                let tool = found(self.tools.get(organization, *tool_id).await)?;
+                if let Some(base) = tool.and_then(|tool| tool.automatic_for) {
+                    self.settle_base(organization, base, deadline).await?;
+                }
+                Ok(detached)
             }
             Change::QueryTool { knowledge_base_id } => {
-                self.settle_query_tool(organization, *knowledge_base_id, deadline).await.map(Done)
+                self.settle_base(organization, *knowledge_base_id, deadline).await
             }
-            Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Done),
+            Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Settled),
         }
     }
 
-    /// A row closes its intent in the same transaction; so here there is none, and nothing may be left at VAPI.
-    async fn settle_creation(
-        &self,
-        organization: OrganizationId,
-        tool: ToolId,
-        name: &ToolName,
-        deadline: Deadline,
-    ) -> Outcome {
-        match self.tools.get(organization, tool).await {
-            Ok(_) => return Ok(Done("the tool is there")),
-            Err(Error::NotFound(_)) => {}
-            Err(error) => return Err(error),
-        }
-        let strays = self.external.delete_strays(organization, tool, None, deadline).await?;
-        self.tools.release_name(organization, name, tool).await?;
-        Ok(Done(if strays.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
-    }
-
-    /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line.
-    async fn settle_update(
-        &self,
-        organization: OrganizationId,
-        tool: ToolId,
-        new_name: Option<&ToolName>,
-        deadline: Deadline,
-    ) -> Outcome {
-        let (mut tool, lease) = match self.tools.acquire(organization, tool, deadline).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok(Done("the tool was deleted since")),
-            Err(error) => return Err(error),
-        };
-        let settled = async {
-            if tool.attach_to_agent {
-                let (external, data) = self.external.ensure(&tool, deadline).await?;
-                if tool.external_tool_id.as_ref() != Some(&external) {
-                    (tool.external_tool_id, tool.data) = (Some(external), data);
-                    let name = tool.name.clone();
-                    self.tools.replace(&mut tool, &name, &lease).await?;
-                }
-            }
-            let kept = tool.external_tool_id.clone();
-            let strays = self.external.strays(organization, tool.id, kept.as_deref(), deadline).await?;
-            let former: Vec<&str> = strays.iter().map(String::as_str).collect();
-            let aligned = self.attachments.align(&tool, &former, deadline).await?;
-            if let Some(error) = aligned.error {
-                return Err(error);
-            }
-            if !aligned.left.is_empty() {
-                return Ok(GoesOn("the tool has more agents than there is time; it goes on"));
-            }
-            self.external.delete_strays(organization, tool.id, kept.as_deref(), deadline).await?;
-            if let Some(name) = new_name.filter(|name| **name != tool.name) {
-                self.tools.release_name(organization, name, tool.id).await?;
-            }
-            Ok(Done("VAPI and the agents follow the table"))
-        }
-        .await;
-        self.release(lease).await;
-        settled
-    }
-
-    async fn settle_deletion(
+    async fn settle_tool(
         &self,
         organization: OrganizationId,
         tool: ToolId,
         intent: &Intent,
         deadline: Deadline,
-    ) -> Outcome {
-        let (tool, lease) = match self.tools.acquire(organization, tool, deadline).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok(Done("the tool is gone")),
-            Err(error) => return Err(error),
+    ) -> Result<Progress> {
+        let Some((tool, lease)) = found(self.tools.acquire(organization, tool, deadline).await)? else {
+            return Ok(Settled("the tool is gone"));
         };
-        match Box::pin(self.delete_locked(&tool, &lease, intent, deadline)).await {
-            Ok(super::Deleted::Deleted) => Ok(Done("the tool was deleted")),
-            Ok(super::Deleted::Deleting { .. }) => {
-                self.release(lease).await;
-                Ok(GoesOn("the deletion has more agents than there is time; it goes on"))
+        let settled = match &intent.change {
+            Change::UpdateTool { name, .. } => {
+                Box::pin(self.settle_update(None, tool, name.as_ref(), &lease, deadline)).await
             }
-            Err(error) => {
-                self.release(lease).await;
-                Err(error)
-            }
-        }
-    }
-
-    /// The row decides whether the tool belongs into the assistant.
-    async fn settle_attachment(
-        &self,
-        organization: OrganizationId,
-        (agent, tool): (AgentId, ToolId),
-        external: &str,
-        deadline: Deadline,
-    ) -> Outcome {
-        let attachments = &self.attachments;
-        let (agent, lease) = match attachments.agents.acquire(organization, agent, deadline).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok(Done("the agent was removed since")),
-            Err(error) => return Err(error),
+            _ => Box::pin(self.settle_deletion(&tool, &lease, intent, deadline)).await,
         };
-        let settled = async {
-            let row = attachments.agent_tools.find(organization, agent.id, tool).await?;
-            let attached = row.is_some_and(|row| row.is_vapi_attached);
-            let wanted = attached.then_some(external);
-            attachments.assistants.correct(&agent, wanted, &[external], deadline).await?;
-            Ok(Done(if attached { "the tool is attached" } else { "the attachment was undone" }))
-        }
-        .await;
-        attachments.release(lease).await;
+        release(lease.release()).await;
         settled
-    }
-
-    async fn settle_detachment(
-        &self,
-        organization: OrganizationId,
-        (agent, tool): (AgentId, ToolId),
-        external: &str,
-        deadline: Deadline,
-    ) -> Outcome {
-        let attachments = &self.attachments;
-        let (agent, lease) = match attachments.agents.acquire(organization, agent, deadline).await {
-            Ok(locked) => locked,
-            Err(Error::NotFound(_)) => return Ok(Done("the agent was removed since")),
-            Err(error) => return Err(error),
-        };
-        let corrected = attachments.assistants.correct(&agent, None, &[external], deadline).await;
-        let detached = match corrected {
-            Ok(_) => {
-                let row = AgentTool::new(organization, agent.id, tool, true);
-                attachments.agent_tools.detach(&row, &lease, None).await
-            }
-            Err(error) => Err(error),
-        };
-        if detached.is_err() {
-            attachments.release(lease).await;
-        }
-        detached.map(|()| Done("the tool was detached"))
     }
 }

@@ -1,8 +1,8 @@
-//! Bringing `agent_tools` in line with an assistant's `toolIds`, when an agent's tools are looked at (seed 001).
+//! Bringing `agent_tools` in line with an assistant's `toolIds`, when an agent's tools are looked at.
 
 use futures_util::{future::try_join_all, try_join};
 
-use super::{Attachments, UNDO};
+use super::{Attachments, SETTLING, release};
 use crate::{
     Deadline, Error, Result,
     clients::vapi::AssistantModel,
@@ -52,7 +52,7 @@ impl Attachments {
     /// differs. If somebody else holds it until the end, nothing is changed either.
     async fn repair(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
         let organization = agent.organization_id;
-        let (agent, lease) = match self.agents.acquire(organization, agent.id, deadline.reserving(UNDO)).await {
+        let (agent, lease) = match self.agents.acquire(organization, agent.id, deadline.reserving(SETTLING)).await {
             Ok(locked) => locked,
             Err(Error::Conflict(why)) => {
                 tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {why}");
@@ -62,7 +62,7 @@ impl Attachments {
             Err(error) => return Err(error),
         };
         let repaired = self.repair_locked(&agent, deadline).await;
-        self.release(lease).await;
+        release(lease.release()).await;
         repaired
     }
 
@@ -142,7 +142,7 @@ impl Attachments {
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new() })
     }
 
-    async fn tools_of(
+    pub(super) async fn tools_of(
         &self,
         organization: OrganizationId,
         rows: &[AgentTool],

@@ -4,9 +4,12 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Assistants, Attachments, ExternalTools, References, StoredSecrets, UNDO, left_open, ownership};
+use super::{
+    Assistants, Attachments, ExternalTools, References, SETTLING, StoredSecrets, found, ownership, release,
+    settle::{Progress, close, open, settle_now},
+};
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Error, Result, error,
     models::{AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName},
     store::{Database, Intents, KnowledgeBases, Lease, Tools},
     tools::{Action, ToolConfig},
@@ -85,8 +88,8 @@ impl Lifecycle {
         let read_only = !config.action.has_effect();
         let created = Box::pin(self.create_reserved(&mut tool, read_only, &intent, lease, deadline)).await;
         if let Err(error) = created {
-            // What VAPI may have is gone again, unless an error says so: then the intent stays.
-            self.tools.release_name(organization, &tool.name, id).await?;
+            let settling = self.settle_creation(organization, id, &tool.name, deadline);
+            settle_now(&self.intents, &intent, &error, settling).await;
             return Err(error);
         }
         Ok(tool)
@@ -101,31 +104,29 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<()> {
         if tool.attach_to_agent {
-            match self.external.ensure_as(tool, read_only, deadline.reserving(UNDO)).await {
-                Ok((external, data)) => (tool.external_tool_id, tool.data) = (Some(external), data),
-                Err(error) => return self.undo_creation(tool, intent, error, deadline).await,
-            }
+            let (external, data) = self.external.upsert_as(tool, read_only, deadline.reserving(SETTLING)).await?;
+            (tool.external_tool_id, tool.data) = (Some(external), data);
         }
-        match self.tools.create(tool, intent.id, base).await {
-            Ok(()) => Ok(()),
-            Err(error) => self.undo_creation(tool, intent, error, deadline).await,
-        }
+        self.tools.create(tool, intent.id, base).await
     }
 
-    async fn undo_creation(&self, tool: &Tool, intent: &Intent, error: Error, deadline: Deadline) -> Result<()> {
-        let undone = match &tool.external_tool_id {
-            Some(external) => self.external.delete(tool.organization_id, external, deadline).await,
-            // A refusal left nothing; a lost answer may have.
-            None if matches!(&error, Error::Upstream(failure) if failure.effect_possible()) => {
-                self.external.delete_strays(tool.organization_id, tool.id, None, deadline).await.map(drop)
-            }
-            None => Ok(()),
-        };
-        match undone {
-            Ok(()) => self.intents.close(intent.id).await?,
-            Err(left) => left_open("a tool without a row", &left),
+    /// A row that is there closed its intent in its own transaction. Otherwise nothing is left at VAPI, and the name is free.
+    pub(super) async fn settle_creation(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        name: &ToolName,
+        deadline: Deadline,
+    ) -> Result<Progress> {
+        if found(self.tools.get(organization, tool).await)?.is_some() {
+            return Ok(Progress::Settled("the tool is there"));
         }
-        Err(error)
+        self.tools.release_name(organization, name, tool).await?;
+        let left = self.external.others_calling(organization, tool, None, deadline).await?;
+        for external in &left {
+            self.external.delete(organization, external, deadline).await?;
+        }
+        Ok(Progress::Settled(if left.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
 
     /// This name or one like it that no other tool of the organization has, reserved for this one beside the intent to make
@@ -143,8 +144,14 @@ impl Lifecycle {
         for name in std::iter::once(plain.clone()).chain(numbered).chain([plain.with_suffix(&tail)]) {
             let change = Change::CreateTool { tool_id: id, name: name.clone() };
             let intent = Intent::new(organization, change, ownership(deadline));
-            if self.tools.reserve_name(&intent, &name, id).await? {
-                return Ok((name, intent));
+            match self.tools.reserve_name(&intent, &name, id).await {
+                Ok(true) => return Ok((name, intent)),
+                Ok(false) => {}
+                Err(error) => {
+                    let settling = self.settle_creation(organization, id, &name, deadline);
+                    settle_now(&self.intents, &intent, &error, settling).await;
+                    return Err(error);
+                }
             }
         }
         Err(Error::Conflict(format!("no free name could be found like \"{plain}\"; choose another label")))
@@ -166,12 +173,12 @@ impl Lifecycle {
     ) -> Result<Updated> {
         let no_wait = Deadline::after(std::time::Duration::ZERO);
         let (before, lease) = self.tools.acquire(organization, id, no_wait).await?;
-        let updated = Box::pin(self.update_locked(references, before, &lease, seen, changes, deadline)).await;
-        self.release(lease).await;
+        let updated = Box::pin(self.update_leased(references, before, &lease, seen, changes, deadline)).await;
+        release(lease.release()).await;
         updated
     }
 
-    async fn update_locked(
+    async fn update_leased(
         &self,
         references: &References,
         before: Tool,
@@ -191,33 +198,46 @@ impl Lifecycle {
         let name = name.filter(|name| *name != before.name);
         let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };
         let intent = Intent::new(before.organization_id, change, ownership(deadline));
-        match &name {
-            Some(name) if !self.tools.reserve_name(&intent, name, before.id).await? => {
-                return Err(Error::invalid("name", "is the name of another tool of this organization"));
-            }
-            Some(_) => {}
-            None => self.intents.open(&intent).await?,
-        }
-        let mut after = row(before.organization_id, before.id, name.unwrap_or_else(|| before.name.clone()), &config);
+        let mut after = row(before.organization_id, before.id, name.as_ref().unwrap_or(&before.name).clone(), &config);
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
         // One that searches another base from now on is its author's own.
         after.automatic_for = before.automatic_for.filter(|base| searches(&config, *base));
 
-        if let Err(error) = self.save(&before, &mut after, lease, deadline).await {
-            self.undo_update(&before, &after, &intent, deadline).await;
-            return Err(error);
-        }
-        let settled = match self.follow(&before, &after, deadline).await {
-            Ok(settled) => settled,
+        let saved = async {
+            match &name {
+                Some(name) if !self.tools.reserve_name(&intent, name, before.id).await? => return Ok(false),
+                Some(_) => {}
+                None => self.intents.open(&intent).await?,
+            }
+            self.save(&before, &mut after, lease, deadline).await.map(|()| true)
+        };
+        match saved.await {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::invalid("name", "is the name of another tool of this organization")),
             Err(error) => {
-                left_open("an edited tool's agents", &error);
-                false
+                let settling = async {
+                    let row = self.tools.get(before.organization_id, before.id).await?;
+                    self.settle_update(Some(&before), row, name.as_ref(), lease, deadline).await
+                };
+                settle_now(&self.intents, &intent, &error, settling).await;
+                return Err(error);
+            }
+        }
+        let former = before.external_tool_id.clone().filter(|former| after.external_tool_id.as_ref() != Some(former));
+        let former: Vec<String> = former.into_iter().collect();
+        let settled = match self.follow(Some(&before), &after, &former, deadline).await {
+            Ok(true) => {
+                close(&self.intents, &intent).await;
+                true
+            }
+            Ok(false) => false,
+            Err(error) => {
+                let settling = self.settle_update(None, after.clone(), None, lease, deadline);
+                settle_now(&self.intents, &intent, &error, settling).await
             }
         };
-        if settled {
-            self.intents.close(intent.id).await?;
-        } else {
+        if !settled {
             self.leave(&intent).await;
         }
         Ok(Updated { tool: after, settled })
@@ -228,56 +248,68 @@ impl Lifecycle {
         let former = after.external_tool_id.take();
         if after.attach_to_agent {
             after.external_tool_id = former;
-            let (external, data) = self.external.ensure(after, deadline.reserving(UNDO)).await?;
+            let (external, data) = self.external.upsert(after, deadline.reserving(SETTLING)).await?;
             (after.external_tool_id, after.data) = (Some(external), data);
         }
         self.tools.replace(after, &before.name, lease).await
     }
 
-    /// The agents that have the tool, when it became another kind of tool or another one at VAPI. True: all are in line.
-    async fn follow(&self, before: &Tool, after: &Tool, deadline: Deadline) -> Result<bool> {
-        if before.external_tool_id == after.external_tool_id && before.attach_to_agent == after.attach_to_agent {
+    /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line. `reserved` is a name that
+    /// the edit reserved; `agents_have` the tool as its agents have it, if that is known.
+    pub(super) async fn settle_update(
+        &self,
+        agents_have: Option<&Tool>,
+        mut tool: Tool,
+        reserved: Option<&ToolName>,
+        lease: &Lease,
+        deadline: Deadline,
+    ) -> Result<Progress> {
+        if tool.attach_to_agent {
+            let (external, data) = self.external.upsert(&tool, deadline).await?;
+            if tool.external_tool_id.as_ref() != Some(&external) {
+                (tool.external_tool_id, tool.data) = (Some(external), data);
+                let name = tool.name.clone();
+                self.tools.replace(&mut tool, &name, lease).await?;
+            }
+        }
+        let kept = tool.external_tool_id.as_deref();
+        let former = self.external.others_calling(tool.organization_id, tool.id, kept, deadline).await?;
+        if !self.follow(agents_have, &tool, &former, deadline).await? {
+            return Ok(Progress::Unfinished("the tool has more agents than there is time; it goes on"));
+        }
+        if let Some(name) = reserved.filter(|name| **name != tool.name) {
+            self.tools.release_name(tool.organization_id, name, tool.id).await?;
+        }
+        Ok(Progress::Settled("VAPI and the agents follow the table"))
+    }
+
+    /// Brings the agents in line that have the tool, when it became another kind of tool or another one at VAPI; then deletes
+    /// what it was there before. False: there are more agents than time.
+    async fn follow(
+        &self,
+        agents_have: Option<&Tool>,
+        tool: &Tool,
+        former: &[String],
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let same = |before: &Tool| {
+            before.external_tool_id == tool.external_tool_id && before.attach_to_agent == tool.attach_to_agent
+        };
+        if former.is_empty() && agents_have.is_some_and(same) {
             return Ok(true);
         }
-        let former: Vec<&str> = before.external_tool_id.as_deref().into_iter().collect();
-        let aligned = self.attachments.align(after, &former, deadline).await?;
-        if let Some(error) = aligned.error {
+        let changed = self.attachments.update_agents(tool, former, deadline).await?;
+        if let Some(error) = changed.error {
             return Err(error);
         }
-        if !aligned.left.is_empty() {
+        if !changed.left.is_empty() {
             return Ok(false);
         }
         // Only when no assistant names it any more: a toolId of a deleted tool breaks the assistant's calls.
-        if let Some(former) = &before.external_tool_id
-            && before.external_tool_id != after.external_tool_id
-        {
-            self.external.delete(before.organization_id, former, deadline).await?;
+        for former in former {
+            self.external.delete(tool.organization_id, former, deadline).await?;
         }
         Ok(true)
-    }
-
-    /// VAPI as it was, best effort now and by settling otherwise.
-    async fn undo_update(&self, before: &Tool, after: &Tool, intent: &Intent, deadline: Deadline) {
-        let undone = async {
-            if before.attach_to_agent && before.external_tool_id.is_some() {
-                let (external, _) = self.external.ensure(before, deadline).await?;
-                if before.external_tool_id.as_ref() != Some(&external) {
-                    // VAPI had lost the tool: that is more to put right than there is time for here.
-                    return Err(Error::Conflict("VAPI has the tool under another id now".into()));
-                }
-            }
-            if after.attach_to_agent {
-                let kept = before.external_tool_id.as_deref();
-                self.external.delete_strays(before.organization_id, before.id, kept, deadline).await?;
-            }
-            if after.name != before.name {
-                self.tools.release_name(before.organization_id, &after.name, before.id).await?;
-            }
-            self.intents.close(intent.id).await
-        };
-        if let Err(error) = undone.await {
-            left_open("an edit that failed", &error);
-        }
     }
 
     /// Deletes a tool: from every assistant, from VAPI, from the tables.
@@ -285,22 +317,60 @@ impl Lifecycle {
     /// # Errors
     /// [`Error::Partly`] when VAPI fails on the way, naming the agents that are done and those that are left.
     pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<Deleted> {
-        let (tool, lease) = self.tools.acquire(organization, id, deadline.reserving(UNDO)).await?;
+        let (tool, lease) = self.tools.acquire(organization, id, deadline.reserving(SETTLING)).await?;
         let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
-        let deleted = match self.intents.open(&intent).await {
-            Ok(()) => Box::pin(self.delete_locked(&tool, &lease, &intent, deadline)).await,
+        let deleted = match open(&self.intents, &intent).await {
+            Ok(()) => Box::pin(self.delete_recorded(&tool, &lease, &intent, deadline)).await,
             Err(error) => Err(error),
         };
         if !matches!(deleted, Ok(Deleted::Deleted)) {
-            self.release(lease).await;
-        }
-        if matches!(deleted, Ok(Deleted::Deleting { .. })) {
-            self.leave(&intent).await;
+            release(lease.release()).await;
         }
         deleted
     }
 
-    pub(super) async fn delete_locked(
+    async fn delete_recorded(
+        &self,
+        tool: &Tool,
+        lease: &Lease,
+        intent: &Intent,
+        deadline: Deadline,
+    ) -> Result<Deleted> {
+        let deleted = self.delete_leased(tool, lease, intent, deadline).await;
+        match &deleted {
+            Ok(Deleted::Deleted) => {}
+            Ok(Deleted::Deleting { .. }) => self.leave(intent).await,
+            Err(error) => {
+                let settling = async {
+                    // The answer to our own deleting may have been lost.
+                    match found(self.tools.get(tool.organization_id, tool.id).await)? {
+                        Some(tool) => self.settle_deletion(&tool, lease, intent, deadline).await,
+                        None => Ok(Progress::Settled("the tool is gone")),
+                    }
+                };
+                settle_now(&self.intents, intent, error, settling).await;
+            }
+        }
+        deleted
+    }
+
+    /// A deletion is finished, because somebody asked for it.
+    pub(super) async fn settle_deletion(
+        &self,
+        tool: &Tool,
+        lease: &Lease,
+        intent: &Intent,
+        deadline: Deadline,
+    ) -> Result<Progress> {
+        Ok(match self.delete_leased(tool, lease, intent, deadline).await? {
+            Deleted::Deleted => Progress::Settled("the tool was deleted"),
+            Deleted::Deleting { .. } => {
+                Progress::Unfinished("the deletion has more agents than there is time; it goes on")
+            }
+        })
+    }
+
+    pub(super) async fn delete_leased(
         &self,
         tool: &Tool,
         lease: &Lease,
@@ -341,13 +411,7 @@ impl Lifecycle {
     /// Leaves a change to whoever settles next; if that cannot be noted, the change is free when its time is over.
     async fn leave(&self, intent: &Intent) {
         if let Err(error) = self.intents.leave(intent.id).await {
-            tracing::warn!("an intent could not be given up: {}", crate::error::chain(&error));
-        }
-    }
-
-    pub(super) async fn release(&self, lease: Lease) {
-        if let Err(error) = lease.release().await {
-            tracing::warn!("a lease could not be released: {}", crate::error::chain(&error));
+            tracing::warn!(intent.id = %intent.id, "an intent could not be left to settle: {}", error::chain(&error));
         }
     }
 }

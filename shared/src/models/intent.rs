@@ -50,6 +50,10 @@ pub enum Change {
         tool_id: ToolId,
         external_tool_id: String,
     },
+    /// An agent is being removed, its tools first.
+    DetachAllTools {
+        agent_id: AgentId,
+    },
     /// The automatic tool of a base may be left without an agent: then it is to be deleted.
     QueryTool {
         knowledge_base_id: KnowledgeBaseId,
@@ -81,6 +85,7 @@ impl Change {
             Self::DeleteTool { .. } => "delete_tool",
             Self::AttachTool { .. } => "attach_tool",
             Self::DetachTool { .. } => "detach_tool",
+            Self::DetachAllTools { .. } => "detach_all_tools",
             Self::QueryTool { .. } => "query_tool",
             Self::StoreSecret { .. } => "store_secret",
         }

@@ -82,6 +82,34 @@ async fn what_cannot_be_taken_back_is_logged() {
     assert!(logs.at("ERROR").len() >= 4, "{:?}", logs.at("ERROR"));
 }
 
+/// Whatever goes wrong with what a failure left behind, the user gets the failure, and the log names it first.
+#[tokio::test]
+async fn an_error_while_settling_never_takes_the_place_of_the_first() {
+    let logs = Logs::capture();
+    let world = World::start().await;
+    let settling_fails: [fn(&World); 4] = [
+        |world| world.aws.inject(Fault::throttled("GetItem", "tools")),
+        |world| world.aws.inject(Fault::throttled("DeleteItem", "tools")),
+        |world| world.aws.inject(Fault::throttled("DeleteItem", "intents")),
+        |world| world.vapi.inject(standins::Fault::status(401).on("GET", "/tool")),
+    ];
+    for (number, fail) in settling_fails.into_iter().enumerate() {
+        world.vapi.inject(standins::Fault::status(422).on("POST", "/tool"));
+        fail(&world);
+        let before = logs.at("ERROR").len();
+        let answer = world.create(&ai_sms()).await.expect(502);
+        assert_eq!(answer["code"], "upstream", "{number}");
+        let line = logs.at("ERROR")[before]["message"].as_str().unwrap().to_owned();
+        let (cause, left) = line.split_once("; left to settle: ").unwrap();
+        assert!(cause.starts_with("create_tool failed: ") && cause.contains("422"), "{line}");
+        assert!(!left.contains("422"), "{line}");
+        assert_eq!(world.aws.rows("intents").len(), 1, "{number}: it is on record");
+        world.later();
+        assert_eq!(world.settle().await["left"], json!([]));
+        nothing_is_left(&world, &number.to_string());
+    }
+}
+
 #[tokio::test]
 async fn a_row_that_cannot_be_written_leaves_nothing_at_vapi() {
     let world = World::start().await;

@@ -26,7 +26,7 @@ use tests::{
     automation::{AMPLE, Wanted, begin, calls as block, whole},
     aws::TABLE_PREFIX,
     phone, preemptive_sms, slack_action, sms_without_call,
-    standins::{Fault, llm::Turn, vapi::PhoneCall},
+    standins::{Effect, Fault, llm::Turn, vapi::PhoneCall},
 };
 
 const STACK: &str = "switchboard";
@@ -179,6 +179,14 @@ async fn knowledge_of_agents(asked: &mut Permissions, world: &mut World) {
 
     world.attach_as(&world.home, &agents[1], tool.as_str().unwrap()).await.expect(201);
     note(asked, "attach", world);
+    // A removal that fails, and cannot be settled at once.
+    world.vapi.inject(Fault::body(json!("not JSON")).with_effect(Effect::First).on("PATCH", "/assistant"));
+    world.vapi.inject(Fault::status(400).on("PATCH", "/assistant"));
+    ask(world, "agents", "DELETE", &format!("agents/{}", agents[0]), &Value::Null).await.expect(502);
+    note(asked, "agents", world);
+    world.later();
+    world.settle().await;
+    note(asked, "settle", world);
     for (agent, outcome) in agents.iter().zip(["agents have", "no query tool"]) {
         ask(world, "agents", "DELETE", &format!("agents/{agent}"), &Value::Null).await.expect(200);
         note(asked, "agents", world);
@@ -221,6 +229,8 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     world.vapi.clear_faults();
     note(asked, "update", world);
 
+    world.vapi.inject(Fault::status(400).on("DELETE", "/tool/"));
+    world.delete(&query).await.expect(502);
     world.delete(&one).await.expect(200);
     world.delete(&other).await.expect(200);
     world.delete(&attached).await.expect(200);

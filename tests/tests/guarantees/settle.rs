@@ -1,12 +1,12 @@
-//! What a crash leaves between VAPI and the tables, and that settling brings them together: each function that changes both
-//! is killed after each of its steps, before and after the step took effect.
+//! What a crash or a failure leaves between VAPI and the tables, and that settling brings them together: each function that
+//! changes both is killed at each of its steps, and each of its steps fails, before and after the step took effect.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
 
 use local::standins;
 use serde_json::{Value, json};
-use tests::{Event, Fault, Trouble, World, agreement, ai_sms, preemptive_sms};
+use tests::{Answer, Event, Fault, Trouble, World, agreement, ai_sms, preemptive_sms};
 
 /// What is prepared before the function runs, and the request that is killed.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,7 @@ enum Change {
     AttachBaseToAnother,
     DetachBase,
     DetachBaseOfOne,
+    RemoveAgent,
 }
 
 /// Where the function is killed: at which step of which side, and whether that step still took effect.
@@ -42,36 +43,54 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let tools = format!("/api/{}/tools", home.slug);
     let of_agent = |what: &str| format!("/api/{}/agents/{}/tools/{what}", home.slug, home.agent_id);
+    let labelled = |mut config: Value| {
+        // A name of its own, so that each try takes the same steps.
+        config["label"] = json!(format!("Tool {}", uuid::Uuid::new_v4().simple()));
+        config
+    };
     let existing = match change {
         Change::Create | Change::CreatePreemptive => Value::Null,
         Change::AttachBase | Change::AttachBaseToAnother | Change::DetachBase | Change::DetachBaseOfOne => {
             return prepare_base(world, change).await;
         }
-        Change::Attach => world.tool(&ai_sms()).await,
-        Change::AttachPreemptive => world.tool(&preemptive_sms()).await,
-        Change::DetachPreemptive | Change::ToAttachable | Change::DeletePreemptive => {
-            world.attached(&preemptive_sms()).await
+        Change::RemoveAgent => {
+            let agent = world.agents(1).await.remove(0);
+            for tool in [ai_sms(), preemptive_sms()] {
+                let tool = world.tool(&labelled(tool)).await;
+                world.attach_as(home, &agent, tool["id"].as_str().unwrap()).await.expect(201);
+            }
+            return ("agents", Event::new("DELETE", &format!("/api/{}/agents/{agent}", home.slug)).user(&home.user_id));
         }
-        _ => world.attached(&ai_sms()).await,
+        Change::Attach => world.tool(&labelled(ai_sms())).await,
+        Change::AttachPreemptive => world.tool(&labelled(preemptive_sms())).await,
+        Change::DetachPreemptive | Change::ToAttachable | Change::DeletePreemptive => {
+            world.attached(&labelled(preemptive_sms())).await
+        }
+        _ => world.attached(&labelled(ai_sms())).await,
     };
     let id = existing["id"].as_str().unwrap_or_default();
     let one = format!("{tools}/{id}");
     let body = json!({"tool_id": id});
     let (function, event) = match change {
-        Change::Create => ("create", Event::post(&tools, &ai_sms())),
-        Change::CreatePreemptive => ("create", Event::post(&tools, &preemptive_sms())),
+        Change::Create => ("create", Event::post(&tools, &labelled(ai_sms()))),
+        Change::CreatePreemptive => ("create", Event::post(&tools, &labelled(preemptive_sms()))),
         Change::Attach | Change::AttachPreemptive => ("attach", Event::post(&of_agent("attach"), &body)),
         Change::Detach | Change::DetachPreemptive => ("detach", Event::post(&of_agent("detach"), &body)),
         Change::Edit => ("update", Event::new("PATCH", &one).text(json!({"description": "Another one"}).to_string())),
-        Change::Rename => ("update", Event::new("PATCH", &one).text(json!({"name": "another_name"}).to_string())),
+        Change::Rename => (
+            "update",
+            Event::new("PATCH", &one).text(json!({"name": uuid::Uuid::new_v4().simple().to_string()}).to_string()),
+        ),
         Change::ToPreemptive => ("update", Event::new("PATCH", &one).text(preemptive_sms().to_string())),
         Change::ToAttachable => {
             ("update", Event::new("PATCH", &one).text(json!({"attach_to_agent": true}).to_string()))
         }
         Change::Delete | Change::DeletePreemptive => ("delete", Event::new("DELETE", &one)),
-        Change::AttachBase | Change::AttachBaseToAnother | Change::DetachBase | Change::DetachBaseOfOne => {
-            unreachable!("prepared apart")
-        }
+        Change::AttachBase
+        | Change::AttachBaseToAnother
+        | Change::DetachBase
+        | Change::DetachBaseOfOne
+        | Change::RemoveAgent => unreachable!("prepared apart"),
     };
     (function, event.user(&home.user_id))
 }
@@ -81,6 +100,7 @@ async fn prepare_base(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
     let base = base["id"].as_str().unwrap();
+    world.aws.change("knowledge_bases", base, json!({"name": uuid::Uuid::new_v4().simple().to_string()}));
     if matches!(change, Change::AttachBaseToAnother | Change::DetachBaseOfOne) {
         let other = world.agents(1).await;
         world.knowledge_of(&other[0], "attach", base).await.expect(201);
@@ -240,7 +260,7 @@ async fn a_base_whose_detaching_is_killed_at_any_step_stays_with_the_other_agent
     assert!(Box::pin(walk(Change::DetachBaseOfOne)).await >= 20);
 }
 
-/// A removal goes on where it is asked for again, so it is.
+/// A removal goes on where it is asked for again; until then VAPI has what the table has.
 #[tokio::test]
 async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool_when_removed() {
     let mut kills = 0;
@@ -256,6 +276,12 @@ async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool
                 let event = Event::new("DELETE", &path).user(&world.home.user_id);
                 let died = killed(&world, "agents", &event, kill).await;
                 world.later();
+                let report = world.settle().await;
+                assert_eq!(
+                    (&report["left"], agreement::differences(&world)),
+                    (&json!([]), vec![]),
+                    "{kill:?}: {report}"
+                );
                 let removed = world.send("agents", &event).await;
                 assert!([200, 404].contains(&removed.status), "{kill:?}: {}", removed.body);
                 world.later();
@@ -271,6 +297,228 @@ async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool
         }
     }
     assert!(kills >= 20, "{kills}");
+}
+
+/// Which step fails, and how.
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    at_vapi: bool,
+    step: u32,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The step is refused, and the next one is not.
+    Refused,
+    /// The step takes effect, and its answer cannot be used.
+    AnswerLost,
+    /// This step and all that follow on this side are refused.
+    RefusedFromThenOn,
+}
+
+/// Runs the function with the failing step. `None`: it ended before.
+async fn failed(
+    world: &World,
+    function: &str,
+    event: &Event,
+    Failure { at_vapi, step, how }: Failure,
+) -> Option<Answer> {
+    let times = if how == How::RefusedFromThenOn { 10_000 } else { 1 };
+    world.aws.clear_operations();
+    let (reached, answer) = if at_vapi {
+        if step > 0 {
+            world.vapi.inject(standins::Fault::delay(0).times(step));
+        }
+        let fault = match how {
+            How::AnswerLost => standins::Fault::body(json!("not JSON")).with_effect(standins::Effect::First),
+            _ => standins::Fault::status(400),
+        };
+        let fault = fault.times(times);
+        world.vapi.inject(fault.clone());
+        let answer = world.send(function, event).await;
+        (!world.vapi.faults().contains(&fault), answer)
+    } else {
+        let fault = match how {
+            // As often as the SDK tries.
+            How::AnswerLost => Fault::new("*", "*", Trouble::DropAfter).times(3),
+            _ => Fault::new("*", "*", Trouble::Error("AccessDeniedException")).times(times),
+        };
+        world.aws.inject(fault.after(step));
+        let answer = world.send(function, event).await;
+        (world.aws.operations().len() > step as usize, answer)
+    };
+    world.vapi.clear_faults();
+    world.aws.clear_faults();
+    reached.then_some(answer)
+}
+
+/// Whether an intent may stay open although one step alone failed: it could not be closed, or a lease was acquired that nobody
+/// knows of, and settling has to wait until it runs out.
+fn may_stay_open(world: &World, failure: Failure) -> bool {
+    // What was sent beside it may be on record before it.
+    let sent = world.aws.operations();
+    let at = sent.iter().skip(failure.step.saturating_sub(1) as usize).take(3);
+    let mut at = at.map(|operation| (operation.action.as_str(), operation.body.to_string()));
+    !failure.at_vapi
+        && at.any(|(action, body)| match action {
+            "DeleteItem" => body.contains("intents"),
+            "UpdateItem" => failure.how == How::AnswerLost && body.contains("lease_token"),
+            _ => false,
+        })
+}
+
+/// Has each step of the change fail. The answer is the error of that step, or the change was complete all the same; both sides
+/// agree at once, or an intent is on record and settled later. Gives how often a step failed.
+async fn fail(change: Change) -> u32 {
+    let mut failures = 0;
+    for how in [How::Refused, How::AnswerLost, How::RefusedFromThenOn] {
+        for at_vapi in [false, true] {
+            let mut world = World::start().await;
+            for step in 0.. {
+                let failure = Failure { at_vapi, step, how };
+                let at = format!("{change:?} {failure:?}");
+                let (function, event) = prepare(&world, change).await;
+                world.restart();
+                let Some(answer) = failed(&world, function, &event, failure).await else { break };
+                failures += 1;
+                let codes: &[&str] = match (at_vapi, how) {
+                    (true, _) => &["upstream"],
+                    // The SDK sends again what was carried out already, and the condition of that is not met a second time.
+                    (false, How::AnswerLost) => &["unavailable", "upstream", "conflict"],
+                    (false, _) => &["internal", "unavailable", "upstream"],
+                };
+                let code = answer.body["code"].as_str().unwrap_or_default();
+                assert!(answer.status < 300 || codes.contains(&code), "{at}: {} {}", answer.status, answer.body);
+                let differences = agreement::differences(&world);
+                let may_stay_open = how == How::RefusedFromThenOn || may_stay_open(&world, failure);
+                let on_record = may_stay_open && !world.aws.rows("intents").is_empty();
+                assert!(on_record || differences == [""; 0], "{at}: {differences:?} {}", answer.body);
+                world.later();
+                let report = world.settle().await;
+                assert_eq!(report["left"], json!([]), "{at}: {report}");
+                assert_eq!(agreement::differences(&world), [""; 0], "{at}: {report}");
+            }
+        }
+    }
+    failures
+}
+
+#[tokio::test]
+async fn a_creation_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::Create)).await >= 20);
+}
+
+#[tokio::test]
+async fn a_preemptive_creation_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::CreatePreemptive)).await >= 10);
+}
+
+#[tokio::test]
+async fn an_attachment_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::Attach)).await >= 30);
+}
+
+#[tokio::test]
+async fn a_preemptive_attachment_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::AttachPreemptive)).await >= 15);
+}
+
+#[tokio::test]
+async fn a_detachment_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::Detach)).await >= 30);
+}
+
+#[tokio::test]
+async fn a_preemptive_detachment_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::DetachPreemptive)).await >= 15);
+}
+
+#[tokio::test]
+async fn an_edit_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::Edit)).await >= 25);
+}
+
+#[tokio::test]
+async fn a_new_name_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::Rename)).await >= 25);
+}
+
+#[tokio::test]
+async fn an_edit_to_preemptive_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::ToPreemptive)).await >= 30);
+}
+
+#[tokio::test]
+async fn an_edit_to_attachable_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::ToAttachable)).await >= 30);
+}
+
+#[tokio::test]
+async fn a_deletion_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::Delete)).await >= 35);
+}
+
+#[tokio::test]
+async fn a_preemptive_deletion_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::DeletePreemptive)).await >= 15);
+}
+
+#[tokio::test]
+async fn a_bases_first_attaching_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::AttachBase)).await >= 50);
+}
+
+#[tokio::test]
+async fn a_bases_second_attaching_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::AttachBaseToAnother)).await >= 40);
+}
+
+#[tokio::test]
+async fn a_bases_last_detaching_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::DetachBase)).await >= 50);
+}
+
+#[tokio::test]
+async fn a_bases_detaching_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::DetachBaseOfOne)).await >= 50);
+}
+
+#[tokio::test]
+async fn an_agents_removal_whose_steps_fail_is_settled_at_once() {
+    assert!(Box::pin(fail(Change::RemoveAgent)).await >= 30);
+}
+
+/// The detachment is settled after it was asked whether the base's tool is still needed.
+#[tokio::test]
+async fn a_base_whose_last_detaching_is_settled_late_loses_its_tool() {
+    let world = World::start().await;
+    let (function, event) = prepare(&world, Change::DetachBase).await;
+    world.vapi.inject(standins::Fault::status(400).on("PATCH", "/assistant").times(3));
+    world.send(function, &event).await.expect(502);
+    world.later();
+    assert_eq!(world.settle().await["left"][0]["change"], "detach_tool");
+    world.later();
+    assert_eq!(world.settle().await["left"], json!([]));
+    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert!(world.tools().is_empty() && world.vapi.tools().is_empty());
+}
+
+#[tokio::test]
+async fn an_attachment_is_settled_with_the_id_that_vapi_knows_the_tool_by_now() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.aws.put(
+        "intents",
+        &json!({
+            "id": uuid::Uuid::now_v7(), "organization_id": world.home.organization_id, "change": "attach_tool",
+            "agent_id": world.home.agent_id, "tool_id": tool["id"], "external_tool_id": uuid::Uuid::new_v4(),
+            "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+        }),
+    );
+    assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool is attached");
+    assert_eq!(world.tool_ids(), [tool["external_tool_id"].as_str().unwrap()]);
+    assert_eq!(agreement::differences(&world), [""; 0]);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Event, Fault, Trouble, World, ai_sms, published::vapi_takes, standins};
+use tests::{Event, Fault, Trouble, World, agreement, ai_sms, published::vapi_takes, standins};
 use uuid::Uuid;
 
 fn on_call_start() -> Value {
@@ -87,6 +87,28 @@ async fn attaching_again_repairs_an_assistant_that_lost_the_tool() {
     world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
     world.attach(id(&tool)).await.expect(200);
     assert_eq!(world.tool_ids(), [external(&tool)]);
+}
+
+/// The table's word counts, however the repair fails.
+#[tokio::test]
+async fn attaching_again_never_ends_against_the_table() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let path = format!("/assistant/{}", world.home.assistant_id);
+    for (refusals, on_record) in [(1, 0), (2, 1)] {
+        let mut model = world.model();
+        model["toolIds"] = json!([]);
+        world.at_vapi("PATCH", &path, &json!({"model": model})).await;
+        world.vapi.inject(standins::Fault::status(400).on("PATCH", "/assistant").times(refusals));
+        let answer = world.attach(id(&tool)).await.expect(502);
+        assert_eq!(answer["code"], "upstream");
+        assert_eq!(world.aws.rows("intents").len(), on_record, "{refusals}");
+        assert!(!leased(&world));
+        world.later();
+        world.settle().await;
+        assert_eq!(world.tool_ids(), [external(&tool)], "{refusals}");
+        assert_eq!(agreement::differences(&world), [""; 0]);
+    }
 }
 
 #[tokio::test]
@@ -193,7 +215,7 @@ async fn a_body_that_names_no_tool_is_refused() {
 }
 
 #[tokio::test]
-async fn a_row_that_cannot_be_written_is_undone_at_vapi() {
+async fn a_row_that_cannot_be_written_leaves_nothing_at_vapi() {
     let world = World::start().await;
     let before = world.attached(&ai_sms()).await;
     let tool = world.tool(&ai_sms()).await;
@@ -267,7 +289,7 @@ async fn vapi_down_attaches_nothing() {
 }
 
 #[tokio::test]
-async fn a_patch_that_took_effect_and_answered_500_is_undone() {
+async fn a_patch_that_took_effect_and_answered_500_leaves_nothing() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let broken = standins::Fault::status(500).on("PATCH", "/assistant").with_effect(standins::Effect::First).times(4);

@@ -165,10 +165,20 @@ async fn a_tool_of_500_agents_is_deleted_and_429_is_honoured() {
 }
 
 #[tokio::test]
-async fn rows_that_cannot_be_deleted_leave_the_deletion_open() {
+async fn a_deletion_that_fails_once_is_finished_at_once() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     world.aws.inject(aws::Fault::throttled("TransactWriteItems", "tools"));
+    assert_eq!(world.delete(&tool).await.status, 503);
+    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert!(world.tools().is_empty() && world.vapi.tools().is_empty());
+}
+
+#[tokio::test]
+async fn rows_that_cannot_be_deleted_leave_the_deletion_open() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.aws.inject(aws::Fault::throttled("TransactWriteItems", "tools").times(6));
     assert_eq!(world.delete(&tool).await.status, 503);
     assert_eq!(world.aws.rows("intents").len(), 1);
     world.later();

@@ -58,14 +58,31 @@ async fn a_tool_that_only_vapi_has_is_detached_too() {
 }
 
 #[tokio::test]
-async fn vapi_or_the_table_failing_leaves_an_intent_that_is_settled() {
+async fn a_detachment_that_fails_is_finished_at_once() {
+    let world = World::start().await;
+    for at_vapi in [true, false] {
+        let tool = world.attached(&ai_sms()).await;
+        if at_vapi {
+            world.vapi.inject(Fault::status(400).on("PATCH", "/assistant/"));
+        } else {
+            world.aws.inject(aws::Fault::throttled("TransactWriteItems", "agent_tools"));
+        }
+        let answer = world.detach(tool["id"].as_str().unwrap()).await;
+        assert_eq!(answer.status, if at_vapi { 502 } else { 503 }, "{}", answer.body);
+        assert!(world.tool_ids().is_empty() && world.aws.rows("agent_tools").is_empty());
+        assert_eq!(agreement::differences(&world), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn vapi_or_the_table_failing_on_leaves_an_intent_that_is_settled() {
     for at_vapi in [true, false] {
         let world = World::start().await;
         let tool = world.attached(&ai_sms()).await;
         if at_vapi {
             world.vapi.inject(Fault::status(500).on("PATCH", "/assistant/").times(9));
         } else {
-            world.aws.inject(aws::Fault::throttled("TransactWriteItems", "agent_tools"));
+            world.aws.inject(aws::Fault::throttled("TransactWriteItems", "agent_tools").times(6));
         }
         assert!(world.detach(tool["id"].as_str().unwrap()).await.status >= 500);
         assert_eq!(world.aws.rows("intents").len(), 1);

@@ -341,7 +341,14 @@ async fn an_outage_between_detaching_and_deleting_is_settled() {
     let world = World::start().await;
     let (base, agent) = (base(&world).await, &world.home.agent_id);
     attach(&world, agent, &base).await.expect(201);
+    // As long as one try lasts: the next is made at once.
     world.aws.inject(Fault::new("UpdateItem", "tools", Trouble::Error("ThrottlingException")).times(3));
+    assert_eq!(detach(&world, agent, &base).await.expect(200)["query_tool"], "pending");
+    assert!(world.tools().is_empty());
+    agree(&world);
+
+    attach(&world, agent, &base).await.expect(201);
+    world.aws.inject(Fault::new("UpdateItem", "tools", Trouble::Error("ThrottlingException")).times(6));
     assert_eq!(detach(&world, agent, &base).await.expect(200)["query_tool"], "pending");
     assert_eq!(world.tools().len(), 1);
     world.later();

@@ -1,0 +1,106 @@
+//! Removing an agent: its tools at VAPI, then its attachments, then itself.
+//!
+//! The agent's lease is held from before anything is read until the row is gone, so no tool is attached meanwhile. If it
+//! fails, VAPI follows the attachments that are left, and the agent is still listed; asking again goes on from there.
+//!
+//! The query tool of a knowledge base that was attached may now have no agent. Whether it has, and then its deletion, is left
+//! to `settle`: intents are recorded before anything is taken away.
+
+use futures_util::{future::try_join_all, join, try_join};
+
+use super::{
+    Attachments, SETTLING, ownership, release,
+    settle::{close, nothing_changed, open, settle_now},
+};
+use crate::{
+    Deadline, Error, Result,
+    models::{Agent, AgentId, AgentTool, Change, Intent, OrganizationId, ToolId},
+    store::{Lease, PhoneNumbers, REMOVED_AT_ONCE},
+};
+
+/// Numbers that a refusal names; there may be more.
+const NAMED: usize = 10;
+
+impl Attachments {
+    /// Takes all tools from an agent and removes it. The assistant stays at VAPI.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an agent the organization does not have, [`Error::Conflict`] if phone numbers ring it.
+    pub async fn remove_agent(
+        &self,
+        phone_numbers: &PhoneNumbers,
+        organization: OrganizationId,
+        agent: AgentId,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let (agent, lease) = self.agents.acquire(organization, agent, deadline.reserving(SETTLING)).await?;
+        let removed = self.remove_leased(phone_numbers, &agent, &lease, deadline).await;
+        if removed.is_err() {
+            release(lease.release()).await;
+        }
+        removed
+    }
+
+    async fn remove_leased(
+        &self,
+        phone_numbers: &PhoneNumbers,
+        agent: &Agent,
+        lease: &Lease,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let organization = agent.organization_id;
+        let (numbers, rows) = try_join!(
+            phone_numbers.of_agent(organization, agent.id),
+            self.agent_tools.of_agent(organization, agent.id)
+        )?;
+        if !numbers.is_empty() {
+            let named: Vec<&str> = numbers.iter().take(NAMED).map(|row| row.number.as_str()).collect();
+            let more = if numbers.len() > NAMED { " and others" } else { "" };
+            return Err(Error::Conflict(format!(
+                "phone numbers ring this agent: {}{more}; give them another agent or remove them first",
+                named.join(", ")
+            )));
+        }
+        let tools = self.tools_of(organization, &rows, deadline).await?;
+        let external: Vec<&str> = tools.iter().filter_map(|tool| tool.external_tool_id.as_deref()).collect();
+        if external.is_empty() {
+            self.remove_rows(agent, &rows, lease).await?;
+            return self.agents.delete(organization, agent, lease).await;
+        }
+        let intent = |change| Intent::new(organization, change, ownership(deadline));
+        let removal = intent(Change::DetachAllTools { agent_id: agent.id });
+        let bases = tools.iter().filter_map(|tool| tool.automatic_for);
+        let intents: Vec<Intent> = bases.map(|base| intent(Change::QueryTool { knowledge_base_id: base })).collect();
+        let work = deadline.reserving(SETTLING);
+        let (opened, model) = join!(
+            try_join_all(intents.iter().chain([&removal]).map(|intent| open(&self.intents, intent))),
+            self.assistants.model(agent, work),
+        );
+        opened?;
+        let model = match model {
+            Ok(model) => model,
+            Err(error) => return nothing_changed(&self.intents, &removal, error).await,
+        };
+        let detached = async {
+            if let Some(model) = model {
+                self.assistants.correct(agent, &model, &[], &external, work).await?;
+            }
+            self.remove_rows(agent, &rows, lease).await
+        };
+        if let Err(error) = detached.await {
+            settle_now(&self.intents, &removal, &error, self.settle_leased(agent, lease, &removal, deadline)).await;
+            return Err(error);
+        }
+        // Both sides agree by now: what follows concerns our tables alone.
+        let (removed, ()) = join!(self.agents.delete(organization, agent, lease), close(&self.intents, &removal));
+        removed
+    }
+
+    async fn remove_rows(&self, agent: &Agent, rows: &[AgentTool], lease: &Lease) -> Result<()> {
+        let tools: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
+        for page in tools.chunks(REMOVED_AT_ONCE) {
+            self.agent_tools.remove(agent.organization_id, agent.id, page, lease).await?;
+        }
+        Ok(())
+    }
+}
