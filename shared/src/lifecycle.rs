@@ -12,6 +12,7 @@
 
 mod assistants;
 mod attachments;
+mod edit;
 mod external_tools;
 mod query_tools;
 mod references;
@@ -34,6 +35,7 @@ pub use tools::{Deleted, Lifecycle, Updated, unsaved};
 
 use std::time::Duration;
 
+use self::edit::Edit;
 use crate::{Deadline, error};
 
 /// Kept back for putting VAPI right when a row cannot be written.

@@ -27,7 +27,7 @@ pub use automation_runs::{AutomationRuns, RunEnd, Saved, Step, TakenUp};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;
-pub(crate) use database::{condition_failure, failed, from_item, number, text, to_attribute};
+pub(crate) use database::{condition_failure, failed, from_item, number, text, to_attribute, unreadable};
 pub use executions::{Executions, ExecutionsWanted};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;

@@ -95,6 +95,22 @@ pub fn automation_run(status: &str, duration: Duration) {
     }));
 }
 
+/// A row that this version cannot read.
+pub fn unreadable_row(row: &str) {
+    emit(&json!({
+        "_aws": {
+            "Timestamp": Timestamp::now().as_millis(),
+            "CloudWatchMetrics": [{
+                "Namespace": NAMESPACE,
+                "Dimensions": [["Row"]],
+                "Metrics": [{"Name": "UnreadableRows", "Unit": "Count"}],
+            }],
+        },
+        "Row": row,
+        "UnreadableRows": 1,
+    }));
+}
+
 /// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
 pub fn tool_limited(kind: &str, limit: &str) {
     emit(&limited(kind, limit));

@@ -383,10 +383,14 @@ async fn outages() -> Given {
         given.note(operation, 503, &world.send(function, &event).await);
         assert_eq!(world.aws.faults_left(), 0, "{operation}");
     }
-    // A row that cannot be read is a fault of ours.
+    for (operation, function, event) in dashboard(&world, tool, &base) {
+        world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
+        given.note(operation, 500, &world.send(function, &event).await);
+    }
+    // A row that cannot be read, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, function, event) in dashboard(&world, tool, &base) {
-        given.note(operation, 500, &world.send(function, &event).await);
+        given.note(operation, 503, &world.send(function, &event).await);
     }
     given
 }
@@ -580,8 +584,10 @@ async fn calls() -> Given {
     let database = Database::connect(&world.aws.config(), tests::aws::TABLE_PREFIX);
     world.process.calls.accounts = Accounts::new(&database, Secrets::new(&config), "switchboard/vapi", "x/");
     given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
-    world.aws.put("calls", &json!({"id": id}));
+    world.aws.inject(Fault::new("GetItem", "calls", Trouble::Error("ValidationException")));
     given.note("takeVapiEvent", 500, &world.send("calls", &event).await);
+    world.aws.put("calls", &json!({"id": id}));
+    given.note("takeVapiEvent", 503, &world.send("calls", &event).await);
     given
 }
 

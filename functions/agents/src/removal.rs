@@ -54,7 +54,7 @@ async fn remove_locked(
         )));
     }
     let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
-    let tools = deps.tools.get_many(organization, &ids).await?;
+    let tools = deps.tools.get_all(organization, &ids).await?;
     for base in tools.iter().filter_map(|tool| tool.automatic_for) {
         let change = Change::QueryTool { knowledge_base_id: base };
         deps.intents.open(&Intent::new(organization, change, deadline.remaining())).await?;
@@ -108,7 +108,7 @@ async fn attach_what_is_left(deps: &Deps, organization: OrganizationId, agent: &
     let attach = async {
         let rows = deps.agent_tools.of_agent(organization, agent.id).await?;
         let rows = rows.into_iter().filter(|row: &AgentTool| row.is_vapi_attached);
-        let tools = deps.tools.get_many(organization, &rows.map(|row| row.tool_id).collect::<Vec<_>>()).await?;
+        let tools = deps.tools.get_all(organization, &rows.map(|row| row.tool_id).collect::<Vec<_>>()).await?;
         let ours = external_ids(tools);
         let account = deps.accounts.vapi(organization).await?;
         let assistant = &agent.external_assistant_id;

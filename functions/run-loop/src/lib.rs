@@ -155,7 +155,9 @@ async fn go(
     };
     let (format, executor, account) = match ready.await {
         Ok(ready) => ready,
-        Err(error @ (Error::Unavailable(..) | Error::Upstream(_))) => return (Ended::Outage(error), run.spent),
+        Err(error @ (Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_))) => {
+            return (Ended::Outage(error), run.spent);
+        }
         Err(error) => {
             tracing::error!(run.id = %run.id, "a run cannot go on: {}", error::chain(&error));
             return (Ended::Over(Ending::failed(error.to_string())), run.spent);

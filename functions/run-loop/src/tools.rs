@@ -27,10 +27,16 @@ pub(crate) async fn offered(deps: &Deps, organization: OrganizationId, wanted: &
         match found.iter().find(|tool| tool.id == *id) {
             Some(tool) if tool.version == *version => {
                 let carried = Carried { tool: tool.clone(), executor: deps.executor.clone() };
-                executor.offer(organization_tool(tool, name.clone(), Arc::new(carried))?);
+                match organization_tool(tool, name.clone(), Arc::new(carried)) {
+                    Ok(definition) => executor.offer(definition),
+                    Err(unreadable) => {
+                        tracing::warn!(tool.id = %id, "a run does without a tool: {unreadable}");
+                        executor.gone(name, "this tool cannot be used just now; do without it.");
+                    }
+                }
             }
             Some(_) => executor.gone(name, "this tool was changed while the run was under way; do without it."),
-            None => executor.gone(name, "this tool was deleted; do without it."),
+            None => executor.gone(name, "this tool was deleted or cannot be used just now; do without it."),
         }
     }
     Ok(executor)

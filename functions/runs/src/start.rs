@@ -50,7 +50,7 @@ pub(crate) async fn start(deps: &Deps, request: &Request, slug: &str) -> Result<
     let (named, wanted) = Wanted::read(&body, &deps.registry, &mut problems)?;
     let ids = offer::ids(&named);
     let (earlier, found) = join!(earlier(deps, organization, keyed.as_ref()), async {
-        if ids.is_empty() { Ok(Vec::new()) } else { deps.tools.get_many(organization, &ids).await }
+        if ids.is_empty() { Ok(Vec::new()) } else { deps.tools.get_all(organization, &ids).await }
     });
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;

@@ -8,6 +8,7 @@ use super::{Lifecycle, ownership};
 use crate::{
     Deadline, Error, Result, error,
     models::{AgentId, AgentTool, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId, ToolName},
+    store::unreadable,
 };
 
 /// What a run of `settle` did.
@@ -52,6 +53,12 @@ impl Lifecycle {
         abandoned.sort_by_key(|intent| matches!(intent.change, Change::QueryTool { .. }));
         for intent in abandoned {
             let (change, id) = (intent.change.as_str(), intent.id);
+            if intent.change == Change::Unknown {
+                let outcome = unreadable::<Intent>(id).to_string();
+                tracing::warn!(intent.id = %id, "a change is left open: {outcome}");
+                report.left.push(Settled { intent: id, change, outcome });
+                continue;
+            }
             if deadline.remaining() < super::UNDO {
                 report.unfinished = true;
                 report.left.push(Settled { intent: id, change, outcome: "no time left".into() });
@@ -99,6 +106,7 @@ impl Lifecycle {
                 self.settle_query_tool(organization, *knowledge_base_id, deadline).await.map(Done)
             }
             Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Done),
+            Change::Unknown => Err(unreadable::<Intent>(intent.id)),
         }
     }
 

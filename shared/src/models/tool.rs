@@ -9,12 +9,15 @@ use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName};
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
+#[serde(rename_all = "snake_case")]
 pub enum ToolType {
+    #[serde(alias = "apiRequest")]
     ApiRequest,
+    #[serde(alias = "externalApp")]
     PipedreamAction,
     Query,
     Sms,
+    #[serde(alias = "transferCall")]
     TransferCall,
 }
 
@@ -49,20 +52,6 @@ impl FromStr for ToolType {
             "transfer_call" | "transferCall" => Ok(Self::TransferCall),
             _ => Err(NotAToolType),
         }
-    }
-}
-
-impl TryFrom<String> for ToolType {
-    type Error = NotAToolType;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<ToolType> for &'static str {
-    fn from(kind: ToolType) -> Self {
-        kind.as_str()
     }
 }
 

@@ -10,7 +10,9 @@ use aws_sdk_dynamodb::{
 
 use super::{
     Intents, KnowledgeBases, Lease,
-    database::{Database, Item, Refused, condition_failure, failed, from_item, number, text, to_item, transact},
+    database::{
+        Database, Item, Refused, condition_failure, failed, from_item, number, readable, text, to_item, transact,
+    },
 };
 use crate::{
     Error, Result,
@@ -76,7 +78,7 @@ impl AgentTools {
             .items()
             .send();
         while let Some(item) = pages.next().await {
-            rows.push(from_item(item.map_err(failed)?)?);
+            rows.extend(readable::<AgentTool>(item.map_err(failed)?));
         }
         Ok(rows)
     }
@@ -99,7 +101,7 @@ impl AgentTools {
             .items()
             .send();
         while let Some(item) = pages.next().await {
-            rows.push(from_item(item.map_err(failed)?)?);
+            rows.extend(readable::<AgentTool>(item.map_err(failed)?));
         }
         Ok(rows)
     }

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     Cursor, Lease, Page,
-    database::{Database, failed, failed_transaction, from_item, key, refused_action, text, to_item},
+    database::{Database, failed, failed_transaction, from_item, key, owned, refused_action, text, to_item},
 };
 use crate::{
     Deadline, Error, Result,
@@ -45,8 +45,7 @@ impl Agents {
             .send()
             .await
             .map_err(failed)?;
-        let agent: Agent = from_item(found.item.ok_or(Error::NotFound("agent"))?)?;
-        if agent.organization_id == organization { Ok(agent) } else { Err(Error::NotFound("agent")) }
+        owned(organization, found.item, "agent")
     }
 
     /// The organization's agent with this assistant of VAPI's, or `None`: another one's is nobody's.
@@ -148,9 +147,7 @@ impl Agents {
     /// Takes the lease on the agent's assistant and reads the agent, in one round trip. Waits for another holder until
     /// `deadline`, then [`Error::Conflict`].
     pub async fn lock(&self, organization: OrganizationId, id: AgentId, deadline: Deadline) -> Result<(Agent, Lease)> {
-        let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, key(id)), "agent", LEASE, deadline).await?;
-        Ok((from_item(item)?, lease))
+        Lease::acquire(&self.client, &self.table, (organization, key(id)), "agent", LEASE, deadline).await
     }
 
     pub async fn unlock(&self, lease: Lease) -> Result<()> {

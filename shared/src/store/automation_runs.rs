@@ -26,7 +26,8 @@ use serde_json::Value;
 use super::{
     Cursor, Lease, Page,
     database::{
-        Database, Item, Refused, condition_failure, failed, from_item, number, text, to_attribute, to_item, transact,
+        Database, Item, Refused, condition_failure, failed, from_item, is_of, number, owned, text, to_attribute,
+        to_item, transact,
     },
 };
 use crate::{
@@ -125,8 +126,8 @@ impl AutomationRuns {
             .send()
             .await
             .map_err(failed)?;
-        let run: Option<AutomationRun> = found.item.map(from_item).transpose()?;
-        run.filter(|run| run.organization_id == organization && !is_past(run.expires_at)).ok_or(Error::NotFound("run"))
+        let run: AutomationRun = owned(organization, found.item, "run")?;
+        if is_past(run.expires_at) { Err(Error::NotFound("run")) } else { Ok(run) }
     }
 
     /// A page of the organization's runs, newest first.
@@ -147,7 +148,7 @@ impl AutomationRuns {
 
     /// A run with all its steps, as of now.
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
-        let mut parts = Parts::default();
+        let mut items = Vec::new();
         let mut start = None;
         loop {
             let found = self
@@ -162,29 +163,32 @@ impl AutomationRuns {
                 .send()
                 .await
                 .map_err(failed)?;
-            for item in found.items.unwrap_or_default() {
-                parts.add(item)?;
-            }
+            items.extend(found.items.unwrap_or_default());
             start = found.last_evaluated_key;
             if start.is_none() {
                 break;
             }
         }
-        parts.into_run(organization)
+        // Only the row says whose it is.
+        if !items.iter().any(|item| is_of(item, organization)) {
+            return Err(Error::NotFound("run"));
+        }
+        let mut parts = Parts::default();
+        items.into_iter().try_for_each(|item| parts.add(item))?;
+        parts.into_run()
     }
 
     /// Takes a run up for `length`, unless somebody else has it or it is over.
     pub async fn take(&self, organization: OrganizationId, id: RunId, length: Duration) -> Result<TakenUp> {
         let at_once = Deadline::after(Duration::ZERO);
         let taken = Lease::acquire(&self.client, &self.table, (organization, row(id)), RUN, length, at_once).await;
-        let (item, lease) = match taken {
+        let (run, lease): (AutomationRun, Lease) = match taken {
             Ok(taken) => taken,
             Err(Error::Conflict(_)) => return Ok(TakenUp::Busy),
             // It was dropped after its time.
             Err(Error::NotFound(_)) => return Ok(TakenUp::Over),
             Err(error) => return Err(error),
         };
-        let run: AutomationRun = from_item(item)?;
         if run.status.is_over() {
             lease.release(&self.client).await?;
             return Ok(TakenUp::Over);
@@ -480,11 +484,8 @@ impl Parts {
         Ok(())
     }
 
-    fn into_run(self, organization: OrganizationId) -> Result<WholeRun> {
-        let run = self
-            .run
-            .filter(|run| run.organization_id == organization && !is_past(run.expires_at))
-            .ok_or(Error::NotFound("run"))?;
+    fn into_run(self) -> Result<WholeRun> {
+        let run = self.run.filter(|run| !is_past(run.expires_at)).ok_or(Error::NotFound("run"))?;
         let prompt = self.prompt.ok_or_else(|| Error::internal("a run has no prompt"))?;
         Ok(WholeRun { run, prompt, answers: self.answers, replies: self.replies, result: self.result })
     }

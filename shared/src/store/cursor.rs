@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::database::{Item, failed, from_item, text};
+use super::database::{Item, failed, readable, text};
 use crate::{Error, Result, models::OrganizationId};
 
 /// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
@@ -52,7 +52,7 @@ impl<T: DeserializeOwned> Page<T> {
             .await
             .map_err(failed)?;
         let next_cursor = found.last_evaluated_key.as_ref().and_then(Cursor::after);
-        let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
+        let items = found.items.unwrap_or_default().into_iter().filter_map(readable).collect();
         Ok(Self { items, next_cursor })
     }
 }

@@ -1,6 +1,6 @@
 //! The connection to DynamoDB, and what every table needs of it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{any::type_name, collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -10,12 +10,12 @@ use aws_sdk_dynamodb::{
         delete_item::DeleteItemError, put_item::PutItemError, transact_write_items::TransactWriteItemsError,
         update_item::UpdateItemError,
     },
-    types::{AttributeValue, TransactWriteItem},
+    types::{AttributeValue, TransactWriteItem, builders::UpdateBuilder},
 };
 use serde::de::DeserializeOwned;
 
 use super::organizations::OwnKeysSeen;
-use crate::{Error, Result, clients, config::Aws};
+use crate::{Error, Result, clients, config::Aws, models::OrganizationId, telemetry};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
@@ -75,8 +75,75 @@ where
     if outage { Error::Unavailable("the database", Box::new(error)) } else { Error::internal(error) }
 }
 
+/// What this version knows of a row; other attributes are skipped.
+///
+/// # Errors
+/// [`Error::Unreadable`]
 pub(crate) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
-    serde_dynamo::from_item(item).map_err(Error::internal)
+    let named = |names: &[&str]| {
+        let parts: Vec<&str> =
+            names.iter().filter_map(|name| item.get(*name)?.as_s().ok()).map(String::as_str).collect();
+        parts.join("/")
+    };
+    let key = match named(&["id", "part"]) {
+        key if key.is_empty() => named(&["user_id", "organization_id", "agent_id", "tool_id"]),
+        key => key,
+    };
+    // serde's text may quote the row.
+    serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(key))
+}
+
+/// As [`from_item`], of one row among others: if it cannot be read it is reported and left out, and the others are not held
+/// up. Not for a decision that a missing row would turn.
+pub(crate) fn readable<T: DeserializeOwned>(item: Item) -> Option<T> {
+    let report = |error: &Error| {
+        if let Error::Unreadable { row, key } = error {
+            tracing::warn!(row.kind = row, row.key = key, "a row that cannot be read is left out: {error}");
+        }
+    };
+    from_item(item).inspect_err(report).ok()
+}
+
+/// As [`from_item`], if the row is the organization's.
+///
+/// # Errors
+/// [`Error::NotFound`] (`what`) if it is not, or is not there.
+pub(crate) fn owned<T: DeserializeOwned>(
+    organization: OrganizationId,
+    item: Option<Item>,
+    what: &'static str,
+) -> Result<T> {
+    from_item(item.filter(|item| is_of(item, organization)).ok_or(Error::NotFound(what))?)
+}
+
+pub(crate) fn is_of(item: &Item, organization: OrganizationId) -> bool {
+    item.get("organization_id") == Some(&text(organization))
+}
+
+/// Counts what is stored under this key and cannot be read as a `T`.
+pub(crate) fn unreadable<T>(key: impl ToString) -> Error {
+    let row = type_name::<T>().rsplit("::").next().unwrap_or_default();
+    telemetry::unreadable_row(row);
+    Error::Unreadable { row, key: key.to_string() }
+}
+
+/// Sets every attribute of `row` but its `id`, and removes those of `optional` that it lacks. What else the row in the table
+/// holds stays, because a newer version may have written it.
+pub(crate) fn set_all(mut update: UpdateBuilder, row: Item, optional: &[&str]) -> UpdateBuilder {
+    let gone: Vec<&str> = optional.iter().copied().filter(|name| !row.contains_key(*name)).collect();
+    let mut set = Vec::new();
+    for (index, (name, value)) in row.into_iter().filter(|(name, _)| name != "id").enumerate() {
+        set.push(format!("#set{index} = :set{index}"));
+        update = update.expression_attribute_names(format!("#set{index}"), name);
+        update = update.expression_attribute_values(format!(":set{index}"), value);
+    }
+    let mut expression = format!("SET {}", set.join(", "));
+    for (index, name) in gone.into_iter().enumerate() {
+        expression.push_str(if index == 0 { " REMOVE " } else { ", " });
+        expression.push_str(&format!("#gone{index}"));
+        update = update.expression_attribute_names(format!("#gone{index}"), name);
+    }
+    update.update_expression(expression)
 }
 
 pub(crate) fn to_item<T: serde::Serialize>(row: &T) -> Result<Item> {

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 
 use super::{
     Page,
-    database::{Database, Item, condition_failure, failed, from_item, number, text, to_item},
+    database::{Database, Item, condition_failure, failed, number, readable, text, to_item},
 };
 use crate::{
     Error, Result,
@@ -154,9 +154,7 @@ async fn page(
     let mut start = wanted.after.map(start_key);
     for _ in 0..MOST_READS {
         let found = query.clone().set_exclusive_start_key(start).send().await.map_err(failed)?;
-        for item in found.items.unwrap_or_default() {
-            items.push(from_item(item)?);
-        }
+        items.extend(found.items.unwrap_or_default().into_iter().filter_map(readable::<Execution>));
         start = found.last_evaluated_key;
         if start.is_none() || items.len() >= most {
             break;

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::{
     types::{Delete, Put, TransactWriteItem},
 };
 
-use super::database::{Database, failed, from_item, number, text, to_item};
+use super::database::{Database, failed, from_item, number, readable, text, to_item};
 use crate::{
     Error, Result,
     models::{Intent, IntentId, OrganizationId, Timestamp},
@@ -86,7 +86,7 @@ impl Intents {
             .items()
             .send();
         while let Some(item) = pages.next().await {
-            intents.push(from_item::<Intent>(item.map_err(failed)?)?);
+            intents.extend(readable::<Intent>(item.map_err(failed)?));
         }
         intents.sort_by_key(|intent| intent.created_at);
         Ok(intents)

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     Cursor, Intents, Lease, Page,
-    database::{Database, condition_failure, failed, from_item, key, text, to_item, transact},
+    database::{Database, condition_failure, failed, key, owned, text, to_item, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -66,8 +66,7 @@ impl KnowledgeBases {
             .send()
             .await
             .map_err(failed)?;
-        let base: KnowledgeBase = from_item(found.item.ok_or(Error::NotFound("knowledge base"))?)?;
-        if base.organization_id == organization { Ok(base) } else { Err(Error::NotFound("knowledge base")) }
+        owned(organization, found.item, "knowledge base")
     }
 
     /// A page of the organization's knowledge bases, newest first.
@@ -88,10 +87,7 @@ impl KnowledgeBases {
         id: KnowledgeBaseId,
         deadline: Deadline,
     ) -> Result<(KnowledgeBase, Lease)> {
-        let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, key(id)), "knowledge base", LEASE, deadline)
-                .await?;
-        Ok((from_item(item)?, lease))
+        Lease::acquire(&self.client, &self.table, (organization, key(id)), "knowledge base", LEASE, deadline).await
     }
 
     pub async fn unlock(&self, lease: Lease) -> Result<()> {

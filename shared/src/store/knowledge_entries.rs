@@ -16,7 +16,7 @@ use futures_util::{TryStreamExt, stream, try_join};
 
 use super::{
     Page,
-    database::{Database, Item, failed, from_item, number, text, to_item},
+    database::{Database, Item, failed, from_item, number, owned, readable, text, to_item},
 };
 use crate::{
     Deadline, Error, Result,
@@ -163,7 +163,7 @@ impl KnowledgeEntries {
             .map_err(failed)?;
         let last = found.last_evaluated_key.as_ref().and_then(|key| key.get("id")?.as_s().ok());
         let next_cursor = last.map(|id| BASE64_URL_SAFE_NO_PAD.encode(id));
-        let items = found.items.unwrap_or_default().into_iter().map(from_item).collect::<Result<_>>()?;
+        let items = found.items.unwrap_or_default().into_iter().filter_map(readable).collect();
         Ok(Page { items, next_cursor })
     }
 
@@ -186,7 +186,7 @@ impl KnowledgeEntries {
     ) -> Result<()> {
         let mut items = self.of_base(organization, base).consistent_read(true).into_paginator().items().send();
         while let Some(item) = items.next().await {
-            take(from_item(item.map_err(failed)?)?);
+            readable(item.map_err(failed)?).into_iter().for_each(&mut take);
         }
         Ok(())
     }
@@ -261,8 +261,7 @@ impl KnowledgeEntries {
     async fn base(&self, organization: OrganizationId, id: KnowledgeBaseId) -> Result<KnowledgeBase> {
         let request = self.client.get_item().table_name(&self.bases).key("id", text(id)).consistent_read(true);
         let found = request.send().await.map_err(failed)?;
-        let base: KnowledgeBase = from_item(found.item.ok_or(Error::NotFound("knowledge base"))?)?;
-        if base.organization_id == organization { Ok(base) } else { Err(Error::NotFound("knowledge base")) }
+        owned(organization, found.item, "knowledge base")
     }
 
     /// Which of the entries are there, and since when.

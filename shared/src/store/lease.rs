@@ -13,9 +13,10 @@ use aws_sdk_dynamodb::{
         builders::UpdateBuilder,
     },
 };
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::database::{Item, condition_failure, failed, number, text};
+use super::database::{Item, condition_failure, failed, from_item, is_of, number, text};
 use crate::{
     Deadline, Error, Result,
     models::{OrganizationId, Timestamp},
@@ -30,7 +31,6 @@ pub struct Lease {
     key: Item,
     table: String,
     token: String,
-    until: Timestamp,
     waited: bool,
 }
 
@@ -39,15 +39,15 @@ impl Lease {
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not finish
-    /// in time.
-    pub(crate) async fn acquire(
+    /// in time, [`Error::Unreadable`] if the row cannot be read.
+    pub(crate) async fn acquire<T: DeserializeOwned>(
         client: &Client,
         table: &str,
         (organization, key): (OrganizationId, Item),
         what: &'static str,
         length: Duration,
         deadline: Deadline,
-    ) -> Result<(Item, Self)> {
+    ) -> Result<(T, Self)> {
         let token = Uuid::new_v4().to_string();
         let mut waited = false;
         loop {
@@ -75,13 +75,17 @@ impl Lease {
                 .await;
             let error = match outcome {
                 Ok(taken) => {
-                    let lease = Self { key, table: table.to_owned(), token, until, waited };
-                    return Ok((taken.attributes.unwrap_or_default(), lease));
+                    let lease = Self { key, table: table.to_owned(), token, waited };
+                    return match from_item(taken.attributes.unwrap_or_default()) {
+                        Ok(row) => Ok((row, lease)),
+                        // Whoever can read it must not have to wait.
+                        Err(unreadable) => lease.release(client).await.and(Err(unreadable)),
+                    };
                 }
                 Err(error) => error,
             };
             let Some(held) = condition_failure(&error) else { return Err(failed(error)) };
-            if held.get("organization_id") != Some(&AttributeValue::S(organization.to_string())) {
+            if !is_of(&held, organization) {
                 return Err(Error::NotFound(what));
             }
             if deadline.remaining() < PAUSE * 2 {
@@ -95,13 +99,6 @@ impl Lease {
     /// Whether somebody else held it first: then what was read beside it may be out of date.
     pub fn waited(&self) -> bool {
         self.waited
-    }
-
-    /// The row with the lease on it, for a write of the whole row that must not lose the lease.
-    pub(crate) fn on(&self, mut row: Item) -> Item {
-        row.insert("lease_token".into(), text(&self.token));
-        row.insert("lease_until".into(), number(self.until.as_millis()));
-        row
     }
 
     /// What stands in `lease_token` while the lease is ours.

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::Client;
 
-use super::database::{Database, failed, from_item, text};
+use super::database::{Database, failed, readable, text};
 use crate::{
     Result,
     models::{Membership, UserId},
@@ -33,7 +33,7 @@ impl OrganizationMembers {
             .items()
             .send();
         while let Some(item) = pages.next().await {
-            memberships.push(from_item(item.map_err(failed)?)?);
+            memberships.extend(readable::<Membership>(item.map_err(failed)?));
         }
         Ok(memberships)
     }

@@ -41,7 +41,7 @@ pub(crate) struct OwnKeysSeen(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKey
 impl OwnKeysSeen {
     fn get(&self, organization: OrganizationId) -> Option<OwnKeys> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, keys)| *keys)
+        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, keys)| keys.clone())
     }
 
     fn put(&self, organization: OrganizationId, keys: OwnKeys) {
@@ -80,7 +80,7 @@ impl Organizations {
             .map_err(failed)?;
         let item = found.items.unwrap_or_default().into_iter().next().ok_or(Error::NotFound("organization"))?;
         let organization: Organization = from_item(item)?;
-        self.seen.put(organization.id, organization.own_keys);
+        self.seen.put(organization.id, organization.own_keys.clone());
         Ok(organization)
     }
 
@@ -96,7 +96,7 @@ impl Organizations {
             .await
             .map_err(failed)?;
         let organization: Organization = from_item(found.item.ok_or(Error::NotFound("organization"))?)?;
-        self.seen.put(id, organization.own_keys);
+        self.seen.put(id, organization.own_keys.clone());
         Ok(organization)
     }
 
@@ -121,7 +121,7 @@ impl Organizations {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
-        let keys = before.own_keys.with(service, key);
+        let keys = before.own_keys.clone().with(service, key);
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let update = Update::builder()

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::{
 
 use super::{
     Agents, Cursor, Intents, Page,
-    database::{Database, failed, failed_transaction, from_item, refused_action, text, to_item},
+    database::{Database, failed, failed_transaction, from_item, owned, refused_action, text, to_item},
 };
 use crate::{
     Error, Result,
@@ -62,8 +62,7 @@ impl PhoneNumbers {
             .send()
             .await
             .map_err(failed)?;
-        let row: PhoneNumber = from_item(found.item.ok_or(Error::NotFound("phone number"))?)?;
-        if row.organization_id == organization { Ok(row) } else { Err(Error::NotFound("phone number")) }
+        owned(organization, found.item, "phone number")
     }
 
     /// A page of the organization's phone numbers, newest first.

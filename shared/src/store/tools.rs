@@ -14,7 +14,10 @@ use aws_sdk_dynamodb::{
 
 use super::{
     AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
-    database::{Database, Item, Refused, condition_failure, failed, from_item, key, number, text, to_item, transact},
+    database::{
+        Database, Item, Refused, condition_failure, failed, from_item, is_of, key, number, owned, readable, set_all,
+        text, to_item, transact,
+    },
 };
 use crate::{
     Deadline, Error, Result,
@@ -53,28 +56,40 @@ impl Tools {
 
     /// The tool as of now: one that was made a moment ago is found.
     pub async fn get(&self, organization: OrganizationId, id: ToolId) -> Result<Tool> {
-        let tool = self.read(id, true).await?;
-        if tool.organization_id == organization { Ok(tool) } else { Err(Error::NotFound("tool")) }
+        owned(organization, self.read(id, true).await?, "tool")
     }
 
     /// The tool whose own token was presented: the token stands in the place of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
-        self.read(tool.id(), false).await
+        from_item(self.read(tool.id(), false).await?.ok_or(Error::NotFound("tool"))?)
     }
 
     /// Whose tool it is, before it is known who asks: what the caller has to show depends on it.
     pub async fn owner(&self, id: ToolId) -> Result<OrganizationId> {
-        Ok(self.read(id, false).await?.organization_id)
+        let tool: Tool = from_item(self.read(id, false).await?.ok_or(Error::NotFound("tool"))?)?;
+        Ok(tool.organization_id)
     }
 
-    async fn read(&self, id: ToolId, as_of_now: bool) -> Result<Tool> {
+    async fn read(&self, id: ToolId, as_of_now: bool) -> Result<Option<Item>> {
         let read = self.client.get_item().table_name(&self.table).key("id", text(id)).consistent_read(as_of_now);
-        let found = read.send().await.map_err(failed)?;
-        from_item(found.item.ok_or(Error::NotFound("tool"))?)
+        Ok(read.send().await.map_err(failed)?.item)
     }
 
-    /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out.
+    /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out, and those of
+    /// tools that cannot be read.
     pub async fn get_many(&self, organization: OrganizationId, ids: &[ToolId]) -> Result<Vec<Tool>> {
+        Ok(self.find_many(organization, ids).await?.into_iter().filter_map(readable).collect())
+    }
+
+    /// As [`Tools::get_many`], for whoever cannot do without one of them.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`]
+    pub async fn get_all(&self, organization: OrganizationId, ids: &[ToolId]) -> Result<Vec<Tool>> {
+        self.find_many(organization, ids).await?.into_iter().map(from_item).collect()
+    }
+
+    async fn find_many(&self, organization: OrganizationId, ids: &[ToolId]) -> Result<Vec<Item>> {
         let mut tools = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut wanted: Vec<Item> = batch.iter().map(|id| Item::from([("id".to_owned(), text(id))])).collect();
@@ -83,9 +98,7 @@ impl Tools {
                 let keys = keys.build().map_err(Error::internal)?;
                 let found =
                     self.client.batch_get_item().request_items(&self.table, keys).send().await.map_err(failed)?;
-                for item in found.responses.into_iter().flat_map(HashMap::into_values).flatten() {
-                    tools.push(from_item(item)?);
-                }
+                tools.extend(found.responses.into_iter().flat_map(HashMap::into_values).flatten());
                 wanted = found
                     .unprocessed_keys
                     .and_then(|mut left| left.remove(&self.table))
@@ -93,7 +106,7 @@ impl Tools {
                     .unwrap_or_default();
             }
         }
-        tools.retain(|tool: &Tool| tool.organization_id == organization);
+        tools.retain(|item| is_of(item, organization));
         Ok(tools)
     }
 
@@ -111,8 +124,8 @@ impl Tools {
             .send()
             .await
             .map_err(failed)?;
-        let tool: Option<Tool> = found.items.unwrap_or_default().into_iter().next().map(from_item).transpose()?;
-        Ok(tool.filter(|tool| tool.organization_id == organization))
+        let item = found.items.unwrap_or_default().into_iter().next();
+        item.filter(|item| is_of(item, organization)).map(from_item).transpose()
     }
 
     /// A page of the organization's tools, newest first.
@@ -230,16 +243,14 @@ impl Tools {
 
     /// Takes the lease on a tool and reads it. Does not wait: two edits at once are a conflict, not a queue.
     pub async fn lock(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<(Tool, Lease)> {
-        let (item, lease) =
-            Lease::acquire(&self.client, &self.table, (organization, key(id)), "tool", LEASE, deadline).await?;
-        Ok((from_item(item)?, lease))
+        Lease::acquire(&self.client, &self.table, (organization, key(id)), "tool", LEASE, deadline).await
     }
 
     pub async fn unlock(&self, lease: Lease) -> Result<()> {
         lease.release(&self.client).await
     }
 
-    /// Replaces the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
+    /// Rewrites the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
     /// name (reserved before) the old one is given up in the same transaction.
     ///
     /// # Errors
@@ -247,17 +258,9 @@ impl Tools {
     pub async fn replace(&self, tool: &mut Tool, old_name: &ToolName, lease: &Lease) -> Result<()> {
         tool.updated_at = Timestamp::now();
         tool.version += 1;
-        let row = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(lease.on(to_item(tool)?)))
-            .condition_expression("#organization = :organization AND #token = :token")
-            .expression_attribute_names("#organization", "organization_id")
-            .expression_attribute_names("#token", "lease_token")
-            .expression_attribute_values(":organization", text(tool.organization_id))
-            .expression_attribute_values(":token", lease.token())
-            .build()
-            .map_err(Error::internal)?;
-        let mut items = vec![TransactWriteItem::builder().put(row).build()];
+        let row = set_all(lease.update_in_transaction(), to_item(tool)?, &["external_tool_id", "automatic_for"]);
+        let row = row.build().map_err(Error::internal)?;
+        let mut items = vec![TransactWriteItem::builder().update(row).build()];
         if tool.name != *old_name {
             let given_up =
                 Delete::builder().table_name(&self.table).key("id", text(guard(tool.organization_id, old_name)));
