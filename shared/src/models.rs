@@ -21,6 +21,8 @@ mod tool_name;
 mod unowned;
 mod verified_tool;
 
+use serde::de::{DeserializeOwned, IntoDeserializer, value};
+
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use automation_run::{
@@ -46,3 +48,9 @@ pub use tool::{Tool, ToolType};
 pub use tool_name::ToolName;
 pub use unowned::{Owned, Unowned};
 pub use verified_tool::VerifiedTool;
+
+/// The value of an enum that is stored as this text.
+fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let text: value::StrDeserializer<'_, value::Error> = text.into_deserializer();
+    T::deserialize(text).ok()
+}

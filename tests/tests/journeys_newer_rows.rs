@@ -53,12 +53,12 @@ fn assert_marked(world: &World, table: &str, id: &str) {
     );
 }
 
-/// The lines that report a row as left out, each once; none of them holds anything of a row but its key.
+/// The lines that report a row as left out. Nothing of a row but its key stands in the log.
 #[track_caller]
 fn reported(logs: &Logs) -> Vec<String> {
     assert!(!logs.text().contains(CONTENT), "{}", logs.text());
-    let keys = logs.at("WARN").into_iter().filter_map(|line| Some(line.get("row.key")?.as_str()?.to_owned()));
-    keys.collect()
+    let lines = logs.at("WARN").into_iter().map(|line| text(&line["message"]).to_owned());
+    lines.filter(|line| line.starts_with("a row is left out: ")).collect()
 }
 
 /// A list whose one row is readable, beside a copy of it that a newer version has written: `spoil` is what this one cannot
@@ -124,7 +124,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 list_of(world, &table, "list", "/tools", &json!({"type": CONTENT})).await;
             }
             "knowledge_bases" => {
-                let base = world.knowledge_base(&json!([]), &json!([])).await;
+                let base = world.knowledge_base(&json!([]), &json!([{"text": "a lake"}])).await;
                 let fields = json!([{"name": "price", "type": CONTENT}]);
                 list_of(world, &table, "knowledge", "/knowledge-bases", &json!({"fields": fields})).await;
                 mark(world, &table, text(&base["id"]));
@@ -206,22 +206,21 @@ async fn every_table_takes_rows_of_a_newer_version() {
 async fn a_run(world: &World) {
     let body = json!({"prompt": "Hello", "schema": {"type": "object"}});
     let run = world.start_run(&body).await.expect(202);
-    let parts = world.aws.rows("automation_runs").len();
-    assert_eq!(parts, 2);
+    let organization = &json!(world.home.organization_id);
     for spoil in [json!({"trigger_type": CONTENT}), json!({"status": CONTENT})] {
         list_of(world, "automation_runs", "runs", "/runs", &spoil).await;
-        let bad = world.aws.rows("automation_runs").into_iter().find(|row| row["id"] != run["id"]).unwrap();
+        let bad = world
+            .aws
+            .rows("automation_runs")
+            .into_iter()
+            .find(|row| row["id"] != run["id"] && row["organization_id"] == *organization)
+            .unwrap();
+        while world.aws.receive("automation-runs", 0).is_some() {}
         // Its message comes again until a version answers that can read it, and the run is not lost.
         let message = json!({"organization_id": world.home.organization_id, "run_id": bad["id"]});
         world.aws.post("automation-runs", &message.to_string());
-        world.llm.script([]);
         let kept = world.aws.rows("automation_runs").len();
-        let batch = loop {
-            let batch = world.aws.receive("automation-runs", 0).unwrap();
-            if batch.event().to_string().contains(text(&bad["id"])) {
-                break batch;
-            }
-        };
+        let batch = world.aws.receive("automation-runs", 0).unwrap();
         assert_eq!(world.run_loop_batch(batch, Duration::from_secs(60)).await, 1);
         assert_eq!(world.aws.rows("automation_runs").len(), kept);
         let key = json!({"id": bad["id"], "part": "run", "organization_id": world.other.organization_id});
@@ -261,7 +260,8 @@ async fn an_attachment(world: &World) {
     let shown: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
     assert_eq!((shown, &list["synced"]), (vec![&good["id"]], &json!(true)));
     let keys = reported(&logs);
-    assert!(keys.len() == 1 && keys[0].contains(text(&bad["id"])), "{keys:?}");
+    let row = world.aws.rows("agent_tools").into_iter().find(|row| row["tool_id"] == bad["id"]).unwrap();
+    assert!(keys.len() == 1 && keys[0].contains(text(&row["id"])), "{keys:?}");
     assert_eq!(world.aws.rows("agent_tools").len(), 2, "what cannot be read is not removed");
     let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
     assert_eq!(answer.content_type, "text/xml");
@@ -427,6 +427,9 @@ async fn an_edit_keeps_what_it_does_not_know() {
     let edited = world.update(&tool, &text_only).await.expect(200);
     let config = &edited["config_metadata"];
     assert!(config["text"].get("tone").is_none() && config["from"]["pool"] == "berlin", "{config}");
+    let edited = world.update(&tool, &json!({"from": {"type": "called_number"}})).await.expect(200);
+    let config = &edited["config_metadata"];
+    assert_eq!((&config["from"], &config["retention"]["days"]), (&json!({"type": "called_number"}), &json!(7)));
     // Bodies are read as strictly as ever.
     assert_eq!(world.update(&tool, &json!({"colour": "red"})).await.wrong_fields(), ["colour"]);
     assert_eq!(world.update(&tool, &json!({"retention": {"days": 8}})).await.wrong_fields(), ["retention"]);
@@ -522,8 +525,12 @@ async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
 
         let shown = get(&world, "list", &format!("/tools/{id}")).await.expect(200);
         assert_eq!(shown["config_metadata"][field], stored);
-        let tried =
-            world.try_tool(&json!({"tool_id": id, "arguments": {"text": "Hi", "query": "Porto"}})).await.expect(200);
+        let tried = world
+            .try_tool(
+                &json!({"tool_id": id, "arguments": {"text": "Hi", "query": "Porto"}, "caller_phone_number": phone(1)}),
+            )
+            .await
+            .expect(200);
         assert!(tried["status"] == "ready" || body["type"] == "transfer_call", "{field}: {tried}");
         if body["type"] != "transfer_call" {
             world.start_run(&json!({"prompt": "Hello", "tools": [id]})).await.expect(202);

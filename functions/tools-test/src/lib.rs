@@ -49,7 +49,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         join!(find_tool(deps, organization, trial.which, deadline), find_line(deps, organization, trial.called));
     let (tool, line) = (tool?, line?);
     let called = line.as_ref().map(|line| line.number.clone());
-    let conversation = Conversation { caller: trial.caller.map(String::from), called, line, ..Conversation::default() };
+    let conversation =
+        Conversation { caller: trial.caller.map(|caller| caller.to_string()), called, line, ..Conversation::default() };
     if trial.dry_run {
         show(deps, &tool, &conversation, &trial.arguments).await
     } else {

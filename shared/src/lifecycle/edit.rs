@@ -45,7 +45,7 @@ impl Edit {
             let problem = format!("cannot be changed from {}; make a new tool instead", before.kind);
             return Err(Error::invalid("type", problem));
         }
-        // Who sends back what they were given changes nothing.
+        // Whoever sends back what they were given changes nothing.
         changes.retain(|name, value| before.config_metadata.get(name) != Some(value));
         let changed = changes.keys().cloned().collect();
 
@@ -81,9 +81,14 @@ impl Edit {
         if before.config_metadata == known {
             return;
         }
-        let mut stored = before.config_metadata.clone();
-        stored.as_object_mut().into_iter().for_each(|stored| stored.retain(|name, _| !self.changed.contains(name)));
-        after.config_metadata = kept(&stored, &known, take(&mut after.config_metadata));
+        let mut stored = before.config_metadata.as_object().cloned().unwrap_or_default();
+        for name in &self.changed {
+            match after.config_metadata.get(name) {
+                Some(value) => stored.insert(name.clone(), value.clone()),
+                None => stored.remove(name),
+            };
+        }
+        after.config_metadata = kept(&stored.into(), &known, take(&mut after.config_metadata));
         // What follows from the configuration would lack what follows from its unknown part.
         let known = self.known.function_schema(&before.name);
         after.function_schema = kept(&before.function_schema, &known, take(&mut after.function_schema));

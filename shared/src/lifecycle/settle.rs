@@ -53,18 +53,13 @@ impl Lifecycle {
         abandoned.sort_by_key(|intent| matches!(intent.change, Change::QueryTool { .. }));
         for intent in abandoned {
             let (change, id) = (intent.change.as_str(), intent.id);
-            if intent.change == Change::Unknown {
-                let outcome = unreadable::<Intent>(id).to_string();
-                tracing::warn!(intent.id = %id, "a change is left open: {outcome}");
-                report.left.push(Settled { intent: id, change, outcome });
-                continue;
-            }
             if deadline.remaining() < super::UNDO {
                 report.unfinished = true;
                 report.left.push(Settled { intent: id, change, outcome: "no time left".into() });
                 continue;
             }
-            if !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
+            let ours = intent.change != Change::Unknown;
+            if ours && !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
                 continue;
             }
             // Shorter than a lease: what it takes for one change must not run out on it.

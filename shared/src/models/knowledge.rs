@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId};
+use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, named};
 
 /// A row of `knowledge_bases`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,12 +101,7 @@ impl FromStr for FieldType {
     type Err = NotAFieldType;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "text" => Ok(Self::Text),
-            "number" => Ok(Self::Number),
-            "boolean" => Ok(Self::Boolean),
-            _ => Err(NotAFieldType),
-        }
+        named(text).ok_or(NotAFieldType)
     }
 }
 

@@ -42,12 +42,6 @@ impl FromStr for E164 {
     }
 }
 
-impl From<E164> for String {
-    fn from(number: E164) -> Self {
-        number.0
-    }
-}
-
 impl fmt::Display for E164 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName};
+use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,14 +44,7 @@ impl FromStr for ToolType {
     /// Seed 003 spells some types one way in its CHECK and another in its text; `externalApp` is what
     /// `pipedream_action` was called before.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "api_request" | "apiRequest" => Ok(Self::ApiRequest),
-            "pipedream_action" | "externalApp" => Ok(Self::PipedreamAction),
-            "query" => Ok(Self::Query),
-            "sms" => Ok(Self::Sms),
-            "transfer_call" | "transferCall" => Ok(Self::TransferCall),
-            _ => Err(NotAToolType),
-        }
+        named(text).ok_or(NotAToolType)
     }
 }
 

@@ -80,15 +80,7 @@ where
 /// # Errors
 /// [`Error::Unreadable`]
 pub(crate) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
-    let named = |names: &[&str]| {
-        let parts: Vec<&str> =
-            names.iter().filter_map(|name| item.get(*name)?.as_s().ok()).map(String::as_str).collect();
-        parts.join("/")
-    };
-    let key = match named(&["id", "part"]) {
-        key if key.is_empty() => named(&["user_id", "organization_id", "agent_id", "tool_id"]),
-        key => key,
-    };
+    let key = ["id", "user_id"].into_iter().find_map(|name| item.get(name)?.as_s().ok().cloned()).unwrap_or_default();
     // serde's text may quote the row.
     serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(key))
 }
@@ -96,12 +88,7 @@ pub(crate) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
 /// As [`from_item`], of one row among others: if it cannot be read it is reported and left out, and the others are not held
 /// up. Not for a decision that a missing row would turn.
 pub(crate) fn readable<T: DeserializeOwned>(item: Item) -> Option<T> {
-    let report = |error: &Error| {
-        if let Error::Unreadable { row, key } = error {
-            tracing::warn!(row.kind = row, row.key = key, "a row that cannot be read is left out: {error}");
-        }
-    };
-    from_item(item).inspect_err(report).ok()
+    from_item(item).inspect_err(|error| tracing::warn!("a row is left out: {error}")).ok()
 }
 
 /// As [`from_item`], if the row is the organization's.
@@ -130,20 +117,22 @@ pub(crate) fn unreadable<T>(key: impl ToString) -> Error {
 /// Sets every attribute of `row` but its `id`, and removes those of `optional` that it lacks. What else the row in the table
 /// holds stays, because a newer version may have written it.
 pub(crate) fn set_all(mut update: UpdateBuilder, row: Item, optional: &[&str]) -> UpdateBuilder {
-    let gone: Vec<&str> = optional.iter().copied().filter(|name| !row.contains_key(*name)).collect();
-    let mut set = Vec::new();
-    for (index, (name, value)) in row.into_iter().filter(|(name, _)| name != "id").enumerate() {
-        set.push(format!("#set{index} = :set{index}"));
-        update = update.expression_attribute_names(format!("#set{index}"), name);
-        update = update.expression_attribute_values(format!(":set{index}"), value);
+    let gone = optional.iter().filter(|name| !row.contains_key(**name)).map(|name| (String::from(*name), None));
+    let mut attributes: Vec<_> = gone.collect();
+    attributes.extend(row.into_iter().map(|(name, value)| (name, Some(value))));
+    let (mut set, mut remove) = (Vec::new(), Vec::new());
+    for (index, (name, value)) in attributes.into_iter().filter(|(name, _)| name != "id").enumerate() {
+        update = update.expression_attribute_names(format!("#a{index}"), name);
+        match value {
+            Some(value) => {
+                set.push(format!("#a{index} = :a{index}"));
+                update = update.expression_attribute_values(format!(":a{index}"), value);
+            }
+            None => remove.push(format!("#a{index}")),
+        }
     }
-    let mut expression = format!("SET {}", set.join(", "));
-    for (index, name) in gone.into_iter().enumerate() {
-        expression.push_str(if index == 0 { " REMOVE " } else { ", " });
-        expression.push_str(&format!("#gone{index}"));
-        update = update.expression_attribute_names(format!("#gone{index}"), name);
-    }
-    update.update_expression(expression)
+    let remove = if remove.is_empty() { String::new() } else { format!(" REMOVE {}", remove.join(", ")) };
+    update.update_expression(format!("SET {}{remove}", set.join(", ")))
 }
 
 pub(crate) fn to_item<T: serde::Serialize>(row: &T) -> Result<Item> {
