@@ -54,7 +54,7 @@ impl Accounts {
     /// The VAPI account that the organization's agents and tools are at.
     pub async fn vapi(&self, organization: OrganizationId) -> Result<vapi::Account> {
         let keys = self.organizations.own_keys(organization).await?;
-        self.vapi_of(organization, keys).await
+        self.vapi_of(organization, &keys).await
     }
 
     /// As [`Accounts::vapi`], by the organization's row as of now; the platform's for an organization that does not exist.
@@ -64,10 +64,10 @@ impl Accounts {
             Err(Error::NotFound(_)) => OwnKeys::default(),
             Err(error) => return Err(error),
         };
-        self.vapi_of(organization, keys).await
+        self.vapi_of(organization, &keys).await
     }
 
-    async fn vapi_of(&self, organization: OrganizationId, keys: OwnKeys) -> Result<vapi::Account> {
+    async fn vapi_of(&self, organization: OrganizationId, keys: &OwnKeys) -> Result<vapi::Account> {
         match self.own_of(organization, KeyService::Vapi, keys).await? {
             Some(own) => Ok(own),
             None => self.platforms_vapi().await,
@@ -106,14 +106,14 @@ impl Accounts {
         service: KeyService,
     ) -> Result<Option<T>> {
         let keys = self.organizations.own_keys(organization).await?;
-        self.own_of(organization, service, keys).await
+        self.own_of(organization, service, &keys).await
     }
 
     async fn own_of<T: DeserializeOwned>(
         &self,
         organization: OrganizationId,
         service: KeyService,
-        keys: OwnKeys,
+        keys: &OwnKeys,
     ) -> Result<Option<T>> {
         let Some(key) = keys.get(service) else { return Ok(None) };
         Ok(Some(self.secrets.get(&self.secret_name(organization, service, key.id)).await?))

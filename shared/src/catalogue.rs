@@ -3,14 +3,17 @@
 //! Nobody who asks here is in a phone call: a run, a chat, an agent that looks for tools. A tool that needs a call is
 //! therefore refused, with the reason.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
 use crate::{
-    Deadline, Result, error,
+    Deadline, Error, Result, error,
     execution::{ExecutionRequest, Executor},
     models::{ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
     store::Tools,
@@ -105,21 +108,23 @@ impl Catalogue {
                 ToolRef::BuiltIn(_) => None,
             })
             .collect();
-        let rows = if ids.is_empty() { Vec::new() } else { self.tools.get_many(organization, &ids, deadline).await? };
+        let rows =
+            if ids.is_empty() { HashMap::new() } else { self.tools.find_each(organization, &ids, deadline).await? };
+        let unreadable = |error: &Error| {
+            tracing::error!("a tool cannot be offered: {}", error::chain(error));
+            Gone::Unreadable
+        };
         let resolve = |reference: &ToolRef| match reference {
             ToolRef::BuiltIn(name) => match self.built_in.0.get(name) {
                 Some(tool) => Ok(Found { reference: reference.clone(), body: Body::BuiltIn(tool.clone()) }),
                 None => Err(Gone::NotFound),
             },
             ToolRef::Organization { id, version } => {
-                let row = rows.iter().find(|row| row.id == *id).ok_or(Gone::NotFound)?;
+                let row = rows.get(id).ok_or(Gone::NotFound)?.as_ref().map_err(unreadable)?;
                 if version.is_some_and(|version| version != row.version) {
                     return Err(Gone::Changed);
                 }
-                let mut tool = ActionTool::of_row(row).map_err(|unreadable| {
-                    tracing::error!(tool.id = %id, "a tool cannot be offered: {}", error::chain(&unreadable));
-                    Gone::Unreadable
-                })?;
+                let mut tool = ActionTool::of_row(row).map_err(|error| unreadable(&error))?;
                 if let Some(reason) = tool.needs_call() {
                     return Err(Gone::NeedsCall(reason));
                 }
@@ -206,7 +211,9 @@ impl Gone {
             Self::NeedsCall(reason) => {
                 format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")
             }
-            Self::Unreadable => "has a configuration that cannot be read here; save the tool again".to_owned(),
+            Self::Unreadable => {
+                "was written by a newer version of this service, or is damaged; try again in a few minutes".to_owned()
+            }
         }
     }
 

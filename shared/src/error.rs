@@ -46,6 +46,9 @@ pub enum Error {
     /// 503: our own database or secrets are out of reach or throttled.
     #[error("{0} is unavailable, try again")]
     Unavailable(&'static str, #[source] Cause),
+    /// 503: a row that this version cannot read, most likely because a newer one wrote it: `row` says what it is, `key` which.
+    #[error("{row} {key} was written by a newer version of this service, or is damaged; try again in a few minutes")]
+    Unreadable { row: &'static str, key: String },
     /// 500: a fault of ours.
     #[error("internal error")]
     Internal(#[source] Cause),
@@ -66,7 +69,7 @@ impl Error {
 
     /// Whether the same may work later: something we depend on is out of reach.
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable(..) | Self::Upstream(_))
+        matches!(self, Self::Unavailable(..) | Self::Unreadable { .. } | Self::Upstream(_))
     }
 
     /// HTTP status code.
@@ -81,7 +84,7 @@ impl Error {
             Self::Internal(_) => 500,
             Self::Partly { error, .. } => error.status(),
             Self::Upstream(error) => error.status_for_our_caller(),
-            Self::Unavailable(..) => 503,
+            Self::Unavailable(..) | Self::Unreadable { .. } => 503,
         }
     }
 
@@ -97,7 +100,7 @@ impl Error {
             Self::Internal(_) => "internal",
             Self::Partly { error, .. } => error.code(),
             Self::Upstream(_) => "upstream",
-            Self::Unavailable(..) => "unavailable",
+            Self::Unavailable(..) | Self::Unreadable { .. } => "unavailable",
         }
     }
 }

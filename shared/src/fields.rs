@@ -63,7 +63,8 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Optional text of at most `longest` characters, trimmed; empty text is absent.
+    /// Optional text of at most `longest` characters, trimmed; empty text is absent. Longer text is given, too, with its problem
+    /// on record: what was stored under another limit is read whole.
     pub fn text(&mut self, name: &'static str, longest: usize) -> Option<String> {
         let value = self.get(name)?;
         let Some(text) = value.as_str() else {
@@ -73,7 +74,6 @@ impl<'a> Fields<'a> {
         let text = text.trim();
         if text.chars().count() > longest {
             self.problem(name, format!("must have at most {longest} characters"));
-            return None;
         }
         (!text.is_empty()).then(|| text.to_owned())
     }
@@ -102,8 +102,7 @@ impl<'a> Fields<'a> {
     pub fn whole(&mut self, name: &'static str, bounds: RangeInclusive<u32>) -> Option<u32> {
         let value = self.get(name)?;
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        let number = number.filter(|number| bounds.contains(number));
-        if number.is_none() {
+        if !number.is_some_and(|number| bounds.contains(&number)) {
             self.problem(name, format!("must be a whole number from {} to {}", bounds.start(), bounds.end()));
         }
         number

@@ -14,6 +14,7 @@
 mod agent_removal;
 mod assistants;
 mod attachments;
+mod edit;
 mod external_tools;
 mod query_tools;
 mod references;
@@ -36,6 +37,7 @@ pub use tools::{Deleted, Lifecycle, Updated, unsaved};
 
 use std::time::Duration;
 
+use self::edit::Edit;
 use crate::{Deadline, Error, Result, error};
 
 /// Kept back from a change's time for settling it if it fails.

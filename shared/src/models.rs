@@ -22,6 +22,8 @@ mod tool_ref;
 mod unowned;
 mod verified_tool;
 
+use serde::de::{DeserializeOwned, IntoDeserializer, value};
+
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use automation_run::{
@@ -48,3 +50,9 @@ pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};
 pub use verified_tool::VerifiedTool;
+
+/// The value of an enum that is stored as this text.
+fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let text: value::StrDeserializer<'_, value::Error> = text.into_deserializer();
+    T::deserialize(text).ok()
+}

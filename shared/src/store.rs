@@ -31,6 +31,7 @@ pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;
+pub(crate) use database::unreadable;
 pub use executions::{Executions, ExecutionsWanted};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::models::Timestamp;
@@ -34,109 +34,73 @@ pub fn init(level: tracing::Level) {
 pub fn request(function: &str, outcome: &str, duration: Duration) {
     static WARM: AtomicBool = AtomicBool::new(false);
     let cold_start = u8::from(!WARM.swap(true, Ordering::Relaxed));
-    emit(&json!({
-        "_aws": {
-            "Timestamp": Timestamp::now().as_millis(),
-            "CloudWatchMetrics": [{
-                "Namespace": NAMESPACE,
-                "Dimensions": [["Function", "Outcome"]],
-                "Metrics": [
-                    {"Name": "Requests", "Unit": "Count"},
-                    {"Name": "Latency", "Unit": "Milliseconds"},
-                    {"Name": "ColdStart", "Unit": "Count"},
-                ],
-            }],
-        },
-        "Function": function,
-        "Outcome": outcome,
-        "Requests": 1,
-        "Latency": milliseconds(duration),
-        "ColdStart": cold_start,
-    }));
+    emit(
+        &[("Function", function), ("Outcome", outcome)],
+        &[("Requests", 1.into()), ("Latency", milliseconds(duration)), ("ColdStart", cold_start.into())],
+    );
 }
 
 /// One run of a tool: what became of it and how long it took.
 pub fn tool_run(kind: &str, status: &str, duration: Duration) {
-    emit(&json!({
-        "_aws": {
-            "Timestamp": Timestamp::now().as_millis(),
-            "CloudWatchMetrics": [{
-                "Namespace": NAMESPACE,
-                "Dimensions": [["ToolType", "Status"]],
-                "Metrics": [{"Name": "ToolRuns", "Unit": "Count"}, {"Name": "ToolLatency", "Unit": "Milliseconds"}],
-            }],
-        },
-        "ToolType": kind,
-        "Status": status,
-        "ToolRuns": 1,
-        "ToolLatency": milliseconds(duration),
-    }));
+    let metrics = [("ToolRuns", 1.into()), ("ToolLatency", milliseconds(duration))];
+    emit(&[("ToolType", kind), ("Status", status)], &metrics);
 }
 
 /// One run of an automation: how it ended, and how long after it was asked for.
 pub fn automation_run(status: &str, duration: Duration) {
-    emit(&json!({
-        "_aws": {
-            "Timestamp": Timestamp::now().as_millis(),
-            "CloudWatchMetrics": [{
-                "Namespace": NAMESPACE,
-                "Dimensions": [["Status"]],
-                "Metrics": [{"Name": "AutomationRuns", "Unit": "Count"}, {"Name": "AutomationRunTime", "Unit": "Milliseconds"}],
-            }],
-        },
-        "Status": status,
-        "AutomationRuns": 1,
-        "AutomationRunTime": milliseconds(duration),
-    }));
+    emit(&[("Status", status)], &[("AutomationRuns", 1.into()), ("AutomationRunTime", milliseconds(duration))]);
 }
 
 /// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
 pub fn tool_limited(kind: &str, limit: &str) {
-    emit(&limited(kind, limit));
+    emit(&[("ToolType", kind), ("Limit", limit)], &[("ToolLimited", 1.into())]);
 }
 
-fn limited(kind: &str, limit: &str) -> serde_json::Value {
-    json!({
-        "_aws": {
-            "Timestamp": Timestamp::now().as_millis(),
-            "CloudWatchMetrics": [{
-                "Namespace": NAMESPACE,
-                "Dimensions": [["ToolType", "Limit"]],
-                "Metrics": [{"Name": "ToolLimited", "Unit": "Count"}],
-            }],
-        },
-        "ToolType": kind,
-        "Limit": limit,
-        "ToolLimited": 1,
-    })
+/// A row that this version cannot read.
+pub fn unreadable_row(row: &str) {
+    emit(&[("Row", row)], &[("UnreadableRows", 1.into())]);
 }
 
 /// Whole milliseconds with three decimals.
-fn milliseconds(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
+fn milliseconds(duration: Duration) -> Value {
+    ((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0).into()
 }
 
 #[expect(clippy::print_stdout, reason = "CloudWatch reads metrics from stdout")]
-fn emit(line: &serde_json::Value) {
-    println!("{line}");
+fn emit(dimensions: &[(&str, &str)], metrics: &[(&str, Value)]) {
+    println!("{}", line(dimensions, metrics));
+}
+
+/// Counts, and times in milliseconds. Every name stands beside its declaration, or CloudWatch drops the metric.
+fn line(dimensions: &[(&str, &str)], metrics: &[(&str, Value)]) -> Value {
+    let unit = |value: &Value| if value.is_f64() { "Milliseconds" } else { "Count" };
+    let declared: Vec<Value> = metrics.iter().map(|(name, value)| json!({"Name": name, "Unit": unit(value)})).collect();
+    let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
+    let declaration = json!({
+        "Timestamp": Timestamp::now().as_millis(),
+        "CloudWatchMetrics": [{"Namespace": NAMESPACE, "Dimensions": [names], "Metrics": declared}],
+    });
+    let values = metrics.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    let dimensions = dimensions.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
+    dimensions.chain(values).chain([("_aws".to_owned(), declaration)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// CloudWatch drops a metric whose names do not stand beside its declaration.
     #[test]
-    fn a_limited_run_is_a_metric_by_type_and_limit() {
-        let line = limited("sms", "per_call");
-        let declared = &line["_aws"]["CloudWatchMetrics"][0];
-        assert_eq!(declared["Metrics"][0]["Name"], "ToolLimited");
-        for name in ["ToolType", "Limit"] {
-            assert!(declared["Dimensions"][0].as_array().unwrap().contains(&json!(name)));
-        }
-        assert_eq!(
-            (&line["ToolType"], &line["Limit"], &line["ToolLimited"]),
-            (&json!("sms"), &json!("per_call"), &json!(1))
+    fn every_metric_is_declared_with_its_unit_and_dimensions() {
+        let duration = Duration::from_micros(2_500);
+        let line = line(
+            &[("ToolType", "sms"), ("Limit", "per_call")],
+            &[("Runs", 1.into()), ("Time", milliseconds(duration))],
         );
+        let declared = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(declared["Dimensions"], json!([["ToolType", "Limit"]]));
+        let metrics = json!([{"Name": "Runs", "Unit": "Count"}, {"Name": "Time", "Unit": "Milliseconds"}]);
+        assert_eq!(declared["Metrics"], metrics);
+        assert_eq!((&line["ToolType"], &line["Limit"]), (&json!("sms"), &json!("per_call")));
+        assert_eq!((&line["Runs"], &line["Time"]), (&json!(1), &json!(2.5)));
     }
 }

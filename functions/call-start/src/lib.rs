@@ -143,7 +143,7 @@ async fn admitted(deps: &Deps, number: Result<Option<Unowned<PhoneNumber>>>, req
 /// Whoever has no business here is told so. An outage of ours is nothing the caller should hear as silence.
 fn refuse(error: Error) -> Result<Reply> {
     match error {
-        Error::Unavailable(..) | Error::Upstream(_) | Error::Internal(_) => {
+        Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
             tracing::error!("an incoming call could not be let in: {}", error::chain(&error));
             Ok(Reply::twiml(twiml::fallback(None)))
         }

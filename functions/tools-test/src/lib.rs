@@ -61,7 +61,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         join!(find_tool(deps, organization, trial.which, deadline), find_line(deps, organization, trial.called));
     let (tool, line) = (ActionTool::of_row(&tool?)?, line?);
     let called = line.as_ref().map(|line| line.number.clone());
-    let conversation = Conversation { caller: trial.caller.map(String::from), called, line, ..Conversation::default() };
+    let conversation =
+        Conversation { caller: trial.caller.map(|caller| caller.to_string()), called, line, ..Conversation::default() };
     let id = ExecutionId::generate();
     let name = key.unwrap_or_else(|| id.to_string());
     let context = CallContext {

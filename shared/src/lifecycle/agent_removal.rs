@@ -61,7 +61,7 @@ impl Attachments {
                 named.join(", ")
             )));
         }
-        let tools = self.tools_of(organization, &rows, deadline).await?;
+        let tools = self.all_tools_of(organization, &rows, deadline).await?;
         let external: Vec<&str> = tools.iter().filter_map(|tool| tool.external_tool_id.as_deref()).collect();
         if external.is_empty() {
             self.remove_rows(agent, &rows, lease).await?;

@@ -26,7 +26,7 @@ impl References {
     pub async fn check(&self, organization: OrganizationId, config: &mut ToolConfig, deadline: Deadline) -> Result<()> {
         match &mut config.action {
             Action::Sms(sms) => {
-                let Sender::SpecificNumber(id) = sms.from else { return Ok(()) };
+                let Sender::SpecificNumber { phone_number_id: id } = sms.from else { return Ok(()) };
                 self.phone_numbers.get(organization, id).await.map(drop).map_err(|error| match error {
                     Error::NotFound(_) => {
                         Error::invalid("from.phone_number_id", "is not a phone number of this organization")

@@ -11,7 +11,7 @@ use super::{Lifecycle, SETTLING, found, ownership, release};
 use crate::{
     Deadline, Error, Result, error,
     models::{Change, Intent, IntentId, OrganizationId, Timestamp, ToolId},
-    store::Intents,
+    store::{Intents, unreadable},
 };
 
 /// What a run of `settle` did.
@@ -116,6 +116,10 @@ impl Lifecycle {
                 report.left.push(line("no time left".into()));
                 continue;
             }
+            let ours = intent.change != Change::Unknown;
+            if ours && !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
+                continue;
+            }
             // Shorter than a lease: what it takes for one change must not run out on it.
             match Box::pin(self.settle_abandoned(&intent, deadline.at_most(ONE))).await {
                 Ok(Some(Settled(outcome))) => {
@@ -174,6 +178,7 @@ impl Lifecycle {
                 self.settle_base(organization, *knowledge_base_id, deadline).await
             }
             Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Settled),
+            Change::Unknown => Err(unreadable::<Intent>(intent.id)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Bringing `agent_tools` in line with an assistant's `toolIds`, when an agent's tools are looked at.
 
-use futures_util::{future::try_join_all, try_join};
+use futures_util::{future::join_all, try_join};
 
 use super::{Attachments, SETTLING, release};
 use crate::{
@@ -111,7 +111,8 @@ impl Attachments {
         let mut difference = Difference::default();
         for row in rows {
             let stale = match tools.iter().find(|tool| tool.id == row.tool_id) {
-                None => true,
+                // One that cannot be read is there.
+                None => matches!(self.tools.get(organization, row.tool_id).await, Err(Error::NotFound(_))),
                 Some(tool) => {
                     let there = tool.external_tool_id.as_deref().is_some_and(|id| at_vapi.contains(&id));
                     // A tool that stopped being attachable is not stale: an edit that is not finished will say so.
@@ -124,14 +125,16 @@ impl Attachments {
         }
         let known = |id: &&str| tools.iter().any(|tool| tool.external_tool_id.as_deref() == Some(*id));
         let unknown = at_vapi.iter().filter(|id| !known(id));
-        let found = try_join_all(
-            unknown.map(|id| async move { Ok::<_, Error>((*id, self.tools.by_external_id(organization, id).await?)) }),
-        )
-        .await?;
+        let found =
+            join_all(unknown.map(|id| async move { (*id, self.tools.by_external_id(organization, id).await) })).await;
         for (id, tool) in found {
             match tool {
-                Some(tool) => difference.missing.push(tool),
-                None => difference.unmanaged.push(id.to_owned()),
+                Ok(Some(tool)) => difference.missing.push(tool),
+                Ok(None) => difference.unmanaged.push(id.to_owned()),
+                Err(unreadable @ Error::Unreadable { .. }) => {
+                    tracing::warn!(external_tool.id = id, "a tool at VAPI is left alone: {unreadable}");
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(difference)
@@ -142,7 +145,18 @@ impl Attachments {
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new() })
     }
 
-    pub(super) async fn tools_of(
+    /// As [`Self::tools_of`]; fails if one of them cannot be read.
+    pub(super) async fn all_tools_of(
+        &self,
+        organization: OrganizationId,
+        rows: &[AgentTool],
+        deadline: Deadline,
+    ) -> Result<Vec<Tool>> {
+        let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
+        self.tools.get_all(organization, &ids, deadline).await
+    }
+
+    async fn tools_of(
         &self,
         organization: OrganizationId,
         rows: &[AgentTool],

@@ -2,10 +2,10 @@
 
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    Assistants, Attachments, ExternalTools, References, SETTLING, StoredSecrets, found, ownership, release,
+    Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets, found, ownership, release,
     settle::{Progress, close, open, settle_now},
 };
 use crate::{
@@ -193,16 +193,17 @@ impl Lifecycle {
                 "the tool was edited in the meantime: you saw version {seen}, it is version {version}; read it again"
             )));
         }
-        let (mut config, name) = merged(&before, changes)?;
-        references.check(before.organization_id, &mut config, deadline).await?;
-        let name = name.filter(|name| *name != before.name);
+        let mut edit = Edit::read(&before, changes)?;
+        references.check(before.organization_id, &mut edit.config, deadline).await?;
+        let (config, name) = (&edit.config, edit.name.clone().filter(|name| *name != before.name));
         let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };
         let intent = Intent::new(before.organization_id, change, ownership(deadline));
-        let mut after = row(before.organization_id, before.id, name.as_ref().unwrap_or(&before.name).clone(), &config);
+        let mut after = row(before.organization_id, before.id, name.as_ref().unwrap_or(&before.name).clone(), config);
+        edit.keep_unknown(&before, &mut after);
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
         // One that searches another base from now on is its author's own.
-        after.automatic_for = before.automatic_for.filter(|base| searches(&config, *base));
+        after.automatic_for = before.automatic_for.filter(|base| searches(config, *base));
 
         let saved = async {
             match &name {
@@ -454,32 +455,4 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
 
 fn searches(config: &ToolConfig, base: KnowledgeBaseId) -> bool {
     matches!(&config.action, Action::Query(query) if query.knowledge_base_id() == base)
-}
-
-/// The stored configuration with the given fields replaced, and the name that was asked for.
-fn merged(before: &Tool, changes: &Value) -> Result<(ToolConfig, Option<ToolName>)> {
-    let Value::Object(changes) = changes else {
-        return Err(Error::invalid("body", "must be an object with the fields to be changed"));
-    };
-    let mut changes: Map<String, Value> = changes.clone();
-    let name = match changes.remove("name") {
-        None | Some(Value::Null) => None,
-        Some(name) => Some(
-            serde_json::from_value::<ToolName>(name)
-                .map_err(|_not_a_name| Error::invalid("name", "must be 1 to 40 of a-z, A-Z, 0-9, _ and -"))?,
-        ),
-    };
-    // Another type has other fields: what is wrong with those would hide the reason.
-    let kind = changes.get("type").filter(|kind| !kind.is_null());
-    if let Some(kind) = kind
-        && kind.as_str().and_then(|kind| kind.parse().ok()) != Some(before.kind)
-    {
-        return Err(Error::invalid("type", format!("cannot be changed from {}; make a new tool instead", before.kind)));
-    }
-    let mut config = before.config_metadata.as_object().cloned().unwrap_or_default();
-    config.insert("async".into(), before.is_async.into());
-    config.insert("execute_on_call_start".into(), before.execute_on_call_start.into());
-    config.insert("attach_to_agent".into(), before.attach_to_agent.into());
-    config.extend(changes);
-    Ok((ToolConfig::parse(&Value::Object(config))?, name))
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CallId, ExecutionId, OrganizationId, Timestamp, ToolId};
+use super::{CallId, ExecutionId, OrganizationId, Timestamp, ToolId, named};
 
 /// What stands for the values of arguments in rows of a version that kept names only.
 const NOT_KEPT: &str = "[not kept]";
@@ -132,10 +132,7 @@ impl FromStr for ExecutionStatus {
     type Err = NotAnExecutionStatus;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Queued, Self::Succeeded, Self::Partial, Self::Failed, Self::Unknown, Self::Replayed, Self::Limited]
-            .into_iter()
-            .find(|status| status.as_str() == text)
-            .ok_or(NotAnExecutionStatus)
+        named(text).ok_or(NotAnExecutionStatus)
     }
 }
 

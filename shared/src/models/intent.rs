@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::{
     AgentId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, Timestamp, ToolId,
@@ -15,7 +16,7 @@ use super::{
 pub struct Intent {
     pub id: IntentId,
     pub organization_id: OrganizationId,
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "change_or_unknown")]
     pub change: Change,
     pub created_at: Timestamp,
     /// Until then whoever recorded it is still at it; milliseconds since 1970.
@@ -64,6 +65,13 @@ pub enum Change {
         secret: String,
         of: SecretOf,
     },
+    /// One that a newer version has begun: it stays open until that version settles it.
+    #[serde(skip)]
+    Unknown,
+}
+
+fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Change, D::Error> {
+    Ok(Change::deserialize(Value::deserialize(deserializer)?).unwrap_or(Change::Unknown))
 }
 
 /// What names a secret.
@@ -88,6 +96,7 @@ impl Change {
             Self::DetachAllTools { .. } => "detach_all_tools",
             Self::QueryTool { .. } => "query_tool",
             Self::StoreSecret { .. } => "store_secret",
+            Self::Unknown => "unknown",
         }
     }
 }

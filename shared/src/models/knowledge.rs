@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId};
+use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, named};
 
 /// A row of `knowledge_bases`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,18 +101,13 @@ impl FromStr for FieldType {
     type Err = NotAFieldType;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "text" => Ok(Self::Text),
-            "number" => Ok(Self::Number),
-            "boolean" => Ok(Self::Boolean),
-            _ => Err(NotAFieldType),
-        }
+        named(text).ok_or(NotAFieldType)
     }
 }
 
 /// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter; with an operator behind it, it is the name of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 pub struct FieldName(String);
 
 #[derive(Debug, thiserror::Error)]
@@ -142,20 +137,6 @@ impl FromStr for FieldName {
             _ if valid => Ok(Self(text.to_owned())),
             _ => Err(NotAFieldName::Spelling),
         }
-    }
-}
-
-impl TryFrom<String> for FieldName {
-    type Error = NotAFieldName;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<FieldName> for String {
-    fn from(name: FieldName) -> Self {
-        name.0
     }
 }
 
@@ -202,7 +183,7 @@ impl fmt::Display for FieldValue {
 /// An entry's id within its knowledge base: 1 to 100 of `a-z`, `A-Z`, `0-9` and `-_.:`, beginning with a letter or digit,
 /// so that it can stand in a URL as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 pub struct EntryId(String);
 
 #[derive(Debug, thiserror::Error)]
@@ -224,20 +205,6 @@ impl FromStr for EntryId {
             && text.bytes().all(allowed)
             && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
         if valid { Ok(Self(text.to_owned())) } else { Err(NotAnEntryId) }
-    }
-}
-
-impl TryFrom<String> for EntryId {
-    type Error = NotAnEntryId;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<EntryId> for String {
-    fn from(id: EntryId) -> Self {
-        id.0
     }
 }
 

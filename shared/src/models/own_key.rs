@@ -1,8 +1,9 @@
 //! Accounts that an organization has of its own at services where the platform's is used otherwise.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{SecretId, Timestamp};
 
@@ -53,16 +54,19 @@ pub struct OwnKey {
 }
 
 /// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. A service that is absent uses the platform's account.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKeys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vapi: Option<OwnKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     llm: Option<OwnKey>,
+    /// Of services that only a newer version knows.
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
 }
 
 impl OwnKeys {
-    pub const fn get(&self, service: KeyService) -> Option<OwnKey> {
+    pub fn get(&self, service: KeyService) -> Option<OwnKey> {
         match service {
             KeyService::Vapi => self.vapi,
             KeyService::Llm => self.llm,
@@ -71,7 +75,7 @@ impl OwnKeys {
 
     /// The same with another key for this service, or none.
     #[must_use]
-    pub const fn with(mut self, service: KeyService, key: Option<OwnKey>) -> Self {
+    pub fn with(mut self, service: KeyService, key: Option<OwnKey>) -> Self {
         match service {
             KeyService::Vapi => self.vapi = key,
             KeyService::Llm => self.llm = key,

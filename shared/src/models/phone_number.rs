@@ -8,7 +8,7 @@ use super::{AgentId, OrganizationId, Owned, PhoneNumberId, Timestamp};
 
 /// A number in E.164: `+`, then 7 to 15 digits, the first not 0.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 pub struct E164(String);
 
 #[derive(Debug, thiserror::Error)]
@@ -39,20 +39,6 @@ impl FromStr for E164 {
             && digits.bytes().all(|byte| byte.is_ascii_digit())
             && !digits.starts_with('0');
         if valid { Ok(Self(compact)) } else { Err(NotE164) }
-    }
-}
-
-impl TryFrom<String> for E164 {
-    type Error = NotE164;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<E164> for String {
-    fn from(number: E164) -> Self {
-        number.0
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// 1 to 63 of `a-z`, `0-9` and `-`, as it stands in `/api/{slug}/…`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 pub struct Slug(String);
 
 #[derive(Debug, thiserror::Error)]
@@ -29,20 +29,6 @@ impl FromStr for Slug {
             && !text.starts_with('-')
             && !text.ends_with('-');
         if valid { Ok(Self(text.to_owned())) } else { Err(NotASlug) }
-    }
-}
-
-impl TryFrom<String> for Slug {
-    type Error = NotASlug;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Slug> for String {
-    fn from(slug: Slug) -> Self {
-        slug.0
     }
 }
 

@@ -5,16 +5,19 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName};
+use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
+#[serde(rename_all = "snake_case")]
 pub enum ToolType {
+    #[serde(alias = "apiRequest")]
     ApiRequest,
+    #[serde(alias = "externalApp")]
     PipedreamAction,
     Query,
     Sms,
+    #[serde(alias = "transferCall")]
     TransferCall,
 }
 
@@ -41,28 +44,7 @@ impl FromStr for ToolType {
     /// Seed 003 spells some types one way in its CHECK and another in its text; `externalApp` is what
     /// `pipedream_action` was called before.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "api_request" | "apiRequest" => Ok(Self::ApiRequest),
-            "pipedream_action" | "externalApp" => Ok(Self::PipedreamAction),
-            "query" => Ok(Self::Query),
-            "sms" => Ok(Self::Sms),
-            "transfer_call" | "transferCall" => Ok(Self::TransferCall),
-            _ => Err(NotAToolType),
-        }
-    }
-}
-
-impl TryFrom<String> for ToolType {
-    type Error = NotAToolType;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<ToolType> for &'static str {
-    fn from(kind: ToolType) -> Self {
-        kind.as_str()
+        named(text).ok_or(NotAToolType)
     }
 }
 

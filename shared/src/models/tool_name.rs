@@ -8,7 +8,7 @@ const LONGEST: usize = 40;
 
 /// 1 to 40 of `[a-zA-Z0-9_-]`, VAPI's rule for `name` of an apiRequest tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(transparent)]
 pub struct ToolName(String);
 
 #[derive(Debug, thiserror::Error)]
@@ -61,20 +61,6 @@ impl FromStr for ToolName {
         } else {
             Err(NotAToolName)
         }
-    }
-}
-
-impl TryFrom<String> for ToolName {
-    type Error = NotAToolName;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<ToolName> for String {
-    fn from(name: ToolName) -> Self {
-        name.0
     }
 }
 

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Intents, KnowledgeBases, Lease,
-    database::{Database, Item, id, key, number, text},
+    database::{Database, Item, id, key, number, rows, text},
     table::Table,
     write::{Refused, Write, transact},
 };
@@ -68,8 +68,8 @@ impl AgentTools {
         deadline: Deadline,
     ) -> Result<BTreeSet<AgentId>> {
         let keys = agents.iter().map(|agent| pair(*agent, tool)).collect();
-        let rows: Vec<AgentTool> = self.table.batch_get(keys, None, deadline).await?;
-        Ok(rows.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
+        let found: Vec<AgentTool> = rows(self.table.batch_get(keys, None, deadline).await?);
+        Ok(found.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
     /// Writes the attachment, closes the intent and releases the agent's lease, in one transaction that fails as a whole

@@ -41,8 +41,7 @@ impl Agents {
 
     /// The agent as of now.
     pub async fn get(&self, organization: OrganizationId, agent: AgentId) -> Result<Agent> {
-        let row = self.table.get_now(id(agent)).await?;
-        row.filter(|row: &Agent| row.organization_id == organization).ok_or(Error::NotFound("agent"))
+        self.table.owned(organization, id(agent), "agent").await
     }
 
     /// The organization's agent with this assistant of VAPI's; `None` if it has none, whoever else may.

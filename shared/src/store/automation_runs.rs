@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{
     Cursor, Lease, Page,
-    database::{Database, Item, from_item, key, number, text, to_attribute, to_item},
+    database::{Database, Item, from_item, is_of, key, number, text, to_attribute, to_item},
     table::Table,
     write::{Write, transact, transact_unless_refused},
 };
@@ -102,7 +102,7 @@ impl AutomationRuns {
 
     /// The row of a run, as of now.
     pub async fn get(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
-        visible(organization, self.table.get_now(row(id)).await?)
+        visible(self.table.owned(organization, row(id), RUN).await?)
     }
 
     /// A page of the organization's runs, newest first.
@@ -122,10 +122,21 @@ impl AutomationRuns {
 
     /// A run with all its steps, as of now.
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
-        let mut parts = Parts::default();
+        let mut items = Vec::new();
         let query = self.table.query("#id = :id").now().with([(":id", text(id))]);
-        query.each_page(|items| items.into_iter().try_for_each(|item| parts.add(item))).await?;
-        parts.into_run(organization)
+        query
+            .each_page(|page| {
+                items.extend(page);
+                Ok(())
+            })
+            .await?;
+        // Only the row says whose it is.
+        if !items.iter().any(|item| is_of(item, organization)) {
+            return Err(Error::NotFound(RUN));
+        }
+        let mut parts = Parts::default();
+        items.into_iter().try_for_each(|item| parts.add(item))?;
+        parts.into_run()
     }
 
     /// Acquires the lease on a run for `length`, unless somebody else holds it or the run is over.
@@ -304,10 +315,9 @@ fn row(id: RunId) -> Item {
     key([("id", text(id)), ("part", text(RUN))])
 }
 
-/// The row of a run, if it is the organization's and its time is not over: DynamoDB may drop it up to two days late.
-fn visible(organization: OrganizationId, run: Option<AutomationRun>) -> Result<AutomationRun> {
-    let now = Timestamp::now().as_seconds();
-    run.filter(|run| run.organization_id == organization && run.expires_at > now).ok_or(Error::NotFound("run"))
+/// The row of a run, if its time is not over: DynamoDB may drop it up to two days late.
+fn visible(run: AutomationRun) -> Result<AutomationRun> {
+    if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
 }
 
 /// What a query finds of a run.
@@ -341,8 +351,8 @@ impl Parts {
         Ok(())
     }
 
-    fn into_run(self, organization: OrganizationId) -> Result<WholeRun> {
-        let run = visible(organization, self.run)?;
+    fn into_run(self) -> Result<WholeRun> {
+        let run = visible(self.run.ok_or(Error::NotFound(RUN))?)?;
         let prompt = self.prompt.ok_or_else(|| Error::internal("a run has no prompt"))?;
         Ok(WholeRun { run, prompt, answers: self.answers, replies: self.replies, result: self.result })
     }

@@ -43,7 +43,7 @@ impl<T: DeserializeOwned> Page<T> {
     ) -> Result<Self> {
         let newest = table.query_index("by_organization", "#organization_id = :organization").newest_first();
         let (items, next) = newest.with([(":organization", text(organization))]).page(start, Some(limit)).await?;
-        Ok(Self { items: rows(items)?, next_cursor: next.as_ref().and_then(Cursor::after) })
+        Ok(Self { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
     }
 }
 

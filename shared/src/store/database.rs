@@ -1,6 +1,6 @@
 //! The connection to DynamoDB, and what every table needs of it.
 
-use std::collections::HashMap;
+use std::{any::type_name, collections::HashMap};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::{
@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::{
 use serde::de::DeserializeOwned;
 
 use super::table::Table;
-use crate::{Error, Result, clients};
+use crate::{Error, Result, clients, models::OrganizationId, telemetry};
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 
@@ -58,13 +58,56 @@ where
     if outage { Error::Unavailable("the database", Box::new(error)) } else { Error::internal(error) }
 }
 
+/// What this version knows of a row; other attributes are skipped.
+///
+/// # Errors
+/// [`Error::Unreadable`]
 pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
-    serde_dynamo::from_item(item).map_err(Error::internal)
+    let named = |names: &[&str]| {
+        let parts: Vec<&str> =
+            names.iter().filter_map(|name| item.get(*name)?.as_s().ok()).map(String::as_str).collect();
+        parts.join("/")
+    };
+    let key = match named(&["id", "part"]) {
+        key if key.is_empty() => named(&["user_id", "organization_id", "agent_id", "tool_id"]),
+        key => key,
+    };
+    // serde's text may quote the row.
+    serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(key))
 }
 
-/// Decodes the items of a list. Every list of rows is read through here.
-pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Result<Vec<T>> {
-    items.into_iter().map(from_item).collect()
+/// Decodes the items of a list; every list of rows is read through here. A row that cannot be read is reported and left
+/// out, and the others are not held up. Not for a decision that a missing row would turn.
+pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Vec<T> {
+    let report = |error: &Error| {
+        if let Error::Unreadable { row, key } = error {
+            tracing::warn!(row.kind = row, row.key = key, "a row that cannot be read is left out: {error}");
+        }
+    };
+    items.into_iter().filter_map(|item| from_item(item).inspect_err(report).ok()).collect()
+}
+
+/// The row, if it is the organization's.
+///
+/// # Errors
+/// [`Error::NotFound`] (`what`) if it is not, or is not there.
+pub(super) fn owned<T: DeserializeOwned>(
+    organization: OrganizationId,
+    item: Option<Item>,
+    what: &'static str,
+) -> Result<T> {
+    from_item(item.filter(|item| is_of(item, organization)).ok_or(Error::NotFound(what))?)
+}
+
+pub(super) fn is_of(item: &Item, organization: OrganizationId) -> bool {
+    item.get("organization_id") == Some(&text(organization))
+}
+
+/// Counts what is stored under this key and cannot be read as a `T`.
+pub(crate) fn unreadable<T>(key: impl ToString) -> Error {
+    let row = type_name::<T>().rsplit("::").next().unwrap_or_default();
+    telemetry::unreadable_row(row);
+    Error::Unreadable { row, key: key.to_string() }
 }
 
 pub(super) fn to_item<T: serde::Serialize>(row: &T) -> Result<Item> {

@@ -122,7 +122,7 @@ async fn page(
     let mut start = wanted.after.map(|after| key([(partition, value), ("id", text(after))]));
     for _ in 0..MOST_READS {
         let (found, next) = query.page(start, Some(limit)).await?;
-        items.extend(rows(found)?);
+        items.extend(rows(found));
         start = next;
         if start.is_none() || items.len() >= most {
             break;

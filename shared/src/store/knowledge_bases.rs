@@ -42,8 +42,7 @@ impl KnowledgeBases {
 
     /// The base as the last finished load left it.
     pub async fn get(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<KnowledgeBase> {
-        let row = self.table.get_now(id(base)).await?;
-        row.filter(|row: &KnowledgeBase| row.organization_id == organization).ok_or(Error::NotFound("knowledge base"))
+        self.table.owned(organization, id(base), "knowledge base").await
     }
 
     /// A page of the organization's knowledge bases, newest first.

@@ -131,7 +131,7 @@ impl KnowledgeEntries {
         let start = after.map(|entry| entry_key(base, entry));
         let (items, next) = self.of_base(organization, base).page(start, Some(limit)).await?;
         let last = next.as_ref().and_then(|key| key.get("id")?.as_s().ok());
-        Ok(Page { items: rows(items)?, next_cursor: last.map(|id| BASE64_URL_SAFE_NO_PAD.encode(id)) })
+        Ok(Page { items: rows(items), next_cursor: last.map(|id| BASE64_URL_SAFE_NO_PAD.encode(id)) })
     }
 
     /// The entry after which a page begins.
@@ -152,7 +152,11 @@ impl KnowledgeEntries {
         mut take: impl FnMut(KnowledgeEntry),
     ) -> Result<()> {
         let entries = self.of_base(organization, base).now();
-        entries.each_page(|items| rows(items).map(|rows| rows.into_iter().for_each(&mut take))).await
+        let take = |items| {
+            rows(items).into_iter().for_each(&mut take);
+            Ok(())
+        };
+        entries.each_page(take).await
     }
 
     /// Removes all entries of a base whose deletion has begun, in pages.
@@ -223,7 +227,7 @@ impl KnowledgeEntries {
         }
 
         let keys = entries.iter().map(|entry| entry_key(base, &entry.id)).collect();
-        let present: Vec<Present> = self.table.batch_get(keys, Some("#id, #created_at"), deadline).await?;
+        let present: Vec<Present> = rows(self.table.batch_get(keys, Some("#id, #created_at"), deadline).await?);
         Ok(present.into_iter().map(|Present { id, created_at }| (id, created_at)).collect())
     }
 

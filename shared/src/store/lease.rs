@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     backoff::Backoff,
-    database::{Item, from_item, number, text},
+    database::{Item, from_item, is_of, number, text},
     table::Table,
     write::{Attempt, Write},
 };
@@ -30,7 +30,6 @@ pub struct Lease {
     key: Item,
     table: Table,
     token: String,
-    until: Timestamp,
     waited: bool,
 }
 
@@ -40,7 +39,7 @@ impl Lease {
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not finish
-    /// in time.
+    /// in time, [`Error::Unreadable`] if the row cannot be read.
     pub(super) async fn acquire<T: DeserializeOwned>(
         organization: OrganizationId,
         table: &Table,
@@ -71,11 +70,16 @@ impl Lease {
                 .attempt();
             let held = match attempt.await? {
                 Attempt::Done(row) => {
-                    return Ok((from_item(row)?, Self { key, table: table.clone(), token, until, waited }));
+                    let lease = Self { key, table: table.clone(), token, waited };
+                    return match from_item(row) {
+                        Ok(row) => Ok((row, lease)),
+                        // Whoever can read it must not have to wait.
+                        Err(unreadable) => lease.release().await.and(Err(unreadable)),
+                    };
                 }
                 Attempt::Refused(held) => held,
             };
-            if held.get("organization_id") != Some(&text(organization)) {
+            if !is_of(&held, organization) {
                 return Err(Error::NotFound(what));
             }
             if !backoff.pause().await {
@@ -88,13 +92,6 @@ impl Lease {
     /// Whether somebody else held it first: then what was read beside it may be out of date.
     pub fn waited(&self) -> bool {
         self.waited
-    }
-
-    /// The row with the lease on it, for a write of the whole row that must not lose the lease.
-    pub(super) fn on(&self, mut row: Item) -> Item {
-        row.insert("lease_token".into(), text(&self.token));
-        row.insert("lease_until".into(), number(self.until.as_millis()));
-        row
     }
 
     /// What stands in `lease_token` while the lease is ours.

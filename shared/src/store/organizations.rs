@@ -38,7 +38,7 @@ struct OwnKeysSeen(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKeys)>>>);
 impl OwnKeysSeen {
     fn get(&self, organization: OrganizationId) -> Option<OwnKeys> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, keys)| *keys)
+        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, keys)| keys.clone())
     }
 
     fn put(&self, organization: OrganizationId, keys: OwnKeys) {
@@ -69,7 +69,7 @@ impl Organizations {
 
     fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
         let organization = found.ok_or(Error::NotFound("organization"))?;
-        self.seen.put(organization.id, organization.own_keys);
+        self.seen.put(organization.id, organization.own_keys.clone());
         Ok(organization)
     }
 
@@ -94,7 +94,7 @@ impl Organizations {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
-        let keys = before.own_keys.with(service, key);
+        let keys = before.own_keys.clone().with(service, key);
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let change = self.table.update(id(before.id), "SET #own_keys = :keys, #updated_at = :now");

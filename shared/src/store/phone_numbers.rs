@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{
     Agents, Cursor, Intents, Page,
-    database::{Database, Item, id, text},
+    database::{Database, Item, id, owned, text},
     table::Table,
     write::{Refused, Write, transact},
 };
@@ -18,6 +18,9 @@ use crate::{
 };
 
 const OVERTAKEN: &str = "another change of this phone number came in between; try again";
+
+/// A row, as an error names it.
+const WHAT: &str = "phone number";
 
 #[derive(Clone)]
 pub struct PhoneNumbers {
@@ -32,12 +35,12 @@ impl PhoneNumbers {
     }
 
     pub async fn get(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
-        owned(organization, self.table.get(id(number)).await?)
+        owned(organization, self.table.item(id(number), false).await?, WHAT)
     }
 
     /// The row as of now: whether a write whose answer was lost has happened.
     pub async fn get_now(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
-        owned(organization, self.table.get_now(id(number)).await?)
+        self.table.owned(organization, id(number), WHAT).await
     }
 
     /// The number that Twilio says is called. Whose request it is, is known only from the number's own credentials.
@@ -184,10 +187,6 @@ async fn transact_leaving(writes: Vec<Write>, left: Option<Write>) -> Result<(),
         Err(Refused::Condition(refused)) if refused == place => transact(writes).await,
         done => done,
     }
-}
-
-fn owned(organization: OrganizationId, row: Option<PhoneNumber>) -> Result<PhoneNumber> {
-    row.filter(|row| row.organization_id == organization).ok_or(Error::NotFound("phone number"))
 }
 
 fn guard(number: &E164) -> Item {

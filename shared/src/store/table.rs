@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 
 use super::{
     backoff::Backoff,
-    database::{Item, failed, from_item, rows},
+    database::{Item, failed, from_item, owned, rows},
 };
-use crate::{Deadline, Error, Result};
+use crate::{Deadline, Error, Result, models::OrganizationId};
 
 /// DynamoDB takes 100 keys in one batch.
 const BATCH: usize = 100;
@@ -49,9 +49,26 @@ impl Table {
         self.read(key, true).await
     }
 
+    /// The organization's row under a key, as of now.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] (`what`) if there is none, whoever else may have one.
+    pub(super) async fn owned<T: DeserializeOwned>(
+        &self,
+        organization: OrganizationId,
+        key: Item,
+        what: &'static str,
+    ) -> Result<T> {
+        owned(organization, self.item(key, true).await?, what)
+    }
+
     async fn read<T: DeserializeOwned>(&self, key: Item, consistent: bool) -> Result<Option<T>> {
+        self.item(key, consistent).await?.map(from_item).transpose()
+    }
+
+    pub(super) async fn item(&self, key: Item, consistent: bool) -> Result<Option<Item>> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key)).consistent_read(consistent);
-        Box::pin(get.send()).await.map_err(failed)?.item.map(from_item).transpose()
+        Ok(Box::pin(get.send()).await.map_err(failed)?.item)
     }
 
     /// The rows under these keys that there are, as of now and in no order; with `attributes` (`#id, #created_at`) these of
@@ -59,12 +76,12 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Unavailable`] if it still leaves some out when `deadline` comes.
-    pub(super) async fn batch_get<T: DeserializeOwned>(
+    pub(super) async fn batch_get(
         &self,
         keys: Vec<Item>,
         attributes: Option<&str>,
         deadline: Deadline,
-    ) -> Result<Vec<T>> {
+    ) -> Result<Vec<Item>> {
         let mut found = Vec::new();
         for batch in keys.chunks(BATCH) {
             let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
@@ -79,7 +96,7 @@ impl Table {
                 let answer = Box::pin(self.client.batch_get_item().request_items(&self.name, keys).send()).await;
                 let answer = answer.map_err(failed)?;
                 let items = answer.responses.and_then(|mut tables| tables.remove(&self.name));
-                found.extend(rows(items.unwrap_or_default())?);
+                found.extend(items.unwrap_or_default());
                 let unprocessed = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
                 left = unprocessed.map(|unprocessed| unprocessed.keys).unwrap_or_default();
                 if left.is_empty() {
@@ -161,7 +178,7 @@ impl Query {
     pub(super) async fn collect<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
         let mut all = Vec::new();
         self.each_page(|items| {
-            all.extend(rows(items)?);
+            all.extend(rows(items));
             Ok(())
         })
         .await?;
@@ -183,8 +200,12 @@ impl Query {
 
     /// The first row.
     pub(super) async fn first<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        self.first_item().await?.map(from_item).transpose()
+    }
+
+    pub(super) async fn first_item(&self) -> Result<Option<Item>> {
         let (items, _) = self.page(None, Some(1)).await?;
-        items.into_iter().next().map(from_item).transpose()
+        Ok(items.into_iter().next())
     }
 
     /// The items of one page, and the key after which the next begins. At most `limit` items are read, filtered or not.

@@ -5,15 +5,15 @@
 //! organization. A guard is put before VAPI hears of the tool and confirmed with the row; if the process dies in between, the
 //! reservation runs out by itself.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use serde::de::IgnoredAny;
 
 use super::{
     AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
-    database::{Database, Item, id, number, text, to_item},
+    database::{Database, Item, from_item, id, is_of, number, rows, text, to_item},
     table::Table,
-    write::{Refused, Write, transact, transact_unless_refused},
+    write::{Refused, Write, set_all, transact, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
@@ -43,8 +43,7 @@ impl Tools {
 
     /// The tool as of now: one that was made a moment ago is found.
     pub async fn get(&self, organization: OrganizationId, tool: ToolId) -> Result<Tool> {
-        let row = self.table.get_now(id(tool)).await?;
-        row.filter(|row: &Tool| row.organization_id == organization).ok_or(Error::NotFound("tool"))
+        self.table.owned(organization, id(tool), "tool").await
     }
 
     /// The tool whose own token was presented: the token stands in the place of the organization.
@@ -58,7 +57,8 @@ impl Tools {
         Ok(row.ok_or(Error::NotFound("tool"))?.organization_id)
     }
 
-    /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out.
+    /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out, and those of
+    /// tools that cannot be read.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
@@ -68,16 +68,46 @@ impl Tools {
         tools: &[ToolId],
         deadline: Deadline,
     ) -> Result<Vec<Tool>> {
-        let mut rows: Vec<Tool> = self.table.batch_get(tools.iter().map(id).collect(), None, deadline).await?;
-        rows.retain(|row| row.organization_id == organization);
-        Ok(rows)
+        Ok(rows(self.items(organization, tools, deadline).await?))
+    }
+
+    /// As [`Tools::get_many`], for whoever cannot do without one of them.
+    ///
+    /// # Errors
+    /// Also [`Error::Unreadable`].
+    pub async fn get_all(
+        &self,
+        organization: OrganizationId,
+        tools: &[ToolId],
+        deadline: Deadline,
+    ) -> Result<Vec<Tool>> {
+        self.items(organization, tools, deadline).await?.into_iter().map(from_item).collect()
+    }
+
+    /// As [`Tools::get_many`], by id, saying of each tool whether it can be read.
+    pub async fn find_each(
+        &self,
+        organization: OrganizationId,
+        tools: &[ToolId],
+        deadline: Deadline,
+    ) -> Result<HashMap<ToolId, Result<Tool>>> {
+        let items = self.items(organization, tools, deadline).await?;
+        let by_id =
+            items.into_iter().filter_map(|item| Some((item.get("id")?.as_s().ok()?.parse().ok()?, from_item(item))));
+        Ok(by_id.collect())
+    }
+
+    async fn items(&self, organization: OrganizationId, tools: &[ToolId], deadline: Deadline) -> Result<Vec<Item>> {
+        let mut items = self.table.batch_get(tools.iter().map(id).collect(), None, deadline).await?;
+        items.retain(|item| is_of(item, organization));
+        Ok(items)
     }
 
     /// The organization's tool that VAPI knows by this id.
     pub async fn by_external_id(&self, organization: OrganizationId, external_id: &str) -> Result<Option<Tool>> {
         let found = self.table.query_index("by_external_tool_id", "#external_tool_id = :external");
-        let found: Option<Tool> = found.with([(":external", text(external_id))]).first().await?;
-        Ok(found.filter(|tool| tool.organization_id == organization))
+        let found: Option<Item> = found.with([(":external", text(external_id))]).first_item().await?;
+        found.filter(|item| is_of(item, organization)).map(from_item).transpose()
     }
 
     /// A page of the organization's tools, newest first.
@@ -150,7 +180,7 @@ impl Tools {
         Lease::acquire(organization, &self.table, id(tool), "tool", LEASE, deadline).await
     }
 
-    /// Replaces the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
+    /// Rewrites the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
     /// name (reserved before) the old one is given up in the same transaction.
     ///
     /// # Errors
@@ -158,12 +188,8 @@ impl Tools {
     pub async fn replace(&self, tool: &mut Tool, old_name: &ToolName, lease: &Lease) -> Result<()> {
         tool.updated_at = Timestamp::now();
         tool.version += 1;
-        let row = self
-            .table
-            .put_item(lease.on(to_item(tool)?))
-            .when("#organization_id = :organization AND #lease_token = :token")
-            .with([(":organization", text(tool.organization_id)), (":token", lease.token())]);
-        let mut writes = vec![row];
+        let (change, values) = set_all(to_item(tool)?, &["external_tool_id", "automatic_for"]);
+        let mut writes = vec![lease.update_in_transaction(change).with_all(values)];
         if tool.name != *old_name {
             writes.push(self.confirmed_name(tool));
             writes.push(self.table.delete(guard(tool.organization_id, old_name)));

@@ -93,6 +93,18 @@ impl Table {
     }
 }
 
+/// The update that sets every attribute of `row` but its `id`, and removes those of `optional` that it lacks. What else the
+/// row in the table holds stays, because a newer version may have written it.
+pub(super) fn set_all(row: Item, optional: &[&str]) -> (String, Values) {
+    let gone: Vec<String> =
+        optional.iter().filter(|name| !row.contains_key(**name)).map(|name| format!("#{name}")).collect();
+    let row = row.into_iter().filter(|(name, _)| name != "id");
+    let (set, values): (Vec<String>, Values) =
+        row.map(|(name, value)| (format!("#{name} = :{name}"), (format!(":{name}"), value))).unzip();
+    let gone = if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
+    (format!("SET {}{gone}", set.join(", ")), values)
+}
+
 impl Write {
     /// The condition under which it happens.
     pub(super) fn when(self, condition: impl Into<String>) -> Self {
@@ -101,6 +113,11 @@ impl Write {
 
     pub(super) fn with<const N: usize>(mut self, values: [(&str, AttributeValue); N]) -> Self {
         self.values.extend(values.map(|(placeholder, value)| (placeholder.to_owned(), value)));
+        self
+    }
+
+    pub(super) fn with_all(mut self, values: Values) -> Self {
+        self.values.extend(values);
         self
     }
 

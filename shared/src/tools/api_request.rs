@@ -13,11 +13,12 @@ use reqwest::{
     Method,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     Parameter, Services,
-    config::{Place, all_hidden, all_to_json, argument_name, object, parameter, parameters},
+    config::{Place, all_hidden, argument_name, object, parameter, parameters},
     masking::{MASK, masked, masked_url},
     variables::{self, Encoding},
 };
@@ -40,11 +41,14 @@ const FORBIDDEN_HEADERS: [&str; 6] =
 /// A hidden value shorter than this is too common a text to be looked for in an answer.
 const SHORTEST_SECRET: usize = 6;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApiRequest {
+    #[serde(with = "http_serde::method")]
     method: Method,
     url: Parameter,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, Parameter>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     body: BTreeMap<String, Parameter>,
 }
 
@@ -112,15 +116,6 @@ impl ApiRequest {
             ("headers", Some(all_hidden(&self.headers))),
             ("body", Some(all_hidden(&self.body))),
         ]))
-    }
-
-    pub(super) fn to_json(&self) -> Map<String, Value> {
-        object([
-            ("method", Some(self.method.as_str().into())),
-            ("url", Some(self.url.to_json())),
-            ("headers", (!self.headers.is_empty()).then(|| all_to_json(&self.headers))),
-            ("body", (!self.body.is_empty()).then(|| all_to_json(&self.body))),
-        ])
     }
 
     pub(super) fn has_effect(&self) -> bool {

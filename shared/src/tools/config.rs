@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::{
     Marks, Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
     transfer_call::TransferCall,
 };
 use crate::{
-    Error, Result,
+    Result,
     error::Problems,
     fields::Fields,
     models::{Limits, Tool, ToolName, ToolType},
+    store::unreadable,
 };
 
 const LONGEST_LABEL: usize = 100;
@@ -21,30 +23,42 @@ const LONGEST_DESCRIPTION: usize = 1_000;
 /// Members of `params`, `headers` and `body`.
 const MOST_PARAMETERS: usize = 50;
 
-/// A tool as its author configures it.
-#[derive(Debug, Clone, PartialEq)]
+/// A tool as its author configures it. serde reads and writes what is stored, [`ToolConfig::parse`] the body of a request: what
+/// was stored stands, whatever bodies may hold today, and fields that only a newer version knows are skipped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolConfig {
     pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    #[serde(flatten)]
     pub action: Action,
-    /// The agent goes on without waiting for the result.
+    /// The agent goes on without waiting for the result. This and the next two flags have columns of their own.
+    #[serde(skip)]
     pub is_async: bool,
     /// Runs when a call starts, before the agent speaks.
+    #[serde(skip)]
     pub execute_on_call_start: bool,
     /// False: runs on call start only, and VAPI never hears of it.
+    #[serde(skip)]
     pub attach_to_agent: bool,
+    #[serde(default, skip_serializing_if = "Limits::none")]
     pub limits: Limits,
     /// What the history hides.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
 }
 
 /// What it does, one variant per type.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Action {
+    #[serde(alias = "apiRequest")]
     ApiRequest(ApiRequest),
+    #[serde(alias = "externalApp")]
     PipedreamAction(PipedreamAction),
     Query(Query),
     Sms(Sms),
+    #[serde(alias = "transferCall")]
     TransferCall(TransferCall),
 }
 
@@ -63,19 +77,16 @@ impl ToolConfig {
     /// The configuration of a tool in the table.
     ///
     /// # Errors
-    /// [`Error::Internal`] if the stored configuration cannot be read: a fault of ours, not of the reader.
+    /// [`crate::Error::Unreadable`], as when a newer version wrote it.
     pub fn stored(tool: &Tool) -> Result<Self> {
-        let mut problems = Problems::default();
-        let config = Self::parse_at(&tool.config_metadata, "", &mut problems);
-        problems
-            .into_result(config)
-            .map(|config| Self {
-                is_async: tool.is_async,
-                execute_on_call_start: tool.execute_on_call_start,
-                attach_to_agent: tool.attach_to_agent,
-                ..config
-            })
-            .map_err(|error| Error::internal(format!("config_metadata of tool {}: {error}", tool.id)))
+        // serde's text may quote the configuration.
+        let config = Self::deserialize(&tool.config_metadata).map_err(|_content| unreadable::<Self>(tool.id))?;
+        Ok(Self {
+            is_async: tool.is_async,
+            execute_on_call_start: tool.execute_on_call_start,
+            attach_to_agent: tool.attach_to_agent,
+            ..config
+        })
     }
 
     /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body (empty: it is the body).
@@ -160,19 +171,7 @@ impl ToolConfig {
     /// `config_metadata`: the configuration as it is stored and given back for editing; the flags have columns of
     /// their own.
     pub fn to_json(&self) -> Value {
-        let mut object = match &self.action {
-            Action::ApiRequest(action) => action.to_json(),
-            Action::PipedreamAction(action) => action.to_json(),
-            Action::Query(action) => action.to_json(),
-            Action::Sms(action) => action.to_json(),
-            Action::TransferCall(action) => action.to_json(),
-        };
-        object.insert("type".into(), self.kind().as_str().into());
-        object.insert("label".into(), self.label.clone().into());
-        object.extend(self.limits.to_json().map(|limits| ("limits".to_owned(), limits)));
-        object.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
-        object.extend(self.redact.to_json().map(|marks| ("redact".to_owned(), marks)));
-        Value::Object(object)
+        json!(self)
     }
 }
 
@@ -263,11 +262,6 @@ pub(super) fn parameters(
 pub(super) fn argument_name(name: &str) -> bool {
     (1..=56).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$'))
-}
-
-/// The parameters' own JSON, by name.
-pub(super) fn all_to_json(parameters: &BTreeMap<String, Parameter>) -> Value {
-    parameters.iter().map(|(name, parameter)| (name.clone(), parameter.to_json())).collect()
 }
 
 /// The hidden values, by name.

@@ -4,9 +4,6 @@
 //! {"per_call"?: 1, "per_hour"?: 100}
 //! ```
 
-use serde_json::Value;
-
-use super::config::object;
 use crate::{fields::Fields, models::Limits};
 
 impl Limits {
@@ -18,11 +15,5 @@ impl Limits {
         let per_hour = limits.whole("per_hour", 1..=Self::HIGHEST);
         limits.finish();
         Self { per_call, per_hour }
-    }
-
-    pub(super) fn to_json(self) -> Option<Value> {
-        let limits =
-            object([("per_call", self.per_call.map(Value::from)), ("per_hour", self.per_hour.map(Value::from))]);
-        (!limits.is_empty()).then_some(Value::Object(limits))
     }
 }

@@ -1,5 +1,6 @@
 //! A parameter's mode: who gives its value.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -17,22 +18,43 @@ const LONGEST_PROMPT: usize = 1_000;
 const DEEPEST: usize = 20;
 
 /// Where the value of a parameter comes from (seed 003, "Parameter Modes").
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Parameter {
     /// `{"mode": "fixed", "value": …}`: set by the author, hidden from the model, always used.
     Fixed { value: Value },
     /// `{"mode": "ai", "prompt", "schema"?, "required"?}`: filled in by the model.
-    Ai { prompt: String, schema: Map<String, Value>, required: bool },
+    Ai {
+        prompt: String,
+        #[serde(default)]
+        schema: Map<String, Value>,
+        #[serde(default = "yes")]
+        required: bool,
+    },
     /// `{"mode": "array_extendable", "fixedValues", "aiExtension": {"enabled", "prompt", "required"}}`: the author's
     /// values and the model's, each once.
-    ArrayExtendable { fixed: Vec<Value>, extension: Option<Extension> },
+    ArrayExtendable {
+        #[serde(rename = "fixedValues", default)]
+        fixed: Vec<Value>,
+        #[serde(rename = "aiExtension", default)]
+        extension: Extension,
+    },
 }
 
 /// What the model may add to a list.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Extension {
-    pub prompt: String,
-    pub required: bool,
+    pub enabled: bool,
+    /// Set if it is enabled, as is `required`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Parameter {
@@ -102,7 +124,7 @@ impl Parameter {
         };
         let path = fields.path("aiExtension");
         let extension = match fields.get("aiExtension") {
-            None => None,
+            None => Extension::default(),
             Some(value) => {
                 let mut extension = Fields::of(value, path, fields.problems())?;
                 let enabled = extension.boolean("enabled", false);
@@ -113,46 +135,28 @@ impl Parameter {
                 };
                 let required = extension.boolean("required", false);
                 extension.finish();
-                enabled.then(|| Extension { prompt: prompt.unwrap_or_default(), required })
+                Extension { enabled, prompt: prompt.filter(|_| enabled), required: enabled.then_some(required) }
             }
         };
-        if fixed.is_empty() && extension.is_none() {
+        if fixed.is_empty() && !extension.enabled {
             fields.problem("fixedValues", "must hold at least one value unless aiExtension is enabled");
         }
         Some(Self::ArrayExtendable { fixed, extension })
     }
 
-    /// The same, as it is stored and given back for editing.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::Fixed { value } => json!({"mode": "fixed", "value": value}),
-            Self::Ai { prompt, schema, required } => {
-                json!({"mode": "ai", "prompt": prompt, "schema": schema, "required": required})
-            }
-            Self::ArrayExtendable { fixed, extension } => {
-                let extension = match extension {
-                    None => json!({"enabled": false}),
-                    Some(Extension { prompt, required }) => {
-                        json!({"enabled": true, "prompt": prompt, "required": required})
-                    }
-                };
-                json!({"mode": "array_extendable", "fixedValues": fixed, "aiExtension": extension})
-            }
-        }
-    }
-
     /// What the model sees of it: a property of the arguments, and whether it is required.
     pub fn property(&self) -> Option<(Value, bool)> {
         match self {
-            Self::Fixed { .. } | Self::ArrayExtendable { extension: None, .. } => None,
+            Self::Fixed { .. } | Self::ArrayExtendable { extension: Extension { enabled: false, .. }, .. } => None,
             Self::Ai { prompt, schema, required } => {
                 let mut property = schema.clone();
                 property.insert("description".into(), variables::to_liquid(prompt).into());
                 Some((Value::Object(property), *required))
             }
-            Self::ArrayExtendable { extension: Some(Extension { prompt, required }), .. } => {
-                let description = variables::to_liquid(prompt);
-                Some((json!({"type": "array", "items": {"type": "string"}, "description": description}), *required))
+            Self::ArrayExtendable { extension: Extension { prompt, required, .. }, .. } => {
+                let description = variables::to_liquid(prompt.as_deref().unwrap_or_default());
+                let property = json!({"type": "array", "items": {"type": "string"}, "description": description});
+                Some((property, *required == Some(true)))
             }
         }
     }
@@ -187,7 +191,7 @@ impl Parameter {
             Self::Ai { .. } => Ok(from_model.cloned()),
             Self::ArrayExtendable { fixed, extension } => {
                 let mut united: Vec<Value> = Vec::new();
-                let added = extension.as_ref().and(from_model).and_then(Value::as_array).into_iter().flatten();
+                let added = from_model.filter(|_| extension.enabled).and_then(Value::as_array).into_iter().flatten();
                 for value in fixed {
                     push_once(&mut united, variables::fill(value, conversation, encoding)?);
                 }
@@ -260,7 +264,8 @@ mod tests {
             json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": true, "prompt": "p", "required": true}}),
             json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": false}}),
         ] {
-            assert_eq!(parse(&value).unwrap().to_json(), value);
+            assert_eq!(json!(parse(&value).unwrap()), value);
+            assert_eq!(serde_json::from_value::<Parameter>(value.clone()).unwrap(), parse(&value).unwrap());
         }
         assert_eq!(parse(&json!("https://x")).unwrap(), Parameter::Fixed { value: "https://x".into() });
         assert_eq!(parse(&json!(["a", 1])).unwrap(), Parameter::Fixed { value: json!(["a", 1]) });
@@ -296,7 +301,7 @@ mod tests {
         fn a_union_holds_every_value_once_and_the_fixed_ones_first(
             fixed in prop::collection::vec("[a-d]", 0..5), added in prop::collection::vec("[a-f]", 0..5),
         ) {
-            let extension = Some(Extension { prompt: "p".into(), required: false });
+            let extension = Extension { enabled: true, prompt: Some("p".into()), required: Some(false) };
             let parameter = Parameter::ArrayExtendable { fixed: fixed.iter().cloned().map(Value::from).collect(), extension };
             let united = parameter.value(Some(&json!(added)), &Conversation::default(), Encoding::Plain).unwrap().unwrap();
             let united: Vec<&str> = united.as_array().unwrap().iter().filter_map(Value::as_str).collect();

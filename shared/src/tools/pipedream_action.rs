@@ -11,11 +11,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
     Parameter, Services,
-    config::{Place, all_hidden, all_to_json, argument_name, object, parameters},
+    config::{Place, all_hidden, argument_name, object, parameters},
     masking::masked,
     parameter::check_storable,
     variables::{self, Encoding},
@@ -32,17 +33,31 @@ use crate::{
 /// Of what an action says went wrong, this much goes into the model's sentence.
 const LONGEST_REASON: usize = 200;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipedreamAction {
+    #[serde(rename = "pipedreamMetadata")]
+    metadata: Metadata,
+    #[serde(rename = "preloadedParams", default, skip_serializing_if = "Map::is_empty")]
+    preloaded: Map<String, Value>,
+    #[serde(default)]
+    params: BTreeMap<String, Parameter>,
+}
+
+/// Which action, and with whose account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
     app: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     app_name: Option<String>,
     account_id: String,
     action_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     app_prop: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     dynamic_props_id: Option<String>,
-    preloaded: Map<String, Value>,
-    params: BTreeMap<String, Parameter>,
 }
 
 impl PipedreamAction {
@@ -68,7 +83,7 @@ impl PipedreamAction {
         let app_prop = metadata.text("appProp", 100);
         let dynamic_props_id = metadata.text("dynamicPropsId", 100);
         metadata.finish();
-        Some(Self {
+        let metadata = Metadata {
             app: app?,
             app_name,
             account_id: account_id?,
@@ -76,21 +91,20 @@ impl PipedreamAction {
             version,
             app_prop,
             dynamic_props_id,
-            preloaded,
-            params,
-        })
+        };
+        Some(Self { metadata, preloaded, params })
     }
 
     /// Key of the action at Pipedream.
     pub fn key(&self) -> &str {
-        &self.action_key
+        &self.metadata.action_key
     }
 
     /// Pins the action to the version that was read, and learns which of its props takes the account.
     pub fn pin(&mut self, action: &Action) {
-        self.version.get_or_insert_with(|| action.version.clone());
+        self.metadata.version.get_or_insert_with(|| action.version.clone());
         if let Some(prop) = action.app_prop() {
-            self.app_prop.get_or_insert_with(|| prop.to_owned());
+            self.metadata.app_prop.get_or_insert_with(|| prop.to_owned());
         }
     }
 
@@ -101,24 +115,6 @@ impl PipedreamAction {
 
     pub(super) fn static_config(&self) -> Value {
         json!({"preloadedParams": self.preloaded, "params": all_hidden(&self.params)})
-    }
-
-    pub(super) fn to_json(&self) -> Map<String, Value> {
-        let text = |text: &Option<String>| text.clone().map(Value::from);
-        let metadata = object([
-            ("app", Some(self.app.clone().into())),
-            ("appName", text(&self.app_name)),
-            ("accountId", Some(self.account_id.clone().into())),
-            ("actionKey", Some(self.action_key.clone().into())),
-            ("version", text(&self.version)),
-            ("appProp", text(&self.app_prop)),
-            ("dynamicPropsId", text(&self.dynamic_props_id)),
-        ]);
-        object([
-            ("pipedreamMetadata", Some(Value::Object(metadata))),
-            ("preloadedParams", (!self.preloaded.is_empty()).then(|| Value::Object(self.preloaded.clone()))),
-            ("params", Some(all_to_json(&self.params))),
-        ])
     }
 
     /// The props as Pipedream takes them: preloaded ones, then the parameters, then the account, which nothing overrides.
@@ -136,17 +132,17 @@ impl PipedreamAction {
                 props.insert(name.clone(), value);
             }
         }
-        let account = self.app_prop.clone().unwrap_or_else(|| self.app.clone());
-        props.insert(account, json!({"authProvisionId": self.account_id}));
+        let Metadata { app, app_prop, account_id, .. } = &self.metadata;
+        props.insert(app_prop.as_ref().unwrap_or(app).clone(), json!({"authProvisionId": account_id}));
         Ok(props)
     }
 
     /// The run to be asked for, or a sentence that says why there is none.
     fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
         Ok(Run {
-            action: &self.action_key,
-            version: self.version.as_deref(),
-            dynamic_props_id: self.dynamic_props_id.as_deref(),
+            action: &self.metadata.action_key,
+            version: self.metadata.version.as_deref(),
+            dynamic_props_id: self.metadata.dynamic_props_id.as_deref(),
             configured_props: self.props(conversation, arguments).map_err(|unknown| format!("{unknown}."))?,
         })
     }
@@ -157,8 +153,8 @@ impl PipedreamAction {
         let Run { action, version, dynamic_props_id, configured_props } =
             self.request(context.conversation, arguments)?;
         Ok(Value::Object(object([
-            ("app", Some(self.app.clone().into())),
-            ("account_id", Some(self.account_id.clone().into())),
+            ("app", Some(self.metadata.app.clone().into())),
+            ("account_id", Some(self.metadata.account_id.clone().into())),
             ("external_user_id", Some(context.organization.to_string().into())),
             ("action", Some(action.into())),
             ("version", version.map(Value::from)),
@@ -177,7 +173,7 @@ impl PipedreamAction {
             Ok(run) => run,
             Err(sentence) => return ToolOutcome::failed(sentence),
         };
-        let name = self.app_name.as_deref().unwrap_or(&self.app);
+        let name = self.metadata.app_name.as_deref().unwrap_or(&self.metadata.app);
         let project: Project = match services.secrets.get(&services.pipedream_secret).await {
             Ok(project) => project,
             Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),

@@ -13,6 +13,7 @@ mod index;
 mod knowledge;
 mod words;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use self::filters::{Filter, Filters};
@@ -35,10 +36,12 @@ pub use self::{
     words::folded,
 };
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Query {
     knowledge_base_id: KnowledgeBaseId,
+    #[serde(default = "asked_by_the_model")]
     query: Parameter,
+    #[serde(default, skip_serializing_if = "Filters::is_usual")]
     filters: Filters,
 }
 
@@ -110,14 +113,6 @@ impl Query {
             ("query", self.query.hidden()),
             ("filters", self.filters.hidden()),
         ]))
-    }
-
-    pub(super) fn to_json(&self) -> Map<String, Value> {
-        object([
-            ("knowledge_base_id", Some(json!(self.knowledge_base_id))),
-            ("query", Some(self.query.to_json())),
-            ("filters", self.filters.to_json()),
-        ])
     }
 
     /// What is looked for, the author's and the model's, or a sentence that says why it cannot be.

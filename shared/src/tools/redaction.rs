@@ -12,6 +12,7 @@ mod transcript;
 
 use std::{collections::BTreeSet, fmt};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 pub use self::transcript::{MarkedCall, Transcript};
@@ -63,7 +64,8 @@ const FILTERS: [&str; 4] = ["_equals", "_at_most", "_at_least", "_one_of"];
 ///
 /// A path leads through objects by name, and into every item of a list. `result` is all that comes back, with the error
 /// that may quote it; `*` is everything.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Value")]
 pub struct Marks(Vec<String>);
 
 impl Marks {
@@ -115,18 +117,22 @@ impl Marks {
         Self(marks.into_iter().collect())
     }
 
-    pub(super) fn to_json(&self) -> Option<Value> {
-        (!self.0.is_empty()).then(|| self.0.iter().cloned().map(Value::from).collect())
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// The marks of a row as it is stored. What cannot be read hides everything.
+    /// The marks of a row as it is stored.
     pub fn stored(tool: &Tool) -> Self {
-        match tool.config_metadata.get("redact") {
-            None | Some(Value::Null) => Self::default(),
-            Some(Value::Array(paths)) if paths.iter().all(Value::is_string) => {
-                Self(paths.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-            }
-            Some(_) => Self(vec![EVERYTHING.to_owned()]),
+        tool.config_metadata.get("redact").cloned().map(Self::from).unwrap_or_default()
+    }
+}
+
+/// Marks as they are stored. What cannot be read hides everything.
+impl From<Value> for Marks {
+    fn from(stored: Value) -> Self {
+        match stored {
+            Value::Null => Self::default(),
+            stored => Self(serde_json::from_value(stored).unwrap_or_else(|_| vec![EVERYTHING.to_owned()])),
         }
     }
 }

@@ -10,6 +10,7 @@
 mod allowed;
 
 use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
@@ -29,19 +30,21 @@ use crate::{
 /// Recipients of one message.
 const MOST_RECIPIENTS: usize = 20;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sms {
     pub from: Sender,
     text: Parameter,
     recipients: Parameter,
+    #[serde(rename = "allowed_recipients", default, skip_serializing_if = "AllowedRecipients::is_anybody")]
     allowed: AllowedRecipients,
 }
 
 /// The number a message comes from; always one of the organization's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Sender {
     CalledNumber,
-    SpecificNumber(PhoneNumberId),
+    SpecificNumber { phone_number_id: PhoneNumberId },
 }
 
 impl Sms {
@@ -72,7 +75,10 @@ impl Sms {
         let mut from = Fields::of(value, path, fields.problems())?;
         let sender = match from.required_text("type", 40).as_deref() {
             Some("called_number") => Some(Sender::CalledNumber),
-            Some("specific_number") => from.required_parse("phone_number_id").map(Sender::SpecificNumber),
+            Some("specific_number") => {
+                let id = from.required_parse("phone_number_id");
+                id.map(|phone_number_id| Sender::SpecificNumber { phone_number_id })
+            }
             Some(_) => {
                 from.problem("type", "must be called_number or specific_number");
                 return None;
@@ -86,7 +92,7 @@ impl Sms {
     pub(super) fn needs_call(&self) -> Option<&'static str> {
         match (self.from, &self.allowed) {
             (Sender::CalledNumber, _) => Some("sends from the number that was called"),
-            (_, AllowedRecipients::CallerOnly) => Some("sends to the caller only"),
+            (_, AllowedRecipients::Only(_)) => Some("sends to the caller only"),
             _ => None,
         }
     }
@@ -97,20 +103,11 @@ impl Sms {
 
     pub(super) fn static_config(&self) -> Value {
         Value::Object(object([
-            ("from", Some(self.from.to_json())),
+            ("from", Some(json!(self.from))),
             ("text", self.text.hidden()),
             ("recipients", self.recipients.hidden()),
-            ("allowed_recipients", self.allowed.to_json()),
+            ("allowed_recipients", (!self.allowed.is_anybody()).then(|| json!(self.allowed))),
         ]))
-    }
-
-    pub(super) fn to_json(&self) -> Map<String, Value> {
-        object([
-            ("from", Some(self.from.to_json())),
-            ("text", Some(self.text.to_json())),
-            ("recipients", Some(self.recipients.to_json())),
-            ("allowed_recipients", self.allowed.to_json()),
-        ])
     }
 
     /// Sends to all recipients at once; each has an outcome of its own. Those in `done` have had theirs before.
@@ -231,22 +228,15 @@ impl Sms {
             Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
                 "No SMS can be sent from the number that was called: it is not set up for that.".into()
             })),
-            Sender::SpecificNumber(id) => match services.phone_numbers.get(context.organization, id).await {
-                Ok(row) => Ok(Ok(row)),
-                Err(Error::NotFound(_)) => {
-                    Ok(Err("The number this message should come from is no longer set up.".into()))
+            Sender::SpecificNumber { phone_number_id: id } => {
+                match services.phone_numbers.get(context.organization, id).await {
+                    Ok(row) => Ok(Ok(row)),
+                    Err(Error::NotFound(_)) => {
+                        Ok(Err("The number this message should come from is no longer set up.".into()))
+                    }
+                    Err(error) => Err(error),
                 }
-                Err(error) => Err(error),
-            },
-        }
-    }
-}
-
-impl Sender {
-    fn to_json(self) -> Value {
-        match self {
-            Self::CalledNumber => json!({"type": "called_number"}),
-            Self::SpecificNumber(id) => json!({"type": "specific_number", "phone_number_id": id}),
+            }
         }
     }
 }

@@ -26,6 +26,7 @@
 mod live_call;
 
 use futures_util::future::try_join;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -47,45 +48,83 @@ const LONGEST_LABEL: usize = 60;
 const LONGEST_DESCRIPTION: usize = 200;
 const MOST_DESTINATIONS: usize = 20;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct TransferCall {
-    allowed: Allowed,
-    message: Option<String>,
-    strategy: Strategy,
+    #[serde(flatten)]
+    stored: Stored,
     /// What the model fills in when there are several destinations.
+    #[serde(skip)]
     choice: Option<Parameter>,
     /// What the model fills in when the strategy is a summary.
+    #[serde(skip)]
     summary: Option<Parameter>,
 }
 
+/// What the author wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    allowed: Allowed,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(rename = "messageStrategy")]
+    strategy: Strategy,
+}
+
 /// To whom this tool may hand a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Allowed {
     Target(Target),
     Destinations(Vec<Destination>),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Destination {
+    #[serde(flatten)]
     target: Target,
     /// By which the model picks it; one of a kind within the tool, in whatever case.
     label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 enum Target {
-    Number(E164),
-    Sip(String),
-    Assistant(String),
+    Number {
+        number: E164,
+    },
+    Sip {
+        #[serde(rename = "sipUri")]
+        uri: String,
+    },
+    Assistant {
+        #[serde(rename = "assistantId")]
+        id: String,
+    },
 }
 
 /// What the one who takes the call over is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Strategy {
+    #[serde(rename = "none")]
     Nothing,
     Message,
     Summary,
+}
+
+impl From<Stored> for TransferCall {
+    fn from(stored: Stored) -> Self {
+        let summary = (stored.strategy == Strategy::Summary).then(|| Parameter::Ai {
+            prompt: "A summary of the conversation in one or two sentences, for whoever takes the call over".into(),
+            schema: object([("type", Some("string".into()))]),
+            required: true,
+        });
+        Self { choice: stored.allowed.choice(), stored, summary }
+    }
 }
 
 impl TransferCall {
@@ -105,13 +144,7 @@ impl TransferCall {
         if strategy == Strategy::Message && message.is_none() {
             fields.problem("message", "is required when messageStrategy is message");
         }
-        let summary = (strategy == Strategy::Summary).then(|| Parameter::Ai {
-            prompt: "A summary of the conversation in one or two sentences, for whoever takes the call over".into(),
-            schema: object([("type", Some("string".into()))]),
-            required: true,
-        });
-        let allowed = allowed?;
-        Some(Self { choice: allowed.choice(), allowed, message, strategy, summary })
+        Some(Stored { allowed: allowed?, message, strategy }.into())
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
@@ -122,33 +155,15 @@ impl TransferCall {
     }
 
     pub(super) fn static_config(&self) -> Value {
-        Value::Object(self.to_json())
-    }
-
-    pub(super) fn to_json(&self) -> Map<String, Value> {
-        let strategy = match self.strategy {
-            Strategy::Nothing => "none",
-            Strategy::Message => "message",
-            Strategy::Summary => "summary",
-        };
-        let (target, destinations) = match &self.allowed {
-            Allowed::Target(target) => (Some(Value::Object(target.to_json())), None),
-            Allowed::Destinations(all) => (None, Some(all.iter().map(Destination::to_json).collect())),
-        };
-        object([
-            ("target", target),
-            ("destinations", destinations),
-            ("message", self.message.clone().map(Value::from)),
-            ("messageStrategy", Some(strategy.into())),
-        ])
+        json!(self)
     }
 
     /// What [`TransferCall::run`] would send to the call: `{"destination", "label"?, "briefing"?}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let (target, label) = self.allowed.chosen(arguments)?;
+        let (target, label) = self.stored.allowed.chosen(arguments)?;
         let briefing = self.briefing(context.conversation, arguments)?;
         Ok(Value::Object(object([
-            ("destination", Some(Value::Object(target.to_json()))),
+            ("destination", Some(json!(target))),
             ("label", label.map(Value::from)),
             ("briefing", briefing.map(Value::from)),
         ])))
@@ -161,7 +176,7 @@ impl TransferCall {
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<ToolOutcome> {
-        let (target, label) = match self.allowed.chosen(arguments) {
+        let (target, label) = match self.stored.allowed.chosen(arguments) {
             Ok(chosen) => chosen,
             Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
         };
@@ -186,10 +201,10 @@ impl TransferCall {
 
     /// What the one who takes the call over is told.
     fn briefing(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Option<String>, String> {
-        if self.strategy == Strategy::Nothing {
+        if self.stored.strategy == Strategy::Nothing {
             return Ok(None);
         }
-        let message = match self.message.as_deref() {
+        let message = match self.stored.message.as_deref() {
             Some(message) => Some(variables::fill_text(message, conversation, Encoding::Plain).map_err(|unknown| {
                 format!("The call was not transferred: {unknown}. Offer to take a message instead.")
             })?),
@@ -291,13 +306,6 @@ impl Destination {
         fields.finish();
         Some(Self { target: target?, label: label?, description })
     }
-
-    fn to_json(&self) -> Value {
-        let mut json = self.target.to_json();
-        json.insert("label".into(), self.label.clone().into());
-        json.extend(self.description.clone().map(|description| ("description".to_owned(), description.into())));
-        Value::Object(json)
-    }
 }
 
 impl Target {
@@ -306,31 +314,23 @@ impl Target {
     #[expect(clippy::option_option, reason = "the two are told apart")]
     fn read(fields: &mut Fields<'_>) -> Option<Option<Self>> {
         Some(match fields.required_text("type", 40)?.as_str() {
-            "number" => fields.required_parse("number").map(Self::Number),
+            "number" => fields.required_parse("number").map(|number| Self::Number { number }),
             "sip" => match fields.required_text("sipUri", 200) {
-                Some(uri) if uri.starts_with("sip:") || uri.starts_with("sips:") => Some(Self::Sip(uri)),
+                Some(uri) if uri.starts_with("sip:") || uri.starts_with("sips:") => Some(Self::Sip { uri }),
                 Some(_) => {
                     fields.problem("sipUri", "must begin with sip: or sips:");
                     None
                 }
                 None => None,
             },
-            "assistant" => fields.required_parse::<uuid::Uuid>("assistantId").map(|id| Self::Assistant(id.to_string())),
+            "assistant" => {
+                fields.required_parse::<uuid::Uuid>("assistantId").map(|id| Self::Assistant { id: id.to_string() })
+            }
             _ => {
                 fields.problem("type", "must be one of number, sip, assistant");
                 return None;
             }
         })
-    }
-
-    fn to_json(&self) -> Map<String, Value> {
-        match self {
-            Self::Number(number) => object([("type", Some("number".into())), ("number", Some(json!(number)))]),
-            Self::Sip(uri) => object([("type", Some("sip".into())), ("sipUri", Some(uri.as_str().into()))]),
-            Self::Assistant(id) => {
-                object([("type", Some("assistant".into())), ("assistantId", Some(id.as_str().into()))])
-            }
-        }
     }
 
     /// VAPI knows all assistants of its account, whichever organization's they are; ours are those of its agents.
@@ -339,7 +339,7 @@ impl Target {
         services: &Services,
         organization: OrganizationId,
     ) -> Result<Result<(), live_call::Refused>> {
-        let Self::Assistant(id) = self else { return Ok(Ok(())) };
+        let Self::Assistant { id } = self else { return Ok(Ok(())) };
         let agent = services.agents.with_assistant(organization, id).await?;
         Ok(agent.map(drop).ok_or_else(|| {
             live_call::refused(
@@ -358,9 +358,9 @@ impl Target {
     ) -> Result<(), NotAccepted> {
         let control = &services.call_control;
         let destination = match self {
-            Self::Number(number) => call_control::Destination::Number { number },
-            Self::Sip(sip_uri) => call_control::Destination::Sip { sip_uri },
-            Self::Assistant(id) => {
+            Self::Number { number } => call_control::Destination::Number { number },
+            Self::Sip { uri: sip_uri } => call_control::Destination::Sip { sip_uri },
+            Self::Assistant { id } => {
                 if let Some(briefing) = briefing {
                     let told = control.add_message(call, briefing, deadline).await;
                     // Of a transfer this is certain: nothing happened.

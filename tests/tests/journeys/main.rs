@@ -16,6 +16,7 @@ mod knowledge;
 mod knowledge_attach;
 mod limits;
 mod list;
+mod newer_rows;
 mod phone_numbers;
 mod pipedream;
 mod runs;

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
 use specification::{Document, Operation, objects};
-use tests::{Answer, Event, Fault, Template, World, ai_sms, preemptive_sms, slack_action};
+use tests::{Answer, Event, Fault, Template, Trouble, World, ai_sms, preemptive_sms, slack_action};
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 const LATE: u64 = 60_000;
@@ -382,10 +382,14 @@ async fn outages() -> Given {
         given.note(operation, 503, &world.send(function, &event).await);
         assert_eq!(world.aws.faults_left(), 0, "{operation}");
     }
-    // A row that cannot be read is a fault of ours.
+    for (operation, function, event) in dashboard(&world, tool, &base) {
+        world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
+        given.note(operation, 500, &world.send(function, &event).await);
+    }
+    // A row that cannot be read, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, function, event) in dashboard(&world, tool, &base) {
-        given.note(operation, 500, &world.send(function, &event).await);
+        given.note(operation, 503, &world.send(function, &event).await);
     }
     given
 }

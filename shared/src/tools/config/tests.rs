@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::Error;
 
 fn problems(body: &Value) -> Vec<String> {
     match ToolConfig::parse(body) {

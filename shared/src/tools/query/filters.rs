@@ -4,6 +4,9 @@
 //! parameter (`{"available": {"equals": {"mode": "fixed", "value": true}}}`). [`Filters::resolve`] derives the parameters
 //! of the former from the base's fields; what is stored has them all.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{super::config::Place, index::Operator};
@@ -14,9 +17,10 @@ use crate::{
     tools::Parameter,
 };
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Filters {
     /// Not said: what suits the fields of the base.
+    #[default]
     Usual,
     Chosen(Vec<Filter>),
 }
@@ -220,21 +224,31 @@ impl Filters {
         })
     }
 
-    /// As it is stored; `None` as long as nothing was chosen.
-    pub(super) fn to_json(&self) -> Option<Value> {
-        match self {
-            Self::Usual => None,
-            Self::Chosen(filters) => Some(by_field(filters, |parameter| {
-                // An operator that is still to be derived stays a name.
-                Some(parameter.map_or(Value::Null, Parameter::to_json))
-            })),
-        }
+    pub(super) fn is_usual(&self) -> bool {
+        matches!(self, Self::Usual)
     }
 
     /// The values a model must not see.
     pub(super) fn hidden(&self) -> Option<Value> {
         let hidden = by_field(self.all(), |parameter| parameter.and_then(Parameter::hidden));
         hidden.as_object().is_some_and(|hidden| !hidden.is_empty()).then_some(hidden)
+    }
+}
+
+/// By field and operator; null for one whose parameter is still to be derived.
+impl Serialize for Filters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        by_field(self.all(), |parameter| Some(json!(parameter))).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Filters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = BTreeMap::<String, BTreeMap<Operator, Option<Parameter>>>::deserialize(deserializer)?;
+        let filters = fields.into_iter().flat_map(|(field, operators)| {
+            operators.into_iter().map(move |(operator, parameter)| Filter { field: field.clone(), operator, parameter })
+        });
+        Ok(Self::Chosen(filters.collect()))
     }
 }
 
@@ -341,11 +355,12 @@ mod tests {
         let filters =
             resolve(&json!({"price": ["at_most"], "garden": {"equals": {"mode": "fixed", "value": true}}}), true);
         let filters = filters.unwrap();
-        assert_eq!(resolve(&filters.to_json().unwrap(), true).unwrap(), filters);
+        assert_eq!(resolve(&json!(filters), true).unwrap(), filters);
+        assert_eq!(serde_json::from_value::<Filters>(json!(filters)).unwrap(), filters);
         assert_eq!(filters.hidden().unwrap(), json!({"garden": {"equals": true}}));
         assert_eq!(arguments(&filters).len(), 1);
         let none = resolve(&json!({}), true).unwrap();
-        assert_eq!((none.all().len(), none.to_json().unwrap()), (0, json!({})));
+        assert_eq!((none.all().len(), none.is_usual(), json!(none)), (0, false, json!({})));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Whom a message may go to, whatever the model says: models change digits, and callers ask for messages to others.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -15,12 +16,21 @@ use crate::{
 const CALLER: &str = "{{caller_phone_number}}";
 const MOST_ALLOWED: usize = 100;
 
-#[derive(Debug, Clone, PartialEq)]
+/// Stored as `"caller_only"` or as a list; absent for anybody. What is neither cannot be read: it must not come to mean anybody.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(super) enum AllowedRecipients {
+    #[default]
     Anybody,
-    CallerOnly,
+    Only(Word),
     /// Numbers in E.164 form, or variables that stand for one.
     These(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    CallerOnly,
 }
 
 /// Whom a message may go to in this conversation.
@@ -35,7 +45,7 @@ impl AllowedRecipients {
     pub(super) fn read(fields: &mut Fields<'_>) -> Self {
         match fields.get("allowed_recipients") {
             None => Self::Anybody,
-            Some(Value::String(text)) if text == "caller_only" => Self::CallerOnly,
+            Some(Value::String(text)) if text == "caller_only" => Self::Only(Word::CallerOnly),
             Some(Value::Array(listed)) => {
                 if listed.is_empty() {
                     fields.problem("allowed_recipients", "must hold at least one phone number");
@@ -66,7 +76,7 @@ impl AllowedRecipients {
     pub(super) fn check(&self, recipients: &Parameter, fields: &mut Fields<'_>) {
         let listed = match self {
             Self::Anybody => return,
-            Self::CallerOnly => &[CALLER.to_owned()][..],
+            Self::Only(Word::CallerOnly) => &[CALLER.to_owned()][..],
             Self::These(numbers) => numbers,
         };
         let mut hold = |path: &str, recipient: &Value| {
@@ -85,12 +95,8 @@ impl AllowedRecipients {
         }
     }
 
-    pub(super) fn to_json(&self) -> Option<Value> {
-        match self {
-            Self::Anybody => None,
-            Self::CallerOnly => Some("caller_only".into()),
-            Self::These(numbers) => Some(numbers.clone().into()),
-        }
+    pub(super) fn is_anybody(&self) -> bool {
+        *self == Self::Anybody
     }
 
     /// A variable without a value in this conversation allows nobody.
@@ -98,7 +104,7 @@ impl AllowedRecipients {
         let number = |text: &str| variables::fill_text(text, conversation, Encoding::Plain).ok()?.parse().ok();
         match self {
             Self::Anybody => Allowed { numbers: None, otherwise: "" },
-            Self::CallerOnly => Allowed {
+            Self::Only(Word::CallerOnly) => Allowed {
                 numbers: Some(number(CALLER).into_iter().collect()),
                 otherwise: "this tool may only send to the number of the caller",
             },
@@ -153,9 +159,15 @@ mod tests {
     #[test]
     fn a_list_is_numbers_and_variables_and_not_empty() {
         assert_eq!(read(&Value::Null), Ok(AllowedRecipients::Anybody));
-        assert_eq!(read(&json!("caller_only")), Ok(AllowedRecipients::CallerOnly));
+        assert_eq!(read(&json!("caller_only")), Ok(AllowedRecipients::Only(Word::CallerOnly)));
         let listed = read(&json!(["+1 (555) 010-0001", "{{ caller_phone_number }}"])).unwrap();
-        assert_eq!(listed.to_json(), Some(json!(["+15550100001", "{{caller_phone_number}}"])));
+        assert_eq!(json!(listed), json!(["+15550100001", "{{caller_phone_number}}"]));
+        for allowed in [listed, AllowedRecipients::Only(Word::CallerOnly)] {
+            assert_eq!(serde_json::from_value::<AllowedRecipients>(json!(allowed)).unwrap(), allowed);
+        }
+        for unknown in [json!("known_contacts"), json!({"group": "staff"}), json!([7])] {
+            assert!(serde_json::from_value::<AllowedRecipients>(unknown).is_err());
+        }
         assert_eq!(read(&json!("everybody")).unwrap_err(), ["allowed_recipients"]);
         assert_eq!(read(&json!(7)).unwrap_err(), ["allowed_recipients"]);
         assert_eq!(read(&json!([])).unwrap_err(), ["allowed_recipients"]);
@@ -166,7 +178,7 @@ mod tests {
     #[test]
     fn a_withheld_number_is_nobody() {
         let number: E164 = "+15550100001".parse().unwrap();
-        for allowed in [AllowedRecipients::CallerOnly, AllowedRecipients::These(vec![CALLER.to_owned()])] {
+        for allowed in [AllowedRecipients::Only(Word::CallerOnly), AllowedRecipients::These(vec![CALLER.to_owned()])] {
             for caller in [None, Some("anonymous"), Some("+15550100002")] {
                 assert!(allowed.in_conversation(&conversation(caller)).admit(number.clone()).is_err(), "{caller:?}");
             }

@@ -159,7 +159,9 @@ pub(super) async fn calls() -> Given {
     let database = Database::connect(&sdk_config(&world.aws.url), TABLE_PREFIX);
     world.process.calls.accounts = Accounts::new(Organizations::new(&database), secrets, "switchboard/vapi", "x/");
     given.note("takeVapiEvent", 504, &world.send("calls", &event).await);
-    world.aws.put("calls", &json!({"id": id}));
+    world.aws.inject(Fault::new("GetItem", "calls", Trouble::Error("ValidationException")));
     given.note("takeVapiEvent", 500, &world.send("calls", &event).await);
+    world.aws.put("calls", &json!({"id": id}));
+    given.note("takeVapiEvent", 503, &world.send("calls", &event).await);
     given
 }

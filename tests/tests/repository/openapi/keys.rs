@@ -124,9 +124,14 @@ async fn outages() -> Given {
     given.note(store, 502, &send(&world, &storing).await);
     world.aws.inject(Fault::new("GetSecretValue", "switchboard/vapi", Trouble::Error("AccessDeniedException")));
     given.note(delete, 502, &send(&world, &deleting).await);
+    for (operation, event) in asked(&world) {
+        world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
+        given.note(operation, 500, &send(&world, &event).await);
+    }
+    // A row that cannot be read, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, event) in asked(&world) {
-        given.note(operation, 500, &send(&world, &event).await);
+        given.note(operation, 503, &send(&world, &event).await);
     }
     given
 }

@@ -4,7 +4,7 @@ use std::{thread::JoinHandle, time::Duration};
 
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Options, Tenant, World, ai_sms, slack_action};
+use tests::{Answer, Event, Fault, Options, Tenant, Trouble, World, ai_sms, slack_action};
 
 use super::{Given, part, specification::Document};
 
@@ -129,8 +129,10 @@ async fn outages() -> Given {
     }
     world.aws.inject(Fault::throttled("Query", "organizations"));
     given.note(OPERATION, 503, &send(&world, &event).await);
-    // A row that cannot be read is a fault of ours.
-    world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
+    world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
     given.note(OPERATION, 500, &send(&world, &event).await);
+    // A row that cannot be read, as if a newer version had written it.
+    world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
+    given.note(OPERATION, 503, &send(&world, &event).await);
     given
 }

@@ -1,0 +1,149 @@
+//! An edit of a tool that is there: the stored configuration with some fields replaced.
+//!
+//! What is stored may be older than a rule of today's, and it may hold what only a newer version knows. The changes must keep
+//! today's rules; a field that stays need not, and what is not known here stays in the row as it is.
+
+use std::{collections::BTreeSet, mem::take};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Error, Result,
+    error::{Problem, Problems},
+    models::{Tool, ToolName},
+    tools::ToolConfig,
+};
+
+pub(super) struct Edit {
+    pub(super) config: ToolConfig,
+    /// Another name, if one is asked for.
+    pub(super) name: Option<ToolName>,
+    /// The configuration before, as far as this version knows it.
+    known: ToolConfig,
+    /// The fields that are replaced, each as a whole.
+    changed: BTreeSet<String>,
+}
+
+impl Edit {
+    /// # Errors
+    /// [`Error::Invalid`] with what is wrong with the changes.
+    pub(super) fn read(before: &Tool, changes: &Value) -> Result<Self> {
+        let Value::Object(changes) = changes else {
+            return Err(Error::invalid("body", "must be an object with the fields to be changed"));
+        };
+        let mut changes: Map<String, Value> = changes.clone();
+        let name = changes.remove("name").filter(|name| !name.is_null()).map(|name| {
+            let name = name.as_str().and_then(|name| name.parse().ok());
+            name.ok_or_else(|| Error::invalid("name", "must be 1 to 40 of a-z, A-Z, 0-9, _ and -"))
+        });
+        let name = name.transpose()?;
+        // Another type has other fields: what is wrong with those would hide the reason.
+        let kind = changes.get("type").filter(|kind| !kind.is_null());
+        if let Some(kind) = kind
+            && kind.as_str().and_then(|kind| kind.parse().ok()) != Some(before.kind)
+        {
+            let problem = format!("cannot be changed from {}; make a new tool instead", before.kind);
+            return Err(Error::invalid("type", problem));
+        }
+        // Whoever sends back what they were given changes nothing.
+        changes.retain(|name, value| before.config_metadata.get(name) != Some(value));
+        let changed = changes.keys().cloned().collect();
+
+        let known = ToolConfig::stored(before)?;
+        let mut body = known.to_json().as_object().cloned().unwrap_or_default();
+        body.insert("async".into(), before.is_async.into());
+        body.insert("execute_on_call_start".into(), before.execute_on_call_start.into());
+        body.insert("attach_to_agent".into(), before.attach_to_agent.into());
+        let stored = Value::Object(body.clone());
+        body.extend(changes);
+        let (config, problems) = parse(&Value::Object(body));
+        if problems.is_empty() {
+            return Ok(Self { config: problems.into_result(config)?, name, known, changed });
+        }
+        let (_, earlier) = parse(&stored);
+        let mut held = Problems::default();
+        for Problem { field, problem } in problems.iter().filter(|problem| {
+            let field = problem.field.split(['.', '[']).next().unwrap_or_default();
+            changed.contains(field) || !earlier.iter().any(|earlier| earlier == *problem)
+        }) {
+            held.add(field, problem);
+        }
+        // A field that breaks a rule may have been read in part only; then it has to be put right.
+        match config.filter(|config| held.is_empty() && differing(config, &known).is_subset(&changed)) {
+            Some(config) => Ok(Self { config, name, known, changed }),
+            None => Err(Error::Invalid(if held.is_empty() { problems } else { held })),
+        }
+    }
+
+    /// Keeps in the edited row what this version does not know, except in fields that are replaced.
+    pub(super) fn keep_unknown(&self, before: &Tool, after: &mut Tool) {
+        let known = self.known.to_json();
+        if before.config_metadata == known {
+            return;
+        }
+        let mut stored = before.config_metadata.as_object().cloned().unwrap_or_default();
+        for name in &self.changed {
+            match after.config_metadata.get(name) {
+                Some(value) => stored.insert(name.clone(), value.clone()),
+                None => stored.remove(name),
+            };
+        }
+        after.config_metadata = kept(&stored.into(), &known, take(&mut after.config_metadata));
+        // What follows from the configuration would lack what follows from its unknown part.
+        let known = self.known.function_schema(&before.name);
+        after.function_schema = kept(&before.function_schema, &known, take(&mut after.function_schema));
+        after.static_config = kept(&before.static_config, &self.known.static_config(), take(&mut after.static_config));
+    }
+}
+
+fn parse(body: &Value) -> (Option<ToolConfig>, Problems) {
+    let mut problems = Problems::default();
+    (ToolConfig::parse_at(body, "", &mut problems), problems)
+}
+
+/// The fields in which two configurations differ.
+fn differing(one: &ToolConfig, other: &ToolConfig) -> BTreeSet<String> {
+    let (one, other) = (one.to_json(), other.to_json());
+    let names = [&one, &other].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect()
+}
+
+/// `new` with what of `stored` is not in `known`, which is what this version makes of it.
+fn kept(stored: &Value, known: &Value, new: Value) -> Value {
+    match (stored, known, new) {
+        (stored, known, new) if *known == new => stored.clone(),
+        (Value::Object(stored), Value::Object(known), Value::Object(mut new)) => {
+            for (name, value) in stored {
+                match (known.get(name), new.get_mut(name)) {
+                    (Some(known), Some(new)) => *new = kept(value, known, take(new)),
+                    (None, None) => drop(new.insert(name.clone(), value.clone())),
+                    // It is given up, or it has become known.
+                    _ => {}
+                }
+            }
+            Value::Object(new)
+        }
+        (_, _, new) => new,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_stays_and_what_is_given_up_goes() {
+        let stored =
+            json!({"a": 1, "b": {"c": 2, "new": [3]}, "list": [{"d": 4, "new": 5}], "gone": 6, "new": {"e": 7}});
+        let known = json!({"a": 1, "b": {"c": 2}, "list": [{"d": 4}], "gone": 6});
+        let edited = kept(&stored, &known, json!({"a": 10, "b": {"c": 20}, "list": [{"d": 4}], "more": 8}));
+        let expected = json!({
+            "a": 10, "b": {"c": 20, "new": [3]}, "list": [{"d": 4, "new": 5}], "more": 8, "new": {"e": 7},
+        });
+        assert_eq!(edited, expected);
+        assert_eq!(kept(&stored, &known, known.clone()), stored);
+        assert_eq!(kept(&stored, &known, json!([])), json!([]), "it became something else");
+    }
+}
