@@ -56,11 +56,9 @@ pub fn sdk_config(
 /// Where a service is in our region. The SDK's own resolver first reads a list of all partitions and regions, which is a
 /// fifth of what a cold start costs.
 pub(crate) fn aws_endpoint(aws: &SdkConfig, service: &str) -> SharedEndpointResolver {
-    let url = aws.endpoint_url().map(str::to_owned).unwrap_or_else(|| {
-        let region = aws.region().map(Region::as_ref).unwrap_or_default();
-        let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-        format!("https://{service}.{region}.{suffix}")
-    });
+    let region = aws.region().map(Region::as_ref).unwrap_or_default();
+    let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+    let url = aws.endpoint_url().map_or_else(|| format!("https://{service}.{region}.{suffix}"), str::to_owned);
     SharedEndpointResolver::new(OneEndpoint(Endpoint::builder().url(url).build()))
 }
 

@@ -433,7 +433,7 @@ fn a_function_gets_the_variables_it_reads_and_no_other() {
         let (wired, mut wanted) = wire(wiring, &[]);
         wired.unwrap_or_else(|error| panic!("{name}: {error}"));
         wanted.insert("AWS_LAMBDA_LOG_LEVEL".to_owned()); // `Platform::from_env`
-        let id = format!("{}Function", pascal(&name));
+        let id = format!("{}Function", pascal(name));
         let given = template.resources("AWS::Serverless::Function")[id.as_str()]["Environment"]["Variables"].clone();
         let given = given.as_object().into_iter().chain(globals).flat_map(serde_json::Map::keys);
         assert_eq!(set(given.cloned()), wanted, "environment of {id}");
