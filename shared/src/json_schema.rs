@@ -1,38 +1,43 @@
-//! JSON that a model made, held against a JSON Schema that somebody else wrote (docs/adr/0010-checking-final-answers.md).
+//! JSON that a model made, checked against a JSON Schema that somebody else wrote (docs/adr/0010-checking-final-answers.md).
 //!
-//! The dialect is what is used of draft 2020-12, each keyword with the draft's meaning:
+//! The `jsonschema` crate checks; what stands here decides which schemas are taken, bounds the work, and words the problems.
+//! A schema is read as draft 2020-12; one with a list in `items`, as draft 7 had it, as 2019-09, which still knows that form.
+//! `$schema` is a note. These keywords are known:
 //!
 //! | of | keywords |
 //! |---|---|
 //! | any value | `type`, `enum`, `const`, `nullable` |
 //! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `format` |
 //! | text | `minLength`, `maxLength` (in characters), `pattern`, `format` |
-//! | lists | `items`, `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems` |
-//! | objects | `properties`, `patternProperties`, `additionalProperties`, `propertyNames`, `required`, `dependentRequired`, `minProperties`, `maxProperties` |
+//! | lists | `items`, `additionalItems`, `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems` |
+//! | objects | `properties`, `patternProperties`, `additionalProperties`, `propertyNames`, `required`, `dependentRequired`, `dependentSchemas`, `minProperties`, `maxProperties` |
 //! | combined | `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`, `true` and `false` as schemas |
 //! | references | `$ref` to `#` or a local JSON pointer, `$defs`, `definitions` |
 //! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `$id` of the whole |
 //!
-//! Draft 7's list in `items`, with `additionalItems`, means `prefixItems` and `items`. What stands beside a `$ref` counts, as
-//! since 2019-09. `format` is checked, not a note ([`mod@format`]). A `pattern` is what `regex-lite` reads: no look-around, no
-//! back reference, `\d \w \s` are ASCII. `nullable: true` is `OpenAPI`'s: the `type` beside it admits null too.
-//!
-//! Anything else is refused when the schema is compiled, and so is a keyword that can have no effect: what an author wrote
-//! is checked or they are told. The schema, the depth and the work are bounded, so that neither side can keep us busy.
+//! Any other keyword is refused when the schema is compiled, and so is one that can have no effect: what an author wrote is
+//! checked, or the author is told. `format` is checked, not a note ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it
+//! admits null too. A `pattern` runs in linear time, so it has no look-around and no back-reference.
 
-mod check;
-mod compile;
+mod assertions;
+mod cost;
 pub mod format;
-mod number;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod wording;
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
-use regex_lite::Regex;
-use serde_json::{Number, Value};
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
 
+use self::{
+    assertions::{Format, UniqueItems},
+    cost::{Costs, Demand},
+    reading::Reading,
+    wording::Wording,
+};
 use crate::error::Problems;
 
 /// How deep an instance may be nested, as deep as `serde_json` reads.
@@ -41,11 +46,18 @@ const DEEPEST: usize = 128;
 /// The most violations that are told; a model mends a few at a time.
 const MOST_TOLD: usize = 20;
 
+/// The most problems of a schema that are told.
+const MOST_PROBLEMS: usize = 50;
+
+/// What the matching of a pattern may keep in memory beside the pattern, in bytes.
+const PATTERN_CACHE: usize = 128 * 1024;
+
 /// A schema that can be checked.
 #[derive(Debug, Clone)]
 pub struct JsonSchema {
-    /// The schema itself is the first; they refer to each other by index.
-    nodes: Vec<Node>,
+    schema: Value,
+    validator: Validator,
+    costs: Costs,
 }
 
 /// What does not fit, in words that a model can act on.
@@ -65,158 +77,75 @@ impl fmt::Display for Violation {
 }
 
 impl JsonSchema {
-    /// Reads a schema.
+    /// Reads a schema and decides whether every check against it ends soon. Do so before a schema is stored.
     ///
     /// # Errors
     /// Everything in it that cannot be checked, by its place (`properties.x.type`; empty for the whole).
     pub fn compile(schema: &Value) -> Result<Self, Problems> {
-        compile::compile(schema).map(|nodes| Self { nodes })
+        let reading = Reading::of(schema)?;
+        let draft = reading.draft();
+        // The draft's own schema of schemas says which values a keyword may have.
+        let meta = match draft {
+            Draft::Draft201909 => jsonschema::draft201909::meta::validator(),
+            _ => jsonschema::draft202012::meta::validator(),
+        };
+        let wrong = Wording { schema: &Value::Null, instance: schema }.all(meta.iter_errors(schema));
+        let mut problems = Problems::default();
+        let own = reading.problems.iter().map(|own| (own.field.clone(), own.problem.clone()));
+        for (field, problem) in own.chain(wrong.into_iter().map(|violation| (violation.path, violation.problem))) {
+            if problems.iter().count() < MOST_PROBLEMS && problems.iter().all(|other| other.field != field) {
+                problems.add(field, problem);
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let (costs, prepared) = reading.finish()?;
+        let validator = options(draft, reading::LARGEST_PATTERN).build(&prepared).map_err(|error| {
+            let place = wording::place(schema, error.instance_path().as_str());
+            one(place, format!("cannot be checked: its keyword {} is not usable", error.kind().keyword()))
+        })?;
+        Ok(Self { schema: prepared, validator, costs })
     }
 
     /// What of `instance` does not fit: empty if it fits, at most twenty and a last one that counts the rest.
     pub fn validate(&self, instance: &Value) -> Vec<Violation> {
-        check::check(&self.nodes, instance)
-    }
-}
-
-/// One schema: every rule must hold.
-#[derive(Debug, Clone, Default)]
-struct Node {
-    rules: Vec<Rule>,
-    /// What looking at a value costs, before what depends on the value.
-    weight: u64,
-}
-
-#[derive(Debug, Clone)]
-enum Rule {
-    /// The schema `false`.
-    Never,
-    Types(Vec<Type>),
-    /// `enum`; `const` is an `enum` of one.
-    OneOf(Vec<Value>),
-    Bound(Bound, Number),
-    MultipleOf(Number),
-    /// Length of a text, a list or an object.
-    Size(Measured, Size),
-    Pattern(Pattern),
-    Format(&'static str),
-    Required(Vec<String>),
-    /// These names ask for those others.
-    RequiredWith(Vec<(String, Vec<String>)>),
-    Names(usize),
-    Members(Members),
-    Items {
-        first: Vec<usize>,
-        rest: Option<usize>,
-    },
-    Contains {
-        schema: usize,
-        size: Size,
-    },
-    Unique,
-    Reference(usize),
-    All(Vec<usize>),
-    Any(Vec<usize>),
-    One(Vec<usize>),
-    /// The schema, and how it is written.
-    Not(usize, String),
-    When {
-        condition: usize,
-        then: Option<usize>,
-        otherwise: Option<usize>,
-    },
-}
-
-/// The schemas of an object's members.
-#[derive(Debug, Clone)]
-struct Members {
-    properties: BTreeMap<String, usize>,
-    patterns: Vec<(Pattern, usize)>,
-    /// Of all others.
-    rest: Option<usize>,
-    /// There may be no others.
-    closed: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measured {
-    Text,
-    List,
-    Object,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
-    least: u64,
-    most: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Minimum,
-    Maximum,
-    ExclusiveMinimum,
-    ExclusiveMaximum,
-}
-
-#[derive(Debug, Clone)]
-struct Pattern {
-    regex: Regex,
-    /// As the author wrote it.
-    text: String,
-    /// What a byte of text costs: regex-lite is linear in the text times its own size.
-    per_byte: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
-    Null,
-    Boolean,
-    Integer,
-    Number,
-    String,
-    Array,
-    Object,
-}
-
-impl Type {
-    const ALL: [(&str, Self); 7] = [
-        ("string", Self::String),
-        ("number", Self::Number),
-        ("integer", Self::Integer),
-        ("boolean", Self::Boolean),
-        ("array", Self::Array),
-        ("object", Self::Object),
-        ("null", Self::Null),
-    ];
-
-    fn admits(self, value: &Value) -> bool {
-        match (self, value) {
-            // 3.0 is a whole number, in JSON Schema too.
-            (Self::Integer, Value::Number(number)) => {
-                !number.is_f64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
-            }
-            (Self::Null, Value::Null)
-            | (Self::Boolean, Value::Bool(_))
-            | (Self::Number, Value::Number(_))
-            | (Self::String, Value::String(_))
-            | (Self::Array, Value::Array(_))
-            | (Self::Object, Value::Object(_)) => true,
-            _ => false,
+        let whole = |problem: String| vec![Violation { path: String::new(), problem }];
+        if extent(instance).0 > DEEPEST {
+            return whole(format!("must not be nested more than {DEEPEST} levels deep"));
         }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Boolean => "true or false",
-            Self::Integer => "a whole number",
-            Self::Number => "a number",
-            Self::String => "text",
-            Self::Array => "a list",
-            Self::Object => "an object",
+        let demand = Demand::of(&self.costs, instance);
+        if demand.is_too_deep() {
+            return whole("is nested too deeply to be checked; make it flatter".to_owned());
         }
+        if demand.is_too_much() {
+            return whole("is too large to be checked; make it shorter".to_owned());
+        }
+        if self.validator.is_valid(instance) {
+            return Vec::new();
+        }
+        if demand.is_too_much_to_explain() {
+            return whole("does not fit, and is too large for its problems to be listed; make it shorter".to_owned());
+        }
+        Wording { schema: &self.schema, instance }.all(self.validator.iter_errors(instance))
     }
+}
+
+/// How the crate checks for us: nothing is fetched, formats and unique items are judged by our own code, and every pattern is
+/// linear.
+fn options(draft: Draft, largest_pattern: usize) -> jsonschema::ValidationOptions<'static> {
+    jsonschema::options()
+        .offline()
+        .with_draft(draft)
+        .with_keyword("format", |_, value, _| Ok(Box::new(Format(value.as_str().unwrap_or_default().to_owned()))))
+        .with_keyword("uniqueItems", |_, value, _| Ok(Box::new(UniqueItems(value == &Value::Bool(true)))))
+        .with_pattern_options(PatternOptions::regex().size_limit(largest_pattern).dfa_size_limit(PATTERN_CACHE))
+}
+
+fn one(field: impl Into<String>, problem: impl Into<String>) -> Problems {
+    let mut problems = Problems::default();
+    problems.add(field, problem);
+    problems
 }
 
 /// How deep a value is nested, and about how many bytes it is. Without recursion: nobody has looked at it yet.

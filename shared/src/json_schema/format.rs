@@ -4,8 +4,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde_json::Number;
 
-use super::number::Decimal;
-
 /// Of text; those that VAPI knows, and addresses.
 const OF_TEXT: [&str; 10] =
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
@@ -52,9 +50,16 @@ pub fn has(format: &str, text: &str) -> bool {
 /// Whether a number has the format; it has any that is not of numbers.
 pub(super) fn has_number(format: &str, number: &Number) -> bool {
     match OF_NUMBERS.into_iter().find(|(name, _)| *name == format) {
-        Some((_, Some((from, to)))) => Decimal::of(number).whole().is_some_and(|whole| (from..=to).contains(&whole)),
+        Some((_, Some((from, to)))) => whole(number).is_some_and(|whole| (from..=to).contains(&whole)),
         _ => true,
     }
+}
+
+/// A number that is whole, however it is written: 3.0 is 3.
+pub(super) fn whole(number: &Number) -> Option<i128> {
+    let float = || number.as_f64().filter(|float| float.fract() == 0.0);
+    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    integer.or_else(|| format!("{:.0}", float()?).parse().ok())
 }
 
 /// How such a text looks, to follow "must be a valid date-time".

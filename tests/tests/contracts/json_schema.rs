@@ -1,4 +1,4 @@
-//! Our check of final answers against the official suite of JSON Schema, and against a complete validator.
+//! The check of final answers against the official suite of JSON Schema, and against the validator it stands on.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{collections::BTreeSet, fs, path::Path};
@@ -10,9 +10,8 @@ use shared::json_schema::JsonSchema;
 // --------------------------------------------------------------------------------------------------- the suite
 
 /// What of the suite we refuse to compile, and at which field: names given by `$id` and anchors, other documents,
-/// `unevaluated…` and `dependentSchemas`, what has no effect, and patterns that `regex-lite` does not read.
+/// `unevaluated…`, and what has no effect.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("additionalProperties", "dependentSchemas with additionalProperties", "dependentSchemas"),
     ("draft7/additionalItems", "additionalItems as false without items", "additionalItems"),
     ("draft7/additionalItems", "additionalItems with null instance elements", "additionalItems"),
     ("draft7/additionalItems", "when items is schema, additionalItems does nothing", "additionalItems"),
@@ -24,8 +23,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("maxContains", "maxContains without contains is ignored", "maxContains"),
     ("minContains", "minContains without contains is ignored", "minContains"),
     ("not", "collect annotations inside a 'not', even if collection is disabled", "not.unevaluatedProperties"),
-    ("pattern", "pattern with Unicode property escape requires unicode mode", "pattern"),
-    ("patternProperties", "patternProperties with Unicode property escape", "patternProperties[\"^\\\\p{Letter}+$\"]"),
     ("ref", "$id must be resolved against nearest parent, not just immediate parent", "$defs.x.$id"),
     ("ref", "Recursive references between schemas", "$defs.node.$id"),
     ("ref", "URN base URI with URN and JSON pointer ref", "properties.foo.$ref"),
@@ -305,7 +302,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_complete_validator_says_the_same(
+    /// Our `uniqueItems`, our bounds and our words change nothing about what fits.
+    fn the_validator_alone_says_the_same(
         schema in schema(),
         values in prop::collection::vec(value(), 6),
         seeds in prop::collection::vec(any::<u64>(), 10),
@@ -313,8 +311,9 @@ proptest! {
         let own = match JsonSchema::compile(&schema) {
             Ok(own) => own,
             Err(problems) => {
-                // The one thing a schema made here can have that we refuse.
-                prop_assert!(problems.iter().all(|problem| problem.problem.contains("back to itself")), "{problems}");
+                // What a schema made here can have that we refuse.
+                let refused = |problem: &str| problem.contains("never ends") || problem.contains("unfolds to more");
+                prop_assert!(problems.iter().all(|problem| refused(&problem.problem)), "{problems}");
                 return Ok(());
             }
         };
@@ -322,6 +321,9 @@ proptest! {
         let near = seeds.iter().map(|seed| Near { root: &schema, seed: *seed }.of(&schema, 6));
         for value in near.chain(values) {
             let found = own.validate(&value);
+            if found.first().is_some_and(|problem| problem.problem.contains("too large to be checked")) {
+                continue;
+            }
             prop_assert_eq!(found.is_empty(), oracle.is_valid(&value), "{} against {}: {:?}", value, schema, found);
             prop_assert!(found.len() <= 21);
             for violation in &found {
@@ -330,69 +332,7 @@ proptest! {
             }
         }
     }
-
-    /// Whatever a keyword is given, we take no more than the drafts do.
-    #[test]
-    fn a_wrong_value_of_a_keyword_is_refused(keyword in prop::sample::select(KEYWORDS.to_vec()), value in value()) {
-        let mut schema = json!({"if": true, "contains": true});
-        schema[keyword] = value;
-        if JsonSchema::compile(&schema).is_ok() {
-            // A list in items is draft 7's.
-            let valid = jsonschema::draft202012::meta::is_valid(&schema) || jsonschema::draft7::meta::is_valid(&schema);
-            prop_assert!(valid, "{}", schema);
-        }
-    }
 }
-
-const KEYWORDS: [&str; 47] = [
-    "type",
-    "enum",
-    "const",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "format",
-    "items",
-    "prefixItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "properties",
-    "patternProperties",
-    "additionalProperties",
-    "propertyNames",
-    "required",
-    "dependentRequired",
-    "minProperties",
-    "maxProperties",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "$ref",
-    "$defs",
-    "definitions",
-    "title",
-    "description",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "$schema",
-    "$comment",
-    "$id",
-];
 
 #[test]
 fn near_values_often_fit() {

@@ -63,7 +63,8 @@ pub(super) fn granted(template: &Template, function: &str) -> BTreeSet<String> {
 
 /// The name of a function in the ids of its resources.
 pub(super) fn pascal(function: &str) -> String {
-    function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..])).collect()
+    let words = function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]));
+    words.collect::<String>()
 }
 
 fn resource_name(template: &Template, resource: &Value) -> String {

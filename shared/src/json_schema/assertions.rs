@@ -1,0 +1,96 @@
+//! The two keywords that the crate leaves to us: `format`, which must mean the same as in a tool's arguments, and
+//! `uniqueItems`, whose time the crate does not bound and whose error does not say which items are alike.
+
+use std::{collections::HashMap, fmt::Write};
+
+use jsonschema::{Keyword, ValidationError};
+use serde_json::Value;
+
+use super::format;
+
+/// `format`, of text and of numbers.
+pub(super) struct Format(pub(super) String);
+
+impl Format {
+    fn problem(&self, value: &Value) -> Option<String> {
+        let Self(format) = self;
+        match value {
+            Value::String(text) if !format::has(format, text) => {
+                Some(format!("must be a valid {format}{}", format::example(format)))
+            }
+            Value::Number(number) if !format::has_number(format, number) => {
+                Some(format!("must be a valid {format}, not {number}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'i> Keyword<'i> for Format {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        self.problem(instance).map_or(Ok(()), |problem| Err(ValidationError::custom(problem)))
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        self.problem(instance).is_none()
+    }
+}
+
+/// `uniqueItems`, if it is true.
+pub(super) struct UniqueItems(pub(super) bool);
+
+impl<'i> Keyword<'i> for UniqueItems {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(instance) { Ok(()) } else { Err(ValidationError::custom("")) }
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        !self.0 || duplicates(instance).next().is_none()
+    }
+}
+
+/// Items that equal an earlier one: the index of that one, and their own.
+pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
+    let mut seen = HashMap::new();
+    let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().enumerate().filter_map(move |(index, item)| {
+        let mut key = String::new();
+        write_canonical(item, &mut key);
+        let first = *seen.entry(key).or_insert(index);
+        (first != index).then_some((first, index))
+    })
+}
+
+/// A text that equal values share, and no others: 1 and 1.0 are equal, and the order of members does not matter.
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Number(number) => {
+            let _ = match format::whole(number) {
+                Some(whole) => write!(text, "{whole}"),
+                None => write!(text, "{number}"),
+            };
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push('{');
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            for (name, member) in members {
+                let _ = write!(text, "{}:", Value::from(name.as_str()));
+                write_canonical(member, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        other => {
+            let _ = write!(text, "{other}");
+        }
+    }
+}
