@@ -15,9 +15,10 @@ use crate::{
     config, error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{CallId, Execution, ExecutionId, ExecutionStatus, Limit, RunId, Timestamp, Tool, ToolId, Trigger},
+    redaction::Unredacted,
     store::{Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, PhoneNumbers, Quotas, Room, Taken},
     telemetry,
-    tools::{self, Conversation, Effect, Ran, Services, ToolConfig, Unredacted, arguments, query::Knowledge},
+    tools::{self, Conversation, Effect, Ran, Services, ToolConfig, arguments, query::Knowledge},
 };
 
 /// A claim must outlast the function that holds it.

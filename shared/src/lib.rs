@@ -1,11 +1,12 @@
 //! What Switchboard's endpoints have in common.
 //!
 //! Arrows go one way: `functions -> http, queue -> injection -> execution -> idempotency, lifecycle -> tools -> accounts ->
-//! store, clients -> models -> error`.
+//! store, clients -> redaction -> models -> cut, error`.
 
 pub mod accounts;
 pub mod clients;
 pub mod config;
+pub mod cut;
 pub mod deadline;
 pub mod error;
 pub mod execution;
@@ -17,6 +18,7 @@ pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
 pub mod queue;
+pub mod redaction;
 pub mod schedule;
 pub mod store;
 pub mod telemetry;

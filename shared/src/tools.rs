@@ -7,14 +7,11 @@
 pub mod api_request;
 pub mod arguments;
 mod config;
-mod fit;
 mod limits;
-mod masking;
 mod parameter;
 pub mod pipedream_action;
 mod preview;
 pub mod query;
-mod redaction;
 mod run;
 mod schema;
 pub mod sms;
@@ -23,10 +20,8 @@ pub mod transfer_call;
 pub mod variables;
 
 pub use config::{Action, ToolConfig};
-pub use fit::fit;
 pub use parameter::Parameter;
 pub use preview::preview;
-pub use redaction::{HIDDEN, MarkedCall, Marks, Transcript, Unredacted};
 pub use run::{Effect, Ran, Services, run};
 pub use schema::NO_ARGUMENTS;
 pub use token::ToolTokens;

@@ -17,6 +17,7 @@ pub mod event;
 pub mod logs;
 mod process;
 pub mod published;
+pub mod secret_names;
 pub mod template;
 pub mod waves;
 mod world;

@@ -12,9 +12,10 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 10] = [
-    &["error", "config", "deadline"],
+const LAYERS: [&[&str]; 11] = [
+    &["error", "config", "cut", "deadline"],
     &["models", "fields"],
+    &["redaction"],
     &["telemetry", "clients", "json_schema"],
     &["store"],
     &["accounts"],

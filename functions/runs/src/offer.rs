@@ -7,7 +7,7 @@ use shared::{
     error::Problems,
     injection::{DescribedOnly, FINAL_RESPONSE, ToolDefinition, ToolRegistry, callable_name, organization_tool},
     models::{OfferedTool, Tool, ToolId, ToolType},
-    tools::Marks,
+    redaction::Marks,
 };
 
 use crate::wanted::{Named, Which};

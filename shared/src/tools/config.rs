@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    Marks, Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
+    Parameter,
+    api_request::ApiRequest,
+    pipedream_action::PipedreamAction,
+    query::{Operator, Query},
+    schema,
+    sms::Sms,
     transfer_call::TransferCall,
 };
 use crate::{
@@ -13,6 +18,7 @@ use crate::{
     error::Problems,
     fields::Fields,
     models::{Limits, Tool, ToolName, ToolType},
+    redaction::{Marks, below},
 };
 
 const LONGEST_LABEL: usize = 100;
@@ -117,7 +123,7 @@ impl ToolConfig {
                 }
             }
         }
-        let redact = Marks::read(&mut fields, action.as_ref());
+        let redact = Marks::read(&mut fields, |path| action.as_ref()?.not_an_argument(path));
         fields.finish();
         Some(Self {
             label: label?,
@@ -203,6 +209,16 @@ impl Action {
             Self::Sms(action) => action.parameters(),
             Self::TransferCall(action) => action.parameters(),
         }
+    }
+
+    /// Why a path leads to no argument of the function, if so.
+    fn not_an_argument(&self, path: &str) -> Option<String> {
+        let arguments: Vec<String> = self.parameters().into_iter().map(|(place, _)| place.argument).collect();
+        // Which filters a query has is known when its knowledge base is.
+        let is_filter = matches!(self, Self::Query(_)) && Operator::ends(path);
+        let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
+        let arguments = arguments.join(", ");
+        (!known).then(|| format!("begins with no argument of the tool; it may begin with {arguments}, result or be *"))
     }
 
     /// Whether running it changes something outside: then it must happen once.

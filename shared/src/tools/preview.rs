@@ -19,11 +19,18 @@ pub async fn preview(
     conversation: &Conversation,
     arguments: &Map<String, Value>,
 ) -> Result<Result<Value, String>> {
-    match &config.action {
-        Action::ApiRequest(action) => Ok(action.preview(services, conversation, arguments)),
-        Action::PipedreamAction(action) => Ok(action.preview(organization, conversation, arguments)),
-        Action::Query(action) => Ok(action.preview(conversation, arguments)),
-        Action::Sms(action) => action.preview(services, organization, conversation, arguments).await,
-        Action::TransferCall(action) => Ok(action.preview(conversation, arguments)),
+    let request = match &config.action {
+        Action::ApiRequest(action) => action.preview(services, conversation, arguments),
+        Action::PipedreamAction(action) => action.preview(organization, conversation, arguments),
+        Action::Query(action) => action.preview(conversation, arguments),
+        Action::Sms(action) => action.preview(services, organization, conversation, arguments).await?,
+        Action::TransferCall(action) => action.preview(conversation, arguments),
+    };
+    let mut secrets = conversation.secrets(&config.static_config());
+    // A header that is nothing but a variable is no secret.
+    let called = conversation.called.as_ref().map(ToString::to_string);
+    for number in [&conversation.caller, &called].into_iter().flatten() {
+        secrets.remove(number);
     }
+    Ok(request.map(|request| secrets.masked(request)))
 }

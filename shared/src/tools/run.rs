@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, Conversation, ToolConfig, fit, query::Knowledge};
+use super::{Action, Conversation, ToolConfig, query::Knowledge};
 use crate::{
     Deadline, Result,
     accounts::Accounts,
     clients::{self, CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
+    cut::fit,
     models::{ExecutionStatus, OrganizationId},
     store::{Agents, PhoneNumbers},
 };

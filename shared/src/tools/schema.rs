@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Parameter;
+pub use crate::models::NO_ARGUMENTS;
 use crate::{error::Problems, fields::kind, models::ToolName};
 
 const KEYS: [&str; 9] =
@@ -13,9 +14,6 @@ const KEYS: [&str; 9] =
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
 const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 const DEEPEST: usize = 6;
-
-/// The one property of a tool without arguments: VAPI wants at least one. Whatever a model writes into it is dropped.
-pub const NO_ARGUMENTS: &str = "no_arguments";
 
 /// The function as a model sees it: `{name, description, parameters}`.
 pub(super) fn function<'a>(

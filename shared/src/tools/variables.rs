@@ -8,7 +8,10 @@ use std::borrow::Cow;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::models::{Call, CallId, E164, PhoneNumber, Timestamp};
+use crate::{
+    models::{Call, CallId, E164, PhoneNumber, Timestamp},
+    redaction::HiddenTexts,
+};
 
 /// The call a tool runs in, as far as it has been verified.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +25,14 @@ pub struct Conversation {
     pub call_id: Option<CallId>,
     /// The call's row, when it came in through us to the organization.
     pub call: Option<Call>,
+}
+
+impl Conversation {
+    /// The secrets of a `static_config`, as they are sent in this call.
+    pub(super) fn secrets(&self, static_config: &Value) -> HiddenTexts {
+        let filled = fill(static_config, self, Encoding::Plain);
+        HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
+    }
 }
 
 /// A variable that has no value in this call.
