@@ -12,10 +12,11 @@ use crate::{
     Deadline, Error, Result, error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
+    redaction::Unredacted,
     store::{Executions, Quotas, Room, Taken},
     telemetry,
     tool::{CallContext, Effect, Subject, ToolOutcome, arguments},
-    tools::{self, ActionTool, Services, Unredacted},
+    tools::{self, ActionTool, Services},
 };
 
 /// A claim must outlast the function that holds it.

@@ -1,12 +1,13 @@
 //! What Switchboard's endpoints have in common.
 //!
 //! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> tools ->
-//! tool -> accounts -> store, clients -> models -> error`.
+//! tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
 
 pub mod accounts;
 pub mod catalogue;
 pub mod clients;
 pub mod config;
+pub mod cut;
 pub mod deadline;
 pub mod error;
 pub mod execution;
@@ -18,6 +19,7 @@ pub mod lifecycle;
 pub mod models;
 pub mod platform;
 pub mod queue;
+pub mod redaction;
 pub mod schedule;
 pub mod store;
 pub mod telemetry;

@@ -45,7 +45,7 @@ pub use phone_number::{E164, PhoneNumber};
 pub use queued_run::{Queued, QueuedRun};
 pub use slug::Slug;
 pub use timestamp::Timestamp;
-pub use tool::{Tool, ToolType};
+pub use tool::{NO_ARGUMENTS, Tool, ToolType};
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};

@@ -8,7 +8,6 @@
 pub mod arguments;
 mod context;
 mod examples;
-mod fit;
 mod outcome;
 mod spec;
 mod toolbox;
@@ -19,9 +18,7 @@ use serde_json::{Map, Value};
 use crate::Result;
 
 pub use self::{
-    arguments::NO_ARGUMENTS,
     context::{CallContext, Conversation, Subject},
-    fit::fit,
     outcome::{Effect, ToolOutcome},
     spec::{Parameter, Parameters, ToolSpec, is_identifier, literal},
     toolbox::{Bound, CALL_WITHIN, NotBound, RECORDING, Toolbox},

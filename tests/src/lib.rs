@@ -20,6 +20,7 @@ pub mod http_server;
 pub mod logs;
 mod process;
 pub mod published;
+pub mod secret_names;
 pub mod template;
 pub mod waves;
 mod world;

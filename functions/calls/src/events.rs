@@ -10,6 +10,7 @@
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
+    cut::cut,
     http::{self, Reply, Request},
     models::{Call, CallId, CallStatus, ControlUrl, OrganizationId, Timestamp, Unowned},
     store::End,
@@ -18,7 +19,7 @@ use shared::{
 
 use crate::Deps;
 
-/// Of VAPI's reason, in characters.
+/// Of VAPI's reason, in bytes.
 const LONGEST_REASON: usize = 200;
 
 /// What of a message the call's row takes.
@@ -88,7 +89,7 @@ fn status(message: &Value) -> Option<CallStatus> {
 
 fn reason(message: &Value) -> Option<String> {
     let reason = message.get("endedReason")?.as_str()?.trim();
-    (!reason.is_empty()).then(|| reason.chars().take(LONGEST_REASON).collect())
+    (!reason.is_empty()).then(|| cut(reason.to_owned(), LONGEST_REASON))
 }
 
 fn moment(message: &Value, field: &str) -> Option<Timestamp> {
@@ -131,7 +132,8 @@ mod tests {
         let told =
             end(&json!({"type": "end-of-call-report", "endedAt": 7, "cost": "much", "endedReason": "x".repeat(9_999)}));
         assert_eq!((told.at, told.duration_seconds, told.cost), (None, None, None));
-        assert_eq!(told.reason.unwrap().len(), LONGEST_REASON);
+        let reason = told.reason.unwrap();
+        assert!(reason.len() <= LONGEST_REASON && reason.ends_with(" of 9999 bytes)"), "{reason}");
     }
 
     #[test]

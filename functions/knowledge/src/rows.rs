@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value};
 use shared::{
     Error, Result,
+    cut::cut,
     error::Problems,
     fields::{Fields, kind},
     models::{EntryId, Field, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry, Timestamp},
@@ -21,8 +22,8 @@ pub(crate) const LARGEST_BODY: usize = 4 * 1024 * 1024;
 /// DynamoDB's numbers have 38 digits; a model's are floating-point numbers of 15.
 const LARGEST_NUMBER: f64 = 1e15;
 const SMALLEST_NUMBER: f64 = 1e-9;
-/// Of a value that is wrong, this much is repeated, in characters.
-const LONGEST_REPEATED: usize = 40;
+/// Of a value that is wrong, this much is repeated, in bytes.
+const LONGEST_REPEATED: usize = 100;
 
 /// What was read of a request.
 pub(crate) struct Rows {
@@ -357,10 +358,7 @@ fn boolean(cell: &str) -> Result<FieldValue, String> {
 
 /// The beginning of what was wrong.
 fn repeated(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_REPEATED) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    cut(text.to_owned(), LONGEST_REPEATED)
 }
 
 #[cfg(test)]

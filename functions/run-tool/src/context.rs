@@ -4,16 +4,16 @@
 //! for it tells what there is, and what comes later follows on its own. Who tells is decided by one conditional write, so a
 //! message that is delivered twice tells nothing twice.
 
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use shared::{
     Deadline, Error, Result,
     clients::call_control::NotAccepted,
+    cut::{fit, instead_of},
     error,
     models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
     store::Added,
-    tool,
 };
 
 use crate::Deps;
@@ -142,8 +142,8 @@ fn message(call: &Call) -> Option<String> {
         lines += 1;
     }
     if left_out > 0 {
-        // Writing to a String cannot fail.
-        let _ok = write!(message, "\n({left_out} more results were too long to be shown)");
+        message.push('\n');
+        message.push_str(&instead_of(format_args!("{left_out} more results")));
     }
     (lines > 0).then_some(message)
 }
@@ -152,7 +152,7 @@ fn message(call: &Call) -> Option<String> {
 fn line(label: &str, result: &Value) -> String {
     let label = label.replace(['\r', '\n'], " ");
     let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
-    format!("{label}: {}", tool::fit(result.clone(), budget))
+    format!("{label}: {}", fit(result.clone(), budget))
 }
 
 #[cfg(test)]

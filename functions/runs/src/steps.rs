@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     models::{CallOutcome, OfferedTool, Phase, RunAnswer, RunCall, RunReply, Timestamp},
-    tools::{HIDDEN, MarkedCall, Transcript},
+    redaction::{HIDDEN, MarkedCall, Transcript},
 };
 
 /// Of one step; a model may write thousands.

@@ -12,7 +12,7 @@ use shared::{
         AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp, ToolId,
         ToolRef, UserId, WholeRun,
     },
-    tools::Transcript,
+    redaction::Transcript,
 };
 
 use crate::steps::{StepView, Steps};

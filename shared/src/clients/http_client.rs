@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, Failure, Service};
-use crate::{Deadline, models::Timestamp};
+use crate::{Deadline, models::Timestamp, redaction::redacted};
 
-/// How much of an error body is kept for the log, in characters.
+/// How much of an error body is kept for the log, in bytes.
 const EXCERPT: usize = 300;
 
 /// What is written into a segment of a path as it is: ids and keys stay readable.
@@ -209,8 +209,7 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>
     Ok(body)
 }
 
-/// The beginning of an error body, for the log: the message of a JSON error if there is one, with every digit of what may
-/// be a phone number hidden.
+/// The beginning of an error body, for the log: the message of a JSON error if there is one, redacted.
 pub(super) fn excerpt(body: &[u8]) -> String {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(error)) => {
@@ -223,16 +222,7 @@ pub(super) fn excerpt(body: &[u8]) -> String {
         }
         _ => String::from_utf8_lossy(body).into_owned(),
     };
-    let mut shown = String::new();
-    for word in text.split_inclusive(|c: char| c.is_whitespace()) {
-        let digits = word.chars().filter(char::is_ascii_digit).count();
-        if digits >= 7 {
-            shown.extend(word.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }));
-        } else {
-            shown.push_str(word);
-        }
-    }
-    shown.chars().take(EXCERPT).collect()
+    redacted(&text, EXCERPT)
 }
 
 #[cfg(test)]
@@ -259,13 +249,16 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_keeps_the_code_and_hides_numbers() {
+    fn an_excerpt_keeps_the_code_and_hides_what_is_private() {
         let body = br#"{"code":21211,"message":"The 'To' number 5551234567 is not valid.","status":400}"#;
-        assert_eq!(excerpt(body), "21211: The 'To' number ########## is not valid.");
+        assert_eq!(excerpt(body), "21211: The 'To' number [number] is not valid.");
         assert_eq!(
             excerpt(br#"{"message":["property tools should not exist"]}"#),
             r#"["property tools should not exist"]"#
         );
         assert_eq!(excerpt(b"<html>"), "<html>");
+        let body = br#"{"message":"No ana@example.com for sk-live-abcdefghijkl, session_token=abc"}"#;
+        assert_eq!(excerpt(body), "No [email] for [secret], session_token=[secret]");
+        assert!(excerpt("word ".repeat(1_000).as_bytes()).ends_with("word… (cut: the first 299 of 5000 bytes)"));
     }
 }

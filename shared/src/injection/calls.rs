@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
     time::{Duration, Instant},
 };
 
@@ -21,8 +20,9 @@ use super::{
 };
 use crate::{
     Result,
+    cut::{self, cut, fit},
     models::CallOutcome,
-    tool::{Bound, CallContext, Toolbox, fit},
+    tool::{Bound, CallContext, Toolbox},
 };
 
 /// Calls that run at the same time.
@@ -198,26 +198,7 @@ fn result(name: &str, arguments: Option<String>, outcome: CallOutcome, text: imp
 
 /// Whether a result is shorter than one can be, because it had to share the room of its message: alone, more would be given.
 pub(super) fn is_cut(result: &str) -> bool {
-    let note = result.rsplit_once('\n').map(|(_, note)| note);
-    result.len() < LONGEST_RESULT - NOTE && note.is_some_and(|note| note.starts_with(CUT))
-}
-
-/// What a cut text ends with, and room for the rest of the sentence.
-const CUT: &str = "… (cut: the first ";
-const NOTE: usize = 80;
-
-/// Text within a budget of bytes, in memory, too; says how much of it there was.
-fn cut(mut text: String, budget: usize) -> String {
-    let whole = text.len();
-    if whole <= budget {
-        return text;
-    }
-    text.truncate(text.floor_char_boundary(budget.saturating_sub(NOTE)));
-    let kept = text.len();
-    text.shrink_to(budget);
-    // Writing to a string cannot fail.
-    let _ = write!(text, "\n{CUT}{kept} of {whole} bytes)");
-    text
+    result.len() < LONGEST_RESULT - cut::SLACK && cut::is_cut(result)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use self::charset::Decoder;
 use crate::{
     Deadline, Result,
     clients::{Failure, Outbound, outbound::Request},
+    cut::instead_of,
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -193,7 +194,7 @@ async fn failure(host: &str, response: Response, known: bool) -> String {
         if let Ok(read) = answer.read(of_html, MOST_OF_A_FAILURE).await
             && !read.text.trim().is_empty()
         {
-            let cut = if read.cut { " … (cut)" } else { "" };
+            let cut = if read.cut { instead_of("the rest was not read") } else { String::new() };
             told = format!("{told}:\n{}{cut}", read.text.trim());
             return told;
         }

@@ -8,6 +8,7 @@ use crate::{
     accounts::Accounts,
     clients::{self, Failure, Secrets, Vapi, vapi::NewTool},
     models::{OrganizationId, Tool, ToolId},
+    redaction::HiddenTexts,
     tools::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS},
 };
 
@@ -61,7 +62,7 @@ impl ExternalTools {
             Some(external) => external,
             None => self.vapi.create_tool(&account, &definition, deadline).await?,
         };
-        Ok((external.id, without_token(external.object)))
+        Ok((external.id, without_token(external.object, &token)))
     }
 
     /// Deletes VAPI's tool; one that is gone already is fine.
@@ -123,15 +124,9 @@ fn static_parameters(token: &SecretString, read_only: bool) -> Value {
     json!([{"key": "metadata", "value": metadata}])
 }
 
-/// VAPI's object as it is kept for reference: without the token.
-fn without_token(mut object: Value) -> Value {
-    let parameters = object.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten();
-    for parameter in parameters {
-        if let Some(token) = parameter.pointer_mut("/value/token") {
-            *token = "***".into();
-        }
-    }
-    object
+/// VAPI's object as it is kept for reference.
+fn without_token(object: Value, token: &SecretString) -> Value {
+    HiddenTexts::of_config(&json!({"token": token.expose_secret()})).replaced_in(object)
 }
 
 #[cfg(test)]
@@ -140,11 +135,12 @@ mod tests {
 
     #[test]
     fn the_token_goes_to_vapi_and_not_into_the_table() {
-        let parameters = static_parameters(&SecretString::from("t0ken".to_owned()), true);
-        assert_eq!(parameters[0]["value"]["token"], "t0ken");
+        let token = SecretString::from("t0ken-of-the-tool".to_owned());
+        let parameters = static_parameters(&token, true);
+        assert_eq!(parameters[0]["value"]["token"], "t0ken-of-the-tool");
         assert_eq!(parameters[0]["value"]["readOnly"], true);
-        let kept = without_token(json!({"id": "x", "parameters": parameters}));
-        assert_eq!(kept["parameters"][0]["value"]["token"], "***");
+        let kept = without_token(json!({"id": "x", "parameters": parameters}), &token);
+        assert_eq!(kept["parameters"][0]["value"]["token"], "[secret]");
         assert!(!kept.to_string().contains("t0ken"));
     }
 }

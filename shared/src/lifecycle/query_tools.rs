@@ -16,13 +16,15 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    cut::cut,
     models::{
         AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
         ToolName,
     },
+    redaction::Marks,
     store::Lease,
     tools::{
-        Action, Marks, ToolConfig,
+        Action, ToolConfig,
         query::{Query, folded},
     },
 };
@@ -283,7 +285,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         Some(description) => format!("Looks things up in \"{}\": {description}", base.name),
         None => format!("Looks things up in \"{}\".", base.name),
     };
-    let about: String = about.chars().take(LONGEST_DESCRIPTION - use_it.chars().count() - 1).collect();
+    let about = cut(about, LONGEST_DESCRIPTION - use_it.len() - 1);
     Ok(ToolConfig {
         label,
         description: Some(format!("{about} {use_it}")),
@@ -321,8 +323,8 @@ mod tests {
         let config = described(&"é".repeat(100), Some(&"x".repeat(1_000)));
         assert_eq!(config.label.chars().count(), LONGEST_LABEL);
         let description = config.description.unwrap();
-        assert_eq!(description.chars().count(), LONGEST_DESCRIPTION);
-        assert!(description.ends_with("say only what it finds."));
+        assert!(description.chars().count() <= LONGEST_DESCRIPTION);
+        assert!(description.contains("x… (cut: the first ") && description.ends_with("say only what it finds."));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Lifecycle {
                 self.settle_base(organization, *knowledge_base_id, deadline).await
             }
             Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Settled),
-            Change::Unknown => Err(unreadable::<Intent>(intent.id)),
+            Change::Unknown => Err(unreadable::<Intent>(&intent.id)),
         }
     }
 

@@ -10,7 +10,7 @@ use super::{CallId, ExecutionId, OrganizationId, Timestamp, ToolId, named};
 /// What stands for the values of arguments in rows of a version that kept names only.
 const NOT_KEPT: &str = "[not kept]";
 
-/// A row of `executions`: the history of a tool. What it holds has been redacted (`tools::Redaction`).
+/// A row of `executions`: the history of a tool. What it holds has been redacted (`redaction::Unredacted`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Execution {
     pub id: ExecutionId,

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
 
+/// The one property of a tool without arguments: VAPI wants at least one. Whatever a model writes into it is dropped.
+pub const NO_ARGUMENTS: &str = "no_arguments";
+
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

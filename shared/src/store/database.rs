@@ -73,7 +73,7 @@ pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
         key => key,
     };
     // serde's text may quote the row.
-    serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(key))
+    serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(&key))
 }
 
 /// Decodes the items of a list; every list of rows is read through here. A row that cannot be read is reported and left
@@ -104,7 +104,7 @@ pub(super) fn is_of(item: &Item, organization: OrganizationId) -> bool {
 }
 
 /// Counts what is stored under this key and cannot be read as a `T`.
-pub(crate) fn unreadable<T>(key: impl ToString) -> Error {
+pub(crate) fn unreadable<T>(key: &impl ToString) -> Error {
     let row = type_name::<T>().rsplit("::").next().unwrap_or_default();
     telemetry::unreadable_row(row);
     Error::Unreadable { row, key: key.to_string() }

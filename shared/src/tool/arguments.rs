@@ -5,10 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{fields::kind, json_schema::format};
-
-/// The one property of a tool without arguments: VAPI wants at least one. Whatever a model writes into it is dropped.
-pub const NO_ARGUMENTS: &str = "no_arguments";
+use crate::{fields::kind, json_schema::format, models::NO_ARGUMENTS};
 
 /// What may go on to the tool, and the names that may not.
 #[derive(Debug, Default, PartialEq)]

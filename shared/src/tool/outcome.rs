@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fit;
-use crate::{clients, models::ExecutionStatus};
+use crate::{clients, cut::fit, models::ExecutionStatus};
 
 /// What a call of a tool left behind outside.
 #[derive(Debug, Clone, PartialEq)]

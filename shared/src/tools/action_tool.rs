@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, Marks, ToolConfig, variables};
+use super::{Action, ToolConfig, variables};
 use crate::{
     Result,
-    models::{Limits, Tool, ToolId},
-    tool::{NO_ARGUMENTS, Parameters, ToolSpec, arguments},
+    models::{Limits, NO_ARGUMENTS, Tool, ToolId},
+    redaction::Marks,
+    tool::{Parameters, ToolSpec, arguments},
 };
 
 /// An action, with what a model is told of it and what the history must hide.

@@ -19,7 +19,6 @@ use serde_json::{Map, Value};
 use super::{
     Parameter, Services,
     config::{Place, all_hidden, argument_name, object, parameter, parameters},
-    masking::{MASK, masked, masked_url},
     variables::{self, Encoding},
 };
 use crate::{
@@ -27,19 +26,19 @@ use crate::{
         Failure,
         outbound::{Answer, Request},
     },
+    cut::cut,
     fields::Fields,
+    redaction::SECRET,
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
 /// Largest answer that is read, in bytes.
 const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Of what an address says went wrong, this much goes into the model's sentence, in characters.
-const LONGEST_REASON: usize = 200;
+/// Of what an address says went wrong, this much goes into the model's sentence, in bytes.
+const LONGEST_REASON: usize = 250;
 /// Headers that the client sets itself, or that would change where or how the request goes.
 const FORBIDDEN_HEADERS: [&str; 6] =
     ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
-/// A hidden value shorter than this is too common a text to be looked for in an answer.
-const SHORTEST_SECRET: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApiRequest {
@@ -152,8 +151,8 @@ impl ApiRequest {
         self.report(&answer, context.conversation)
     }
 
-    /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked, and
-    /// what they hold wherever else it stands; one that is nothing but a variable is no secret.
+    /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked; one
+    /// that is nothing but a variable is no secret.
     pub(super) fn preview(
         &self,
         services: &Services,
@@ -161,32 +160,31 @@ impl ApiRequest {
         arguments: &Map<String, Value>,
     ) -> Result<Value, String> {
         let Request { method, url, headers, body, .. } = self.request(services, context.conversation, arguments)?;
-        let hidden: BTreeMap<String, &Parameter> = self
-            .headers
-            .iter()
-            .filter(|(_, parameter)| matches!(parameter, Parameter::Fixed { value } if !is_variable(value)))
-            .map(|(name, parameter)| (name.to_ascii_lowercase(), parameter))
-            .collect();
+        let is_hidden = |name: &HeaderName| {
+            self.headers.iter().any(|(own, parameter)| {
+                name.as_str().eq_ignore_ascii_case(own)
+                    && matches!(parameter, Parameter::Fixed { value } if !is_variable(value))
+            })
+        };
         let headers = headers.iter().map(|(name, value)| {
-            let is_hidden = hidden.contains_key(name.as_str());
-            let shown = if is_hidden { MASK.into() } else { String::from_utf8_lossy(value.as_bytes()) };
+            let shown = if is_hidden(name) { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
             (name.as_str().to_owned(), Value::from(shown))
         });
-        let request = object([
+        Ok(Value::Object(object([
             ("method", Some(method.as_str().into())),
-            ("url", Some(masked_url(&url).as_str().into())),
-            ("headers", Some(masked(&headers.collect()))),
-            ("body", body.as_ref().map(masked)),
-        ]);
-        Ok(all_without(&secrets(hidden.into_values(), context.conversation), Value::Object(request)))
+            ("url", Some(url.as_str().into())),
+            ("headers", Some(headers.collect())),
+            ("body", body),
+        ])))
     }
 
     fn report(&self, answer: &Answer, conversation: &Conversation) -> ToolOutcome {
         let Answer { status, content_type, body } = answer;
-        let secrets = secrets(self.headers.values(), conversation);
-        let text = without(&secrets, &String::from_utf8_lossy(body));
+        // Secrets that the service repeats must not reach the model.
+        let secrets = variables::secrets(&self.static_config(), conversation);
+        let text = secrets.replaced(&String::from_utf8_lossy(body));
         // Read from the answer itself: JSON may write a secret in escapes that its text does not show.
-        let json = serde_json::from_slice(body).ok().map(|json| all_without(&secrets, json));
+        let json = serde_json::from_slice(body).ok().map(|json| secrets.replaced_in(json));
         match status {
             200..=299 => {
                 let result = json.unwrap_or_else(|| {
@@ -202,7 +200,7 @@ impl ApiRequest {
                 let reason = json.as_ref().and_then(|json| {
                     ["message", "error", "detail"].iter().find_map(|name| json.get(*name).and_then(Value::as_str))
                 });
-                let reason: String = reason.unwrap_or_default().chars().take(LONGEST_REASON).collect();
+                let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);
                 ToolOutcome::failed(if reason.is_empty() {
                     format!("The service answered with status {status}.")
                 } else {
@@ -264,34 +262,4 @@ impl ApiRequest {
 fn is_variable(value: &Value) -> bool {
     let text = value.as_str().map(str::trim).unwrap_or_default();
     text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).is_some_and(|name| !name.contains(['{', '}']))
-}
-
-/// What must not reach the model if the address echoes it: the hidden headers, with and without their scheme.
-fn secrets<'a>(headers: impl Iterator<Item = &'a Parameter>, conversation: &Conversation) -> Vec<String> {
-    let mut secrets = Vec::new();
-    for parameter in headers {
-        let Parameter::Fixed { value } = parameter else { continue };
-        let Ok(Value::String(secret)) = variables::fill(value, conversation, Encoding::Plain) else { continue };
-        let bare = secret.split_once(' ').map(|(_scheme, token)| token.to_owned());
-        secrets.extend([Some(secret), bare].into_iter().flatten().filter(|secret| secret.len() >= SHORTEST_SECRET));
-    }
-    secrets
-}
-
-fn without(secrets: &[String], text: &str) -> String {
-    secrets.iter().fold(text.to_owned(), |text, secret| {
-        if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text }
-    })
-}
-
-/// As [`without`], for every text inside a value.
-fn all_without(secrets: &[String], value: Value) -> Value {
-    match value {
-        Value::String(text) => without(secrets, &text).into(),
-        Value::Array(items) => items.into_iter().map(|item| all_without(secrets, item)).collect(),
-        Value::Object(members) => {
-            members.into_iter().map(|(name, value)| (without(secrets, &name), all_without(secrets, value))).collect()
-        }
-        other => other,
-    }
 }

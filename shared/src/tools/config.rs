@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Marks, Parameter, api_request::ApiRequest, pipedream_action::PipedreamAction, query::Query, schema, sms::Sms,
+    Parameter,
+    api_request::ApiRequest,
+    pipedream_action::PipedreamAction,
+    query::{Operator, Query},
+    schema,
+    sms::Sms,
     transfer_call::TransferCall,
 };
 use crate::{
@@ -14,6 +19,7 @@ use crate::{
     error::Problems,
     fields::Fields,
     models::{Limits, Tool, ToolName, ToolType},
+    redaction::{Marks, below},
     store::unreadable,
 };
 
@@ -80,7 +86,7 @@ impl ToolConfig {
     /// [`crate::Error::Unreadable`], as when a newer version wrote it.
     pub fn stored(tool: &Tool) -> Result<Self> {
         // serde's text may quote the configuration.
-        let config = Self::deserialize(&tool.config_metadata).map_err(|_content| unreadable::<Self>(tool.id))?;
+        let config = Self::deserialize(&tool.config_metadata).map_err(|_content| unreadable::<Self>(&tool.id))?;
         Ok(Self {
             is_async: tool.is_async,
             execute_on_call_start: tool.execute_on_call_start,
@@ -128,7 +134,7 @@ impl ToolConfig {
                 }
             }
         }
-        let redact = Marks::read(&mut fields, action.as_ref());
+        let redact = Marks::read(&mut fields, |path| action.as_ref()?.not_an_argument(path));
         fields.finish();
         Some(Self {
             label: label?,
@@ -159,13 +165,7 @@ impl ToolConfig {
 
     /// `static_config`: what the model must not see.
     pub fn static_config(&self) -> Value {
-        match &self.action {
-            Action::ApiRequest(action) => action.static_config(),
-            Action::PipedreamAction(action) => action.static_config(),
-            Action::Query(action) => action.static_config(),
-            Action::Sms(action) => action.static_config(),
-            Action::TransferCall(action) => action.static_config(),
-        }
+        self.action.static_config()
     }
 
     /// `config_metadata`: the configuration as it is stored and given back for editing; the flags have columns of
@@ -208,6 +208,16 @@ impl Action {
         }
     }
 
+    pub(super) fn static_config(&self) -> Value {
+        match self {
+            Self::ApiRequest(action) => action.static_config(),
+            Self::PipedreamAction(action) => action.static_config(),
+            Self::Query(action) => action.static_config(),
+            Self::Sms(action) => action.static_config(),
+            Self::TransferCall(action) => action.static_config(),
+        }
+    }
+
     /// Why it can run in a phone call only, to follow "this tool", as far as its type and its options decide.
     pub(super) fn needs_call(&self) -> Option<&'static str> {
         match self {
@@ -215,6 +225,16 @@ impl Action {
             Self::Sms(action) => action.needs_call(),
             Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) => None,
         }
+    }
+
+    /// Why a path leads to no argument of the function, if so.
+    fn not_an_argument(&self, path: &str) -> Option<String> {
+        let arguments: Vec<String> = self.parameters().into_iter().map(|(place, _)| place.argument).collect();
+        // Which filters a query has is known when its knowledge base is.
+        let is_filter = matches!(self, Self::Query(_)) && Operator::ends(path);
+        let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
+        let arguments = arguments.join(", ");
+        (!known).then(|| format!("begins with no argument of the tool; it may begin with {arguments}, result or be *"))
     }
 
     /// Whether running it changes something outside: then it must happen once.

@@ -17,7 +17,6 @@ use serde_json::{Map, Value, json};
 use super::{
     Parameter, Services,
     config::{Place, all_hidden, argument_name, object, parameters},
-    masking::masked,
     parameter::check_storable,
     variables::{self, Encoding},
 };
@@ -26,12 +25,13 @@ use crate::{
         self,
         pipedream::{Action, Finished, Project, Run},
     },
+    cut::cut,
     fields::Fields,
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
-/// Of what an action says went wrong, this much goes into the model's sentence.
-const LONGEST_REASON: usize = 200;
+/// Of what an action says went wrong, this much goes into the model's sentence, in bytes.
+const LONGEST_REASON: usize = 250;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipedreamAction {
@@ -148,7 +148,7 @@ impl PipedreamAction {
     }
 
     /// What [`PipedreamAction::run`] would send: `{"app", "account_id", "external_user_id", "action", "version"?,
-    /// "dynamic_props_id"?, "configured_props"}`. Props whose names say that they are secret are masked.
+    /// "dynamic_props_id"?, "configured_props"}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let Run { action, version, dynamic_props_id, configured_props } =
             self.request(context.conversation, arguments)?;
@@ -159,7 +159,7 @@ impl PipedreamAction {
             ("action", Some(action.into())),
             ("version", version.map(Value::from)),
             ("dynamic_props_id", dynamic_props_id.map(Value::from)),
-            ("configured_props", Some(masked(&Value::Object(configured_props)))),
+            ("configured_props", Some(Value::Object(configured_props))),
         ])))
     }
 
@@ -178,13 +178,15 @@ impl PipedreamAction {
             Ok(project) => project,
             Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
         };
+        // Secrets that the action repeats must not reach the model.
+        let secrets = variables::secrets(&self.static_config(), context.conversation);
         match services.pipedream.run(&project, context.organization, run, context.deadline).await {
-            Ok(Finished::Done { result, exports }) => {
-                ToolOutcome::succeeded(result).and_exports(exports).with(Effect::Done)
-            }
+            Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(secrets.replaced_in(result))
+                .and_exports(secrets.replaced_in(exports))
+                .with(Effect::Done),
             // It ran, and how far it came is not known: the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
-                let reason: String = reason.chars().take(LONGEST_REASON).collect();
+                let reason = cut(secrets.replaced(&reason), LONGEST_REASON);
                 ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Done)
             }
             Err(error) if error.effect_possible() => ToolOutcome::unknown(format!(

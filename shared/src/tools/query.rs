@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The model sees `query` and an argument per filter (`price_at_most`). Filters decide which entries are meant, then the
-//! words of `query` rank them; the best five are answered, each within 300 characters, with the number of all that match.
+//! words of `query` rank them; the best five are answered, each within 350 bytes, with the number of all that match.
 
 mod filters;
 mod index;

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, query::Knowledge};
+use super::{Action, query::Knowledge, variables};
 use crate::{
     Result,
     accounts::Accounts,
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     store::{Agents, PhoneNumbers},
-    tool::{CallContext, ToolOutcome},
+    tool::{CallContext, Conversation, ToolOutcome},
 };
 
 /// What a model is given back at most, in bytes; VAPI warns of larger answers, and a model drowns in them.
@@ -65,11 +65,18 @@ pub async fn preview(
     context: &CallContext<'_>,
     arguments: &Map<String, Value>,
 ) -> Result<Result<Value, String>> {
-    match action {
-        Action::ApiRequest(action) => Ok(action.preview(services, context, arguments)),
-        Action::PipedreamAction(action) => Ok(action.preview(context, arguments)),
-        Action::Query(action) => Ok(action.preview(context, arguments)),
-        Action::Sms(action) => action.preview(services, context, arguments).await,
-        Action::TransferCall(action) => Ok(action.preview(context, arguments)),
+    let request = match action {
+        Action::ApiRequest(action) => action.preview(services, context, arguments),
+        Action::PipedreamAction(action) => action.preview(context, arguments),
+        Action::Query(action) => action.preview(context, arguments),
+        Action::Sms(action) => action.preview(services, context, arguments).await?,
+        Action::TransferCall(action) => action.preview(context, arguments),
+    };
+    let Conversation { caller, called, .. } = context.conversation;
+    let mut secrets = variables::secrets(&action.static_config(), context.conversation);
+    // A header that is nothing but a variable is no secret.
+    for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
+        secrets.remove(number);
     }
+    Ok(request.map(|request| secrets.masked(request)))
 }

@@ -6,7 +6,11 @@
 use serde_json::{Map, Value, json};
 
 use super::Parameter;
-use crate::{error::Problems, fields::kind, models::ToolName, tool::NO_ARGUMENTS};
+use crate::{
+    error::Problems,
+    fields::kind,
+    models::{NO_ARGUMENTS, ToolName},
+};
 
 const KEYS: [&str; 9] =
     ["type", "items", "properties", "description", "pattern", "format", "required", "enum", "title"];

@@ -8,7 +8,13 @@ use std::borrow::Cow;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::{models::Timestamp, tool::Conversation};
+use crate::{models::Timestamp, redaction::HiddenTexts, tool::Conversation};
+
+/// The secrets of a `static_config`, as they are sent in this call.
+pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
+    let filled = fill(static_config, conversation, Encoding::Plain);
+    HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
+}
 
 /// A variable that has no value in this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -189,7 +189,7 @@ async fn a_429_that_does_not_end_is_reported_as_such() {
 async fn refusals_are_read_in_both_shapes_and_not_repeated() {
     let vectors = fixture("twilio_messages.json");
     let expected = [
-        (400, "21211: The 'To' number ########## is not a valid phone number.", "the number does not exist"),
+        (400, "21211: The 'To' number [number] is not a valid phone number.", "the number does not exist"),
         (401, "20003: Authenticate", "the SMS account's credentials were refused"),
         (400, "20001: d", "the SMS service refused it"),
     ];

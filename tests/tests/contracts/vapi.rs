@@ -169,7 +169,7 @@ async fn refusals_are_read_in_every_shape_and_not_repeated() {
         (
             "400_string",
             400,
-            "Couldn't Get Assistant. `assistantId` ########-####-####-####-############ Does Not Exist.",
+            "Couldn't Get Assistant. `assistantId` 33333333-3333-4333-8333-333333333333 Does Not Exist.",
         ),
         (
             "401",

@@ -286,7 +286,7 @@ async fn a_failure_is_short_and_says_how_long_to_wait() {
         .route("/wait", get(|| async { (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "17")]) }));
     let server = Server::start(routes).await;
     let sentence = failed(&server.url, "/long").await;
-    assert!(sentence.ends_with("éé … (cut)") && sentence.len() < 2_200, "{}", sentence.len());
+    assert!(sentence.ends_with("éé… (cut: the rest was not read)") && sentence.len() < 2_200, "{}", sentence.len());
     assert_eq!(failed(&server.url, "/image").await, "127.0.0.1 answered with status 404 (Not Found).");
     let sentence = failed(&server.url, "/wait").await;
     assert_eq!(sentence, "127.0.0.1 answered with status 429 (Too Many Requests); it asks to wait 17 s.");

@@ -320,7 +320,7 @@ async fn what_is_too_long_is_cut_and_what_fails_is_left_out() {
     let lines: Vec<&str> = message.lines().collect();
     assert_eq!((lines.len(), lines[0], lines[2]), (3, HEADING, "short: true"));
     assert!(lines[1].starts_with("long: [{\"order\":0,") && lines[1].len() <= 2_048, "{} bytes", lines[1].len());
-    assert!(message.contains("more are left out"), "{message}");
+    assert!(message.contains("… (cut: "), "{message}");
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use shared::models::Timestamp;
 use tests::{
     Answer, Event, Options, World, ai_sms, api_request,
     logs::Logs,
-    phone, slack_action,
+    phone,
+    secret_names::{HARMLESS, SECRET, assert_shown, texts},
+    slack_action,
     standins::{Fault, Standin, twilio, vapi::ToolCall},
 };
 use uuid::Uuid;
@@ -313,7 +315,7 @@ async fn an_api_requests_secrets_are_hidden_in_what_it_was_answered() {
     assert_eq!(
         row["result"],
         json!({
-            "echo": {"Authorization": "[secret]", "again": "*** and [secret]"},
+            "echo": {"Authorization": "[secret]", "again": "[secret] and [secret]"},
             "customer": {"name": "Ana Ruiz", "phone": "[number]", "email": "[email]", "session_token": "[secret]"},
             "raw": "{\"password\":\"[secret]\",\"tel\":\"[number]\"}", "jwt_in_text": "[secret]",
         })
@@ -326,6 +328,61 @@ async fn an_api_requests_secrets_are_hidden_in_what_it_was_answered() {
     let error = newest(&world, &tool).await["error"].as_str().unwrap().to_owned();
     assert!(error.ends_with("Nobody has [number] under [secret]"), "{error}");
     nothing_of(&world, &["crm-key-1", "book-key-2", "4155550", "hunter2", "s3ss", "t0ken", "eyJ"]);
+}
+
+#[tokio::test]
+async fn every_name_of_a_secret_hides_its_value() {
+    let crm = address();
+    let world = world_with(&crm).await;
+    for (names, expected) in [(&SECRET[..], false), (&HARMLESS[..], true)] {
+        let (given, answered) = (texts(names, "given"), texts(names, "answered"));
+        let mut config = api_request("POST", &crm.url);
+        config["body"] = names.iter().map(|name| ((*name).to_owned(), json!({"mode": "ai", "prompt": "p"}))).collect();
+        let tool = world.attached(&config).await;
+        let said: Vec<String> = given.iter().map(|(name, text)| format!("{name}={}", text.as_str().unwrap())).collect();
+        crm.inject(
+            Fault::status(200)
+                .with_body(json!({"list": [answered], "said": said, "echo": given.values().collect::<Vec<_>>()})),
+        );
+        let arguments = given.iter().map(|(name, text)| (format!("body_{name}"), text.clone())).collect();
+        world.call_tool(&world.call(&tool, arguments)).await.result();
+        let row = newest(&world, &tool).await;
+        assert_eq!(row["result"]["list"][0].as_object().unwrap().len(), names.len(), "all of it was kept: {row}");
+        assert_shown(&row["arguments"], &given, expected);
+        assert_shown(&row["result"]["list"], &answered, expected);
+        assert_shown(&row["result"], &given, expected);
+    }
+}
+
+/// What an address repeats of the tool's configuration is no business of the model's.
+#[tokio::test]
+async fn what_a_configuration_hides_does_not_come_back_to_the_model() {
+    let crm = address();
+    let world = world_with(&crm).await;
+    let mut config = api_request("POST", &format!("{}/customers?sig=of-the-url", crm.url));
+    let fixed = texts(&SECRET, "fixed");
+    config["body"] = json!(fixed);
+    config["headers"] = json!({"x-line": "of-the-header"});
+    let tool = world.attached(&config).await;
+    let echo = json!({"sent": fixed.values().collect::<Vec<_>>(), "more": "of-the-url, of-the-header, of the house"});
+    crm.inject(Fault::status(200).with_body(echo));
+    let told = world.call_tool(&world.call(&tool, json!({}))).await;
+    assert_shown(&told.body, &fixed, false);
+    assert_eq!(told.result()["more"], "[secret], [secret], of the house");
+    crm.inject(Fault::status(400).with_body(json!({"error": "what is fixed-0-text?"})));
+    let told = world.call_tool(&world.call(&tool, json!({}))).await;
+    assert!(told.sentence().ends_with("what is [secret]?"), "{}", told.body);
+
+    let mut config = slack_action(&world.home);
+    config["preloadedParams"] = json!({"bot_token": "of-the-bot"});
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({"text": "x"}));
+    world
+        .pipedream
+        .inject(Fault::status(200).with_body(json!({"exports": {"$summary": "by of-the-bot"}, "ret": "of-the-bot"})));
+    let told = world.call_tool(&call).await;
+    assert_eq!(told.result(), "[secret]", "{}", told.body);
+    assert!(!told.body.to_string().contains("of-the-bot"), "{}", told.body);
 }
 
 #[tokio::test]
@@ -458,8 +515,8 @@ async fn what_is_too_much_is_cut_and_says_so() {
     world.call_tool(&world.call(&tool, json!({"body_q": "word ".repeat(2_000)}))).await.result();
     let row = newest(&world, &tool).await;
     assert!(row.to_string().len() < 7_000, "{}", row.to_string().len());
-    assert!(row["arguments"]["body_q"].as_str().unwrap().ends_with("… [cut]"));
-    assert!(row["result"].to_string().contains("[cut]"), "{}", row["result"]);
+    assert!(row["arguments"]["body_q"].as_str().unwrap().ends_with(" of 10000 bytes)"));
+    assert!(row["result"].to_string().contains("… (cut: "), "{}", row["result"]);
 }
 
 /// DynamoDB takes no empty names, no numbers of any size and no depth; a model and a service may send them.

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Answer, Event, Fault, Options, World, ai_sms, api_request, phone, slack_action,
+    Answer, Event, Fault, Options, World, ai_sms, api_request, phone,
+    secret_names::{HARMLESS, SECRET, assert_shown, texts},
+    slack_action,
     standins::{self, Standin, twilio},
 };
 use uuid::Uuid;
@@ -35,7 +37,7 @@ fn booking(address: &Address) -> Value {
     });
     config["body"] = json!({
         "day": {"mode": "ai", "prompt": "The day"},
-        "echo": "the key is s3cret-of-the-crm",
+        "echo": "the key is s3cret-of-the-crm, or in-the-url",
         "client": {"mode": "fixed", "value": {"client_secret": "deep", "id": 7}},
     });
     config
@@ -144,15 +146,56 @@ async fn secrets_are_masked_wherever_they_stand() {
         shown,
         json!({
             "method": "POST",
-            "url": format!("{}/slots?phone=%2B14155550101&api_key=***", crm.url),
-            "headers": {"authorization": "***", "x-line": world.home.phone_number, "x-why": "asked"},
-            "body": {"day": "Monday", "echo": "the key is ***", "client": {"client_secret": "***", "id": 7}},
+            "url": format!("{}/slots?phone=%2B14155550101&api_key=[secret]", crm.url),
+            "headers": {"authorization": "[secret]", "x-line": world.home.phone_number, "x-why": "asked"},
+            "body": {
+                "day": "Monday", "echo": "the key is [secret], or [secret]", "client": {"client_secret": "[secret]", "id": 7},
+            },
         }),
     );
     let mut config = slack_action(&world.home);
-    config["preloadedParams"] = json!({"bot_token": "xoxb-1", "mrkdwn": true});
-    let shown = world.try_tool(&json!({"config": config, "arguments": {"text": "x"}})).await.expect(200);
-    assert_eq!(shown["request"]["configured_props"]["bot_token"], "***");
+    config["preloadedParams"] = json!({"bot_token": "xoxb-1", "pin": 4711, "mrkdwn": true});
+    let shown = world.try_tool(&json!({"config": config, "arguments": {"text": "xoxb-1 again"}})).await.expect(200);
+    let props = &shown["request"]["configured_props"];
+    assert_eq!((&props["bot_token"], &props["pin"]), (&json!("[secret]"), &json!("[secret]")));
+    assert_eq!((&props["text"], &props["mrkdwn"]), (&json!("[secret] again"), &json!(true)));
+}
+
+#[tokio::test]
+async fn every_name_of_a_secret_hides_its_value() {
+    let crm = address();
+    let world = world(&crm).await;
+    for (names, expected) in [(&SECRET[..], false), (&HARMLESS[..], true)] {
+        let (fixed, given, deep) = (texts(names, "fixed"), texts(names, "given"), texts(names, "deep"));
+        let by_model: Value =
+            names.iter().map(|name| ((*name).to_owned(), json!({"mode": "ai", "prompt": "p"}))).collect();
+        for method in ["POST", "GET"] {
+            let mut config = api_request(method, &crm.url);
+            config["body"] = json!(fixed);
+            let shown = world.try_tool(&json!({"config": config})).await.expect(200)["request"].clone();
+            assert_shown(&shown, &fixed, expected);
+
+            config["body"] = by_model.clone();
+            config["headers"] = by_model.clone();
+            // It is the client's own.
+            config["headers"].as_object_mut().unwrap().remove("Proxy-Authorization");
+            let named =
+                |to: &str| given.iter().map(|(name, text)| (format!("{to}_{name}"), text.clone())).collect::<Vec<_>>();
+            let arguments: Value = named("body").into_iter().chain(named("header")).collect();
+            let shown =
+                world.try_tool(&json!({"config": config, "arguments": arguments})).await.expect(200)["request"].clone();
+            assert_shown(&shown, &given, expected);
+        }
+        let mut config = api_request("POST", &crm.url);
+        config["body"] = json!({"list": {"mode": "fixed", "value": [{"within": deep}]}});
+        let shown = world.try_tool(&json!({"config": config})).await.expect(200)["request"].clone();
+        assert_shown(&shown, &deep, expected);
+        let mut config = slack_action(&world.home);
+        config["preloadedParams"] = json!(fixed);
+        let shown =
+            world.try_tool(&json!({"config": config, "arguments": {"text": "x"}})).await.expect(200)["request"].clone();
+        assert_shown(&shown, &fixed, expected);
+    }
 }
 
 #[tokio::test]

@@ -21,9 +21,10 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 13] = [
-    &["error", "config", "deadline"],
+const LAYERS: [&[&str]; 14] = [
+    &["error", "config", "cut", "deadline"],
     &["models", "fields"],
+    &["redaction"],
     &["telemetry", "clients", "json_schema"],
     &["store"],
     &["accounts"],

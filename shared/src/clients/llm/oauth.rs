@@ -87,9 +87,10 @@ fn granted(body: &[u8]) -> Result<Granted, Error> {
 fn not_granted(status: u16, body: &[u8], client: &Client) -> Error {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let part = |name: &str| said.get(name).and_then(Value::as_str).map(|text| format!(": {text}")).unwrap_or_default();
-    let text = format!("token_url{}{}", part("error"), part("error_description"));
-    let shown = if text.contains(client.client_secret.expose_secret()) { "token_url" } else { &text };
-    let excerpt = excerpt(shown.as_bytes());
+    let text = format!("{}{}", part("error"), part("error_description"));
+    let shown =
+        if text.contains(client.client_secret.expose_secret()) { String::new() } else { excerpt(text.as_bytes()) };
+    let excerpt = format!("token_url{shown}");
     match status {
         429 => Error::new(Service::Llm, Failure::RateLimited),
         408 | 500.. => Error::new(Service::Llm, Failure::Broken { status, excerpt }),

@@ -171,7 +171,10 @@ impl Said {
         let message = private.map_or("", |_| &self.message);
         let separator = if words.is_empty() || message.is_empty() { "" } else { ": " };
         let text = format!("{words}{separator}{message}");
-        if private.is_some_and(|private| private.is_in(&text)) { words } else { excerpt(text.as_bytes()) }
+        let shown = excerpt(text.as_bytes());
+        // Only the beginning of the text is compared; hiding shortens, so the excerpt may reach beyond it.
+        let quotes = private.is_some_and(|private| private.is_in(&text) || private.is_in(&shown));
+        if quotes { words } else { shown }
     }
 }
 

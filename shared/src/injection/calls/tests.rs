@@ -247,15 +247,15 @@ async fn a_result_is_cut_where_it_is_too_long_and_says_so() {
     let tools = toolbox([look, list]);
     let results = executed(&tools, "look('32767');\nlook('5000000');\nlist('100000')").await;
     assert_eq!(results[0].text.len(), LONGEST_RESULT - 1, "what fits is whole");
-    let (kept, note) = results[1].text.split_once('\n').unwrap();
-    assert_eq!(note, format!("… (cut: the first {} of 10000001 bytes)", kept.len()));
+    let (kept, note) = results[1].text.split_once('…').unwrap();
+    assert_eq!(note, format!(" (cut: the first {} of 10000001 bytes)", kept.len()));
     assert!(kept.strip_prefix('x').unwrap().chars().all(|character| character == 'ä'));
     assert!((LONGEST_RESULT - 100..=LONGEST_RESULT).contains(&results[1].text.len()), "{note}");
     // What was cut off is not kept in memory either, while other calls of the message run.
     assert!(results[1].text.capacity() <= 2 * LONGEST_RESULT, "{}", results[1].text.capacity());
     let rows: Vec<Value> = serde_json::from_str(&results[2].text).expect("what is no text stays JSON");
     assert_eq!(rows[0], json!({"number": 0}));
-    assert_eq!(rows.last(), Some(&json!(format!("{} more are left out", 100_001 - rows.len()))));
+    assert_eq!(rows.last(), Some(&json!(format!("… (cut: {} more)", 100_001 - rows.len()))));
     assert!((LONGEST_RESULT - 100..=LONGEST_RESULT).contains(&results[2].text.len()), "{}", results[2].text.len());
 }
 

@@ -93,7 +93,7 @@ fn a_tool_without_arguments_shows_one_dummy_because_vapi_wants_one() {
     let body = with(sms(), &json!({"text": {"mode": "fixed", "value": "Hello"}}));
     let schema = ToolConfig::parse(&body).unwrap().function_schema(&"x".parse().unwrap());
     let properties = schema["parameters"]["properties"].as_object().unwrap();
-    assert_eq!(properties.keys().collect::<Vec<_>>(), [crate::tool::NO_ARGUMENTS]);
+    assert_eq!(properties.keys().collect::<Vec<_>>(), [crate::models::NO_ARGUMENTS]);
 }
 
 #[test]

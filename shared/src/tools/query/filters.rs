@@ -45,6 +45,12 @@ impl Operator {
         }
     }
 
+    /// Whether an argument of this name is a filter, of whatever field.
+    pub(in crate::tools) fn ends(argument: &str) -> bool {
+        let field = |operator: Self| argument.strip_suffix(operator.as_str());
+        Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
+    }
+
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operator| operator.as_str() == name)
     }

@@ -9,16 +9,19 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::words::{cut, folded, words};
-use crate::models::{Field, FieldType, FieldValue, KnowledgeEntry};
+use super::words::{folded, words};
+use crate::{
+    cut::cut,
+    models::{Field, FieldType, FieldValue, KnowledgeEntry},
+};
 
 /// How fast the repetition of a word counts less.
 const K1: f32 = 1.2;
 /// How much a long entry is held against it.
 const B: f32 = 0.75;
 
-/// What is shown of an entry, in characters.
-const LONGEST_SHOWN: usize = 300;
+/// What is shown of an entry, in bytes.
+const LONGEST_SHOWN: usize = 350;
 /// Entries of one answer.
 const MOST_SHOWN: usize = 5;
 
@@ -155,7 +158,7 @@ impl Builder {
             shown.push_str(text);
         }
         let one_line: Vec<&str> = shown.split_whitespace().collect();
-        self.index.shown.push(cut(&one_line.join(" "), LONGEST_SHOWN).into());
+        self.index.shown.push(cut(one_line.join(" "), LONGEST_SHOWN).into());
         self.index.lengths.push(length);
     }
 

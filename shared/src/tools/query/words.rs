@@ -88,22 +88,6 @@ fn singular(word: &str) -> (&str, &'static str) {
     }
 }
 
-/// At most `longest` characters of a text, ended at the end of a word, with a mark that there is more.
-pub(super) fn cut(text: &str, longest: usize) -> String {
-    let Some((end, next)) = text.char_indices().nth(longest.saturating_sub(1)) else { return text.to_owned() };
-    if text.chars().nth(longest).is_none() {
-        return text.to_owned();
-    }
-    let kept = text.get(..end).unwrap_or(text);
-    let whole = if next.is_whitespace() {
-        kept
-    } else {
-        // A word longer than that is broken: better a part of it than nothing.
-        kept.rfind(char::is_whitespace).and_then(|at| kept.get(..at)).unwrap_or(kept)
-    };
-    format!("{}…", whole.trim_end_matches(|letter: char| letter.is_whitespace() || matches!(letter, ',' | ';' | ':')))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -128,31 +112,7 @@ mod tests {
         assert_eq!(folded("  Vila  Nova\tde GAIA "), "vila nova de gaia");
     }
 
-    #[test]
-    fn a_cut_ends_with_a_whole_word() {
-        assert_eq!(cut("one two three", 13), "one two three");
-        assert_eq!(cut("one two three", 12), "one two…");
-        assert_eq!(cut("one two, three", 9), "one two…");
-        assert_eq!(cut("one two", 4), "one…");
-        assert_eq!(cut("incomprehensibilities", 8), "incompr…");
-    }
-
     proptest! {
-        #[test]
-        fn a_cut_is_short_enough_and_made_of_whole_words(text in "[a-zé ]{0,80}", longest in 1..60usize) {
-            let cut = cut(&text, longest);
-            prop_assert!(cut.chars().count() <= longest.max(text.chars().count().min(longest)));
-            if let Some(kept) = cut.strip_suffix('…') {
-                prop_assert!(text.starts_with(kept));
-                let words: Vec<&str> = text.split(' ').collect();
-                if kept.contains(' ') {
-                    prop_assert!(kept.split(' ').all(|word| words.contains(&word)), "{kept:?} of {text:?}");
-                }
-            } else {
-                prop_assert_eq!(cut, text);
-            }
-        }
-
         #[test]
         fn no_text_breaks_it(text in "\\PC{0,60}") {
             for word in all(&text) {

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{World, standins::llm::Turn};
+use tests::{
+    Options, World, api_request,
+    secret_names::{HARMLESS, SECRET, assert_shown, texts},
+    standins::{self, llm::Turn, twilio},
+};
 
 use super::{SIX_MEGABYTES, calls, carry_on, part, patients, text};
 
@@ -144,8 +148,12 @@ async fn what_is_too_long_is_cut_and_says_so() {
     carry_on(&world).await;
     let shown = world.run(text(&run["id"])).await.expect(200);
     let (answer, prompt) = (text(&shown["steps"][0]["answer"]), text(&shown["prompt"]));
-    assert!(answer.ends_with("… [cut]") && (4_000..4_200).contains(&answer.len()), "{} bytes", answer.len());
-    assert!(prompt.ends_with("… [cut]") && (12_000..17_000).contains(&prompt.len()), "{} bytes", prompt.len());
+    assert!(answer.ends_with(" of 15000 bytes)") && (4_000..4_200).contains(&answer.len()), "{} bytes", answer.len());
+    assert!(
+        prompt.contains("… (cut: the first ") && (12_000..17_000).contains(&prompt.len()),
+        "{} bytes",
+        prompt.len()
+    );
     assert_eq!(text(&shown["result"]["essay"]).len(), 15_000, "the result is whole");
 }
 
@@ -179,6 +187,43 @@ async fn a_long_run_is_shown_within_what_lambda_can_send() {
     assert_eq!(steps.len(), 100);
     let last = &steps[99];
     assert_eq!((last["calls"].as_array().unwrap().len(), &last["calls_left_out"]), (40, &json!(5)));
-    assert!(text(&last["calls"][39]["result"]).ends_with("[cut]"), "{}", last["calls"][39]);
-    assert!(text(&last["answer"]).ends_with("[cut]"), "{}", last["answer"]);
+    assert!(text(&last["calls"][39]["result"]).ends_with(" bytes)"), "{}", last["calls"][39]);
+    assert!(text(&last["answer"]).ends_with(" bytes)"), "{}", last["answer"]);
+}
+
+#[tokio::test]
+async fn every_name_of_a_secret_hides_its_value() {
+    let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
+    let world = World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await;
+    for (names, expected) in [(&SECRET[..], false), (&HARMLESS[..], true)] {
+        let (given, answered) = (texts(names, "given"), texts(names, "answered"));
+        let mut config = api_request("POST", &crm.url);
+        config["body"] = names.iter().map(|name| ((*name).to_owned(), json!({"mode": "ai", "prompt": "p"}))).collect();
+        let tool = world.tool(&config).await;
+        let run = world.start_run(&json!({"prompt": "Look it up.", "tools": [tool["id"]]})).await.expect(202);
+        let arguments: Value = given.iter().map(|(name, text)| (format!("body_{name}"), text.clone())).collect();
+        crm.inject(standins::Fault::status(200).with_body(json!(answered)));
+        let name = text(&tool["name"]).replace('-', "_");
+        world.llm.script([
+            calls(&format!("return {name}({arguments});")),
+            Turn::text(&format!("It was {}.", given.values().map(text).collect::<Vec<_>>().join(" "))),
+            calls("return finalResponse();"),
+            Turn::text("1"),
+        ]);
+        carry_on(&world).await;
+        let shown = world.run(text(&run["id"])).await.expect(200);
+        let call = &shown["steps"][0]["calls"][0];
+        assert_eq!(
+            (&call["outcome"], call["arguments"].as_object().unwrap().len()),
+            (&json!("succeeded"), names.len()),
+            "{call}"
+        );
+        assert_eq!(call["result"].as_object().unwrap().len(), names.len(), "{call}");
+        assert_shown(call, &given, expected);
+        assert_shown(call, &answered, expected);
+        for step in [&shown["steps"][0]["answer"], &shown["steps"][1]["answer"]] {
+            assert_shown(step, &given, expected);
+        }
+        assert_shown(&shown, &answered, expected);
+    }
 }

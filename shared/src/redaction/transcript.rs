@@ -4,18 +4,9 @@
 //! name as in the history; and what the tools' authors marked, in the calls themselves and wherever it stands again: in the
 //! model's own words, in later calls, in other results. What cannot be told apart from what is marked is hidden with it.
 
-use std::collections::BTreeMap;
+use serde_json::Value;
 
-use serde_json::{Map, Value};
-
-use super::{
-    EVERYTHING, HIDDEN, MOST_WANTED, RESULT, Walk, below, collect_marked, collect_secrets,
-    patterns::{SECRET, is_credential},
-    within,
-};
-
-/// Texts that are looked for everywhere; a run that marks more shows no text at all.
-const MOST_LOOKED_FOR: usize = 256;
+use super::{HiddenTexts, marks::Paths, redactor::Redactor};
 
 /// A call, as far as what its tool's author marked matters.
 #[derive(Debug, Clone, Copy)]
@@ -28,114 +19,48 @@ pub struct MarkedCall<'a> {
 }
 
 /// Shows texts and calls of one run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Transcript {
-    /// The longest first, so that none is broken by one that is part of it.
-    wanted: Vec<(String, &'static str)>,
-    /// More is marked than can be looked for.
-    too_much: bool,
+    hidden: HiddenTexts,
 }
 
 impl Transcript {
     /// Of a run with these calls.
     pub fn of<'a>(calls: impl IntoIterator<Item = MarkedCall<'a>>) -> Self {
-        let (mut wanted, mut too_much) = (BTreeMap::new(), false);
-        for call in calls {
-            let (marked, given) = (call.marked(), call.credentials());
-            too_much |= marked.len() >= MOST_WANTED;
-            let marked = marked.into_iter().map(|text| (text, HIDDEN));
-            for (text, shown) in marked.chain(given.into_iter().map(|secret| (secret, SECRET))) {
-                // As it stands in JSON that is part of a text, too.
-                let escaped = Value::from(text.as_str()).to_string().trim_matches('"').to_owned();
-                wanted.insert(escaped, shown);
-                wanted.insert(text, shown);
-            }
-            too_much |= wanted.len() > MOST_LOOKED_FOR;
-            if too_much {
-                break;
+        Self::beside(HiddenTexts::default(), calls)
+    }
+
+    /// As [`Transcript::of`]; other texts are hidden, too.
+    pub(super) fn beside<'a>(mut hidden: HiddenTexts, calls: impl IntoIterator<Item = MarkedCall<'a>>) -> Self {
+        for MarkedCall { marks, arguments, result } in calls {
+            let paths = Paths::of(marks);
+            hidden.add_marked(result, &paths.of_result(result), 0);
+            if let Some(arguments) = arguments {
+                hidden.add_marked(arguments, &paths.of_arguments(arguments), 0);
+                hidden.add_secrets(arguments, false);
             }
         }
-        let mut wanted: Vec<_> = wanted.into_iter().collect();
-        wanted.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
-        Self { wanted, too_much }
+        Self { hidden }
     }
 
     /// A text of the model's or ours, of which at most so many bytes are kept, the marker apart.
     pub fn text(&self, text: &str, budget: usize) -> String {
-        if self.too_much { HIDDEN.into() } else { self.walk(budget).text(text) }
+        self.redactor(budget).text(text)
     }
 
     /// The arguments of a call.
     pub fn arguments(&self, marks: &[String], arguments: &Value, budget: usize) -> Value {
-        let marks = borrowed(marks);
-        match arguments {
-            _ if self.too_much || marks.contains(&EVERYTHING) => HIDDEN.into(),
-            Value::Object(members) => Value::Object(self.walk(budget).members(members, &marks, 0, |_name| None)),
-            // They were given in an order that fits no parameters.
-            _ if !marks.is_empty() => HIDDEN.into(),
-            other => self.walk(budget).value(other, &[], 0),
-        }
+        self.redactor(budget).value(arguments, &Paths::of(marks).of_arguments(arguments), 0)
     }
 
     /// What a call gave back.
     pub fn result(&self, marks: &[String], result: &Value, budget: usize) -> Value {
-        let marks = borrowed(marks);
-        let of_result = of_result(&marks);
-        let hidden = marks.contains(&EVERYTHING) || of_result.contains(&"");
-        // JSON that was cut is text.
-        let unreadable = !of_result.is_empty() && result.is_string();
-        if self.too_much || hidden || unreadable {
-            HIDDEN.into()
-        } else {
-            self.walk(budget).value(result, &of_result, 0)
-        }
+        self.redactor(budget).value(result, &Paths::of(marks).of_result(result), 0)
     }
 
-    fn walk(&self, budget: usize) -> Walk<'_> {
-        Walk { wanted: &self.wanted, left: budget }
+    pub(super) fn redactor(&self, budget: usize) -> Redactor<'_> {
+        Redactor { hidden: &self.hidden, left: budget }
     }
-}
-
-impl MarkedCall<'_> {
-    /// The texts under marked fields.
-    fn marked(&self) -> Vec<String> {
-        let marks = borrowed(self.marks);
-        let mut marked = Vec::new();
-        if marks.is_empty() {
-            return marked;
-        }
-        let everything = marks.contains(&EVERYTHING);
-        match self.arguments {
-            Some(Value::Object(members)) if !everything => {
-                for (name, value) in members {
-                    collect_marked(value, &within(&marks, name), 0, &mut marked);
-                }
-            }
-            Some(all) => collect_marked(all, &[""], 0, &mut marked),
-            None => {}
-        }
-        let of_result = if everything { vec![""] } else { of_result(&marks) };
-        collect_marked(self.result, &of_result, 0, &mut marked);
-        marked
-    }
-
-    /// What was given under the name of a credential.
-    fn credentials(&self) -> Vec<String> {
-        let mut given = Vec::new();
-        let none = Map::new();
-        for (name, value) in self.arguments.and_then(Value::as_object).unwrap_or(&none) {
-            collect_secrets(value, is_credential(name), &mut given);
-        }
-        given
-    }
-}
-
-fn borrowed(marks: &[String]) -> Vec<&str> {
-    marks.iter().map(String::as_str).collect()
-}
-
-fn of_result<'a>(marks: &[&'a str]) -> Vec<&'a str> {
-    marks.iter().filter_map(|mark| below(mark, RESULT)).collect()
 }
 
 #[cfg(test)]
@@ -166,7 +91,8 @@ mod tests {
     #[test]
     fn what_cannot_be_told_apart_is_hidden_whole() {
         let marks = marks(&["guest", "result.name"]);
-        let (given, cut) = (json!(["Ada Lovelace", 2]), json!("{\"name\": \"Augusta King\", \"ci [cut]"));
+        let (given, cut) =
+            (json!(["Ada Lovelace", 2]), json!("{\"name\": \"Augusta King\", \"ci… (cut: the first 30 of 90 bytes)"));
         let call = MarkedCall { marks: &marks, arguments: Some(&given), result: &cut };
         let transcript = Transcript::of([call]);
         assert_eq!(transcript.arguments(&marks, &given, 500), "[redacted]");
@@ -182,11 +108,11 @@ mod tests {
     #[test]
     fn more_than_can_be_looked_for_hides_every_text() {
         let marks = marks(&["guests"]);
-        let guests: Vec<String> = (0..100).map(|number| format!("guest {number}")).collect();
+        let guests: Vec<String> = (0..300).map(|number| format!("guest {number}")).collect();
         let arguments = json!({"guests": guests});
         let call = MarkedCall { marks: &marks, arguments: Some(&arguments), result: &Value::Null };
         let transcript = Transcript::of([call]);
-        assert_eq!(transcript.text("guest 99 comes", 500), "[redacted]");
+        assert_eq!(transcript.text("guest 299 comes", 500), "[redacted]");
     }
 
     #[test]
@@ -197,7 +123,7 @@ mod tests {
         let expected = json!({"api_key": "[secret]", "to": "[number]", "mail": "[email]"});
         assert_eq!(transcript.arguments(&[], &arguments, 500), expected);
         assert_eq!(transcript.text("It is blue-horse-7.", 500), "It is [secret].");
-        assert_eq!(transcript.text(&"word ".repeat(100), 20), "word word word word… [cut]");
+        assert_eq!(transcript.text(&"word ".repeat(100), 20), "word word word word… (cut: the first 19 of 500 bytes)");
         assert_eq!(transcript.result(&[], &json!([1, "415-555-0101"]), 500), json!([1, "[number]"]));
     }
 }

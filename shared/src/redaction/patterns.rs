@@ -4,9 +4,7 @@
 //! can be told for certain is let through: ISO dates, UUIDs, and Twilio's ids of messages and calls. Every character is
 //! looked at a fixed number of times.
 
-pub(super) const NUMBER: &str = "[number]";
-pub(super) const EMAIL: &str = "[email]";
-pub(super) const SECRET: &str = "[secret]";
+use super::{EMAIL, NUMBER, SECRET, is_secret};
 
 /// Digits of a phone number at least; after `tel:` and its like, fewer.
 const FEWEST_DIGITS: usize = 7;
@@ -14,27 +12,6 @@ const FEWEST_AFTER_SCHEME: usize = 3;
 const DIALLED: [&str; 4] = ["tel:", "sms:", "smsto:", "callto:"];
 /// This many letters and digits together are no word of any language.
 const LONGEST_WORD: usize = 20;
-const LONGEST_NAME: usize = 64;
-
-/// Parts of names whose values are credentials, without case and punctuation.
-const CREDENTIALS: [&str; 14] = [
-    "accesskey",
-    "apikey",
-    "authorization",
-    "bearer",
-    "cookie",
-    "credential",
-    "jwt",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "secret",
-    "token",
-];
-/// Names that mean it only when they stand alone.
-const CREDENTIALS_ALONE: [&str; 9] = ["auth", "cvc", "cvv", "otp", "pass", "pin", "pwd", "sessionid", "signature"];
 /// What keys of well-known services begin with.
 const KEYS: [&str; 18] = [
     "AIza",
@@ -71,16 +48,6 @@ pub(super) fn clean(text: &str) -> String {
     }
     push_without_numbers(part(text, written, text.len()), &mut clean);
     clean
-}
-
-/// Whether a value under this name is a credential.
-pub(super) fn is_credential(name: &str) -> bool {
-    if name.len() > LONGEST_NAME {
-        return false;
-    }
-    let plain = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase());
-    let plain = plain.collect::<String>().replace("secretar", "");
-    CREDENTIALS_ALONE.contains(&plain.as_str()) || CREDENTIALS.iter().any(|part| plain.contains(part))
 }
 
 /// A part of the text that is decided on: what is shown in its place, or that it stays as it is.
@@ -125,16 +92,13 @@ fn find(text: &str, start: usize, end: usize) -> Option<Found> {
     is_id(id).then_some(Found { from, until: from + id.len(), shown: None })
 }
 
-/// The value in `name=value`, `name: value`, `"name":"value"`, when the name is that of a credential.
+/// The value in `name=value`, `name: value`, `"name":"value"`, when the name is that of a secret.
 fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
-    if !is_credential(word) {
-        return None;
-    }
     let rest = part(text, end, text.len());
     let value =
         rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '=' | ':' | '>'));
     let between = part(rest, 0, rest.len() - value.len());
-    if !between.contains(['=', ':']) {
+    if !between.contains(['=', ':']) || !is_secret(word) {
         return None;
     }
     let header = ["authorization", "cookie"].iter().any(|name| word.to_ascii_lowercase().contains(name));

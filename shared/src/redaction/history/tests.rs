@@ -1,7 +1,11 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
+use super::{
+    super::{DEEPEST, WINDOW, redactor::window},
+    *,
+};
+use crate::models::Tool;
 
 fn tool(redact: &Value, static_config: &Value) -> Tool {
     let id = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
@@ -67,6 +71,14 @@ fn marked_fields_are_hidden_by_their_paths() {
 }
 
 #[test]
+fn more_than_can_be_looked_for_hides_every_text() {
+    let guests: Vec<String> = (0..300).map(|number| format!("guest {number}")).collect();
+    let result = json!({"ok": true, "said": "guest 299 comes"});
+    let (_, back) = redacted(&json!(["guest"]), &json!({"guest": guests}), &result);
+    assert_eq!(back, json!({HIDDEN: true, "[redacted] 1": HIDDEN}));
+}
+
+#[test]
 fn what_is_marked_is_hidden_where_it_comes_back() {
     let arguments = json!({"text": "Root \"canal\" on Monday", "guest": {"name": "Ana Ruiz", "room": 4711}});
     let result = json!({"echo": "You said: Root \"canal\" on Monday", "raw": r#"{"text":"Root \"canal\" on Monday"}"#, "Ana Ruiz": 4711});
@@ -91,7 +103,7 @@ fn many_made_up_arguments_do_not_make_the_row_too_large() {
     let kept = unredacted(row, &tool(&json!(null), &json!({}))).redacted();
     assert_eq!(
         (kept.ignored_arguments.len(), kept.ignored_arguments.last().unwrap().as_str()),
-        (51, "[cut] 4950 more")
+        (51, "… (cut: 4950 more)")
     );
     assert!(serde_json::to_string(&kept).unwrap().len() < 20_000);
 }
@@ -118,14 +130,14 @@ fn what_is_too_much_is_cut_and_says_so() {
     let long = "word ".repeat(1_000);
     let many: Vec<Value> = (0..2_000).map(|n| json!({"n": n})).collect();
     let (arguments, result) = redacted(&json!(null), &json!({"guest": many, "text": long}), &json!(long));
-    assert!(arguments.to_string().len() < 2 * BUDGET && result.to_string().len() < BUDGET + 40);
-    assert!(result.as_str().unwrap().ends_with("… [cut]"), "{result}");
+    assert!(arguments.to_string().len() < 2 * BUDGET && result.to_string().len() < BUDGET + 60);
+    assert!(result.as_str().unwrap().ends_with("word… (cut: the first 2044 of 5000 bytes)"), "{result}");
     let items = arguments["guest"].as_array().unwrap();
-    assert_eq!(items.last().unwrap(), &json!(format!("[cut] {} more", 2_000 - (items.len() - 1))));
-    assert_eq!(arguments["[cut]"], "1 more");
+    assert_eq!(items.last().unwrap(), &json!(format!("… (cut: {} more)", 2_000 - (items.len() - 1))));
+    assert_eq!(arguments["…"], "… (cut: 1 more)");
     let deep = (0..40).fold(json!("end"), |inner, _| json!([inner]));
     let (_, result) = redacted(&json!(null), &json!({}), &deep);
-    assert!(result.to_string().contains(CUT), "{result}");
+    assert!(result.to_string().contains("… (cut: deeper levels)"), "{result}");
 }
 
 #[test]
@@ -207,13 +219,13 @@ proptest! {
     fn what_is_kept_has_its_bounds(value in prop::collection::vec("[ -~é]{0,300}", 0..20)) {
         let (_, result) = redacted(&json!(null), &json!({}), &json!(value));
         let kept: usize = result.as_array().unwrap().iter().map(|text| text.as_str().unwrap().len()).sum();
-        // Each text may have its marker, and the last one its first bytes.
-        prop_assert!(kept <= BUDGET + 20 * 12, "{}", kept);
+        // Each text may have its marker.
+        prop_assert!(kept <= BUDGET + 20 * 56, "{}", kept);
     }
 
     #[test]
     fn a_marked_text_is_in_no_field(text in "[a-zA-Z\"\\\\ ]{4,40}", before in "[a-z ]{0,8}") {
-        prop_assume!(text.trim().len() >= SHORTEST_MARKED && !HIDDEN.contains(text.trim()) && !before.contains(text.trim()));
+        prop_assume!(text.trim().len() >= 4 && !HIDDEN.contains(text.trim()) && !before.contains(text.trim()));
         let echo = json!({"said": format!("{before}{text}."), "raw": json!({"m": text}).to_string()});
         let (arguments, result) = redacted(&json!(["text"]), &json!({"text": text, "to": text}), &echo);
         for field in [&arguments["text"], &arguments["to"], &result["said"], &result["raw"]] {

@@ -1,0 +1,215 @@
+//! Texts that must not be shown wherever they stand: what a configuration holds of secrets, what was given as one or under
+//! a marked field. Services repeat what they are sent, and models what they are told.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+use super::{DEEPEST, HIDDEN, SECRET, WINDOW, is_secret, marks::Paths};
+
+/// Shorter ones are too common to be looked for, in bytes.
+const SHORTEST_SECRET: usize = 6;
+const SHORTEST_MARKED: usize = 4;
+/// Where there are more, every text is hidden: some could not be looked for.
+const MOST: usize = 256;
+
+/// The texts, with what stands in their place: the longest first, so that none is broken by one that is part of it. They have
+/// no `Debug`.
+#[derive(Clone, Default)]
+pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
+
+impl HiddenTexts {
+    /// The secrets of a `static_config`: all headers, what stands under the name of a secret, and such parts of a URL's query.
+    pub fn of_config(static_config: &Value) -> Self {
+        let mut texts = Self::default();
+        texts.add_secrets(static_config, false);
+        texts
+    }
+
+    /// The texts of a value that is a secret, or of whatever in it is one.
+    pub(super) fn add_secrets(&mut self, value: &Value, secret: bool) {
+        match value {
+            Value::String(text) if secret => self.add_secret(text),
+            Value::String(text) => {
+                let parts = url(text).into_iter().flat_map(|(_, query)| query.split('&'));
+                for (_, value) in parts.filter_map(secret_part) {
+                    self.add_secret(value);
+                    self.add_secret(&percent_decode_str(value).decode_utf8_lossy());
+                }
+            }
+            Value::Number(number) if secret => self.add_secret(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.add_secrets(item, secret)),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.add_secrets(value, secret || name == "headers" || is_secret(name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_secret(&mut self, text: &str) {
+        // The scheme, `Bearer`, may be left out by whoever repeats it.
+        let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
+        for text in [Some(text), bare].into_iter().flatten().filter(|text| text.len() >= SHORTEST_SECRET) {
+            self.add(text, SECRET);
+        }
+    }
+
+    /// The texts under marked fields.
+    pub(super) fn add_marked(&mut self, value: &Value, marks: &Paths<'_>, depth: usize) {
+        if marks.is_empty() || depth > DEEPEST {
+            return;
+        }
+        let mut add = |text: &str| {
+            if marks.marked() && (SHORTEST_MARKED..=WINDOW).contains(&text.len()) {
+                self.add(text, HIDDEN);
+            }
+        };
+        match value {
+            Value::String(text) => add(text.trim()),
+            Value::Number(number) => add(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.add_marked(item, marks, depth + 1)),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.add_marked(value, &marks.within(name), depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, text: &str, instead: &'static str) {
+        // As it stands in JSON that is part of a text, too.
+        let escaped = Value::from(text).to_string();
+        let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
+        for text in [text, escaped] {
+            if self.0.len() <= MOST {
+                self.0.insert((Reverse(text.len()), text.to_owned()), instead);
+            }
+        }
+    }
+
+    /// Takes a text off that turned out to be no secret.
+    pub fn remove(&mut self, text: &str) {
+        self.0.remove(&(Reverse(text.len()), text.to_owned()));
+    }
+
+    /// A text without them.
+    pub fn replaced(&self, text: &str) -> String {
+        if self.0.len() > MOST {
+            return HIDDEN.to_owned();
+        }
+        self.0.iter().fold(text.to_owned(), |text, ((_, hidden), instead)| {
+            if text.contains(hidden.as_str()) { text.replace(hidden.as_str(), instead) } else { text }
+        })
+    }
+
+    /// As [`HiddenTexts::replaced`], in every text, number and name of a value.
+    pub fn replaced_in(&self, value: Value) -> Value {
+        if self.0.is_empty() { value } else { self.shown(value, false) }
+    }
+
+    /// A request as it is shown to whoever tries a tool: without these texts, and without what stands under the name of a
+    /// secret.
+    pub fn masked(&self, request: Value) -> Value {
+        self.shown(request, true)
+    }
+
+    fn shown(&self, value: Value, by_name: bool) -> Value {
+        match value {
+            Value::String(text) if by_name => self.replaced(&without_secret_query(text)).into(),
+            Value::String(text) => self.replaced(&text).into(),
+            Value::Number(number) => {
+                let text = number.to_string();
+                let shown = self.replaced(&text);
+                if shown == text { number.into() } else { shown.into() }
+            }
+            Value::Array(items) => items.into_iter().map(|item| self.shown(item, by_name)).collect(),
+            Value::Object(members) => {
+                let shown = members.into_iter().map(|(name, value)| {
+                    let hidden = by_name && is_hidden(&name, &value);
+                    (self.replaced(&name), if hidden { SECRET.into() } else { self.shown(value, by_name) })
+                });
+                shown.collect()
+            }
+            other => other,
+        }
+    }
+}
+
+/// Whether a member of an object is hidden for its name. What is true, false or null tells nothing.
+pub(super) fn is_hidden(name: &str, value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(_)) && is_secret(name)
+}
+
+fn without_secret_query(text: String) -> String {
+    let Some((address, query)) = url(&text) else { return text };
+    let shown = query.split('&').map(|part| match secret_part(part) {
+        Some((name, value)) => part.replacen(&format!("{name}={value}"), &format!("{name}={SECRET}"), 1),
+        None => part.to_owned(),
+    });
+    format!("{address}?{}", shown.collect::<Vec<_>>().join("&"))
+}
+
+/// Address and query of a text with a URL.
+fn url(text: &str) -> Option<(&str, &str)> {
+    text.split_once('?').filter(|(address, _)| address.contains("://"))
+}
+
+/// Name and value of a part of a query that is a secret.
+fn secret_part(part: &str) -> Option<(&str, &str)> {
+    let (name, value) = part.split_once('=')?;
+    let value = value.split(|c: char| c.is_whitespace() || c == '#').next().unwrap_or_default();
+    (!value.is_empty() && is_secret(&percent_decode_str(name).decode_utf8_lossy())).then_some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_at_every_depth_and_nothing_else_is() {
+        let value = json!({
+            "user": "ana", "max_tokens": 7, "login": {"X-Api-Key": "k", "list": [{"accessToken": ["t"]}], "pin": 4711},
+            "keyboard": "qwerty", "cookie": null, "auth": {"any": 1}, "needs_otp": true,
+        });
+        let shown = json!({
+            "user": "ana", "max_tokens": 7,
+            "login": {"X-Api-Key": "[secret]", "list": [{"accessToken": "[secret]"}], "pin": "[secret]"},
+            "keyboard": "qwerty", "cookie": null, "auth": "[secret]", "needs_otp": true,
+        });
+        assert_eq!(HiddenTexts::default().masked(value), shown);
+    }
+
+    #[test]
+    fn an_address_is_shown_without_the_secrets_of_its_query() {
+        for (url, shown) in [
+            ("https://a.example/x?phone=%2B1&q=a%20b", "https://a.example/x?phone=%2B1&q=a%20b"),
+            ("https://a.example/x?phone=%2B1&key=s3,cr)et#top", "https://a.example/x?phone=%2B1&key=[secret]#top"),
+            ("https://a.example/?api%5Fkey=a&pin=&otp=1", "https://a.example/?api%5Fkey=[secret]&pin=&otp=[secret]"),
+            ("Pay at https://a.example/?token=t today & soon", "Pay at https://a.example/?token=[secret] today & soon"),
+            ("Which one? pin=4711", "Which one? pin=4711"),
+        ] {
+            assert_eq!(HiddenTexts::default().masked(json!(url)), shown);
+        }
+    }
+
+    #[test]
+    fn what_a_configuration_hides_is_found_where_it_stands_again() {
+        let hidden = HiddenTexts::of_config(&json!({
+            "url": "https://a.example/{{now}}?sig=in%20the%20url&q=visible", "headers": {"x-line": "Bearer line \"one\""},
+            "body": {"login": {"pin": 471_147, "user": "visible"}, "note": "visible"},
+        }));
+        let echo = json!({
+            "in%20the%20url": "in the url", "raw": r#"{"h": "line \"one\""}"#, "n": 471_147, "m": 47, "all": ["visible", "x471147"],
+        });
+        let shown = json!({
+            "[secret]": "[secret]", "raw": r#"{"h": "[secret]"}"#, "n": "[secret]", "m": 47, "all": ["visible", "x[secret]"],
+        });
+        assert_eq!(hidden.replaced_in(echo), shown);
+    }
+}

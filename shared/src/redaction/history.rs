@@ -1,0 +1,80 @@
+//! What the history keeps of an execution.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde_json::Value;
+
+use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
+use crate::models::{Execution, ExecutionId, NO_ARGUMENTS};
+
+/// In place of an argument that the tool does not have.
+const IGNORED: &str = "[ignored]";
+/// What is kept of the arguments and of the result, in bytes each, markers apart; and of the error.
+const BUDGET: usize = 2_048;
+const ERROR_BUDGET: usize = 1_000;
+
+/// An execution before anything of it was hidden. It gives away its id, and what may be kept.
+pub struct Unredacted {
+    execution: Execution,
+    marks: Marks,
+    /// Of the tool's configuration.
+    secrets: HiddenTexts,
+    /// The tool's arguments; any name will do for a tool that declares none.
+    declared: Option<BTreeSet<String>>,
+}
+
+impl fmt::Debug for Unredacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Unredacted").field(&self.execution.id).finish()
+    }
+}
+
+impl Unredacted {
+    /// `static_config` and `parameters` (a JSON schema) are those of the tool.
+    pub fn new(mut execution: Execution, marks: Marks, static_config: &Value, parameters: &Value) -> Self {
+        execution.arguments.remove(NO_ARGUMENTS);
+        let properties = parameters.get("properties").and_then(Value::as_object);
+        let declared = properties.map(|properties| properties.keys().cloned().collect());
+        Self { execution, marks, secrets: HiddenTexts::of_config(static_config), declared }
+    }
+
+    pub fn id(&self) -> ExecutionId {
+        self.execution.id
+    }
+
+    /// What may be written down, shown and logged. Values of arguments that the tool does not have are not kept: nobody could
+    /// have marked them.
+    pub fn redacted(&self) -> Execution {
+        let Execution { arguments, result, error, ignored_arguments, .. } = &self.execution;
+        let marks = self.marks.paths();
+        let paths = Paths::of(marks);
+        let given = Value::Object(arguments.clone());
+        let call = MarkedCall { marks, arguments: Some(&given), result: result.as_ref().unwrap_or(&Value::Null) };
+        let transcript = Transcript::beside(self.secrets.clone(), [call]);
+        let has = |name: &str| self.declared.as_ref().is_none_or(|declared| declared.contains(name));
+        // It may quote the result.
+        let hide_error = paths.of_result(&Value::Null).marked();
+        let shown = |error: &String| if hide_error { HIDDEN.into() } else { transcript.text(error, ERROR_BUDGET) };
+        Execution {
+            id: self.execution.id,
+            organization_id: self.execution.organization_id,
+            tool_id: self.execution.tool_id,
+            call_id: self.execution.call_id.clone(),
+            trigger: self.execution.trigger,
+            status: self.execution.status,
+            error: error.as_ref().map(shown),
+            arguments: transcript
+                .redactor(BUDGET)
+                .members(arguments, &paths, 0, |name| (!has(name)).then_some(IGNORED)),
+            result: result.as_ref().map(|result| transcript.result(marks, result, BUDGET)),
+            ignored_arguments: transcript.redactor(BUDGET).names(ignored_arguments),
+            queued_at: self.execution.queued_at,
+            started_at: self.execution.started_at,
+            duration_ms: self.execution.duration_ms,
+            expires_at: self.execution.expires_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Which names stand for secrets: of headers, fields, arguments and parts of a URL's query, however their words are joined
+//! (`api_key`, `X-API-Key`, `apiKey`, `api.key`, `apikey`).
+//!
+//! In doubt a name is one: what is hidden by mistake can be looked up elsewhere, what is shown by mistake cannot be taken back.
+
+/// Wherever they stand in a name, joined to other words or not.
+const ANYWHERE: [&str; 22] = [
+    "accesskey",
+    "apikey",
+    "authcode",
+    "authorization",
+    "bearer",
+    "connectionstring",
+    "cookie",
+    "credential",
+    "jwt",
+    "passcode",
+    "passkey",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "securitycode",
+    "sessid",
+    "sessionid",
+    "signature",
+    "subscriptionkey",
+    "token",
+];
+/// As a word of a name; part of longer words, they mean something else (`author`, `laptop`, `shipping`).
+const WORDS: [&str; 13] =
+    ["csrf", "cvc", "cvv", "hmac", "mfa", "otp", "pin", "pincode", "pwd", "sig", "ssn", "totp", "xsrf"];
+/// As the last word of a name (`license_key`, not `key_points`).
+const LAST: [&str; 4] = ["auth", "key", "oauth", "pass"];
+/// As the whole name: a yoga class is a session, too.
+const ALONE: &str = "session";
+/// Words that only say where a value goes: they begin the names of an `api_request`'s arguments, and of headers.
+const PREFIXES: [&str; 4] = ["body", "header", "http", "x"];
+
+/// What ends or begins the name of a measure: `token_count`, `password_length`, `token_type`, `max_tokens`.
+const MEASURES: [&str; 8] = ["count", "length", "limit", "size", "total", "ttl", "type", "usage"];
+const BOUNDS: [&str; 3] = ["max", "min", "total"];
+
+/// In bytes. Longer ones are no names, and are not looked at.
+const LONGEST: usize = 64;
+
+/// Whether a value under this name is a secret.
+pub fn is_secret(name: &str) -> bool {
+    if name.len() > LONGEST {
+        return false;
+    }
+    let words = words(name);
+    let prefixes = words.iter().take_while(|word| PREFIXES.contains(&word.as_str())).count();
+    let words = words.get(prefixes..).unwrap_or_default();
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    if MEASURES.contains(&last.as_str()) || BOUNDS.contains(&first.as_str()) {
+        return false;
+    }
+    let joined = words.concat().replace("secretar", "");
+    ANYWHERE.iter().any(|part| joined.contains(part))
+        || words.iter().any(|word| WORDS.contains(&word.as_str()))
+        || LAST.contains(&last.as_str())
+        || words.len() == 1 && last == ALONE
+}
+
+/// The words of a name, in small letters, without the numbers that they end with (`cvv2`).
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = None;
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        // `apiKey` has two words, and so has `APIKey`.
+        let ends_capitals =
+            before.is_some_and(char::is_uppercase) && letters.peek().is_some_and(|it| it.is_lowercase());
+        let begins = letter.is_uppercase() && (ends_capitals || before.is_some_and(|it| !it.is_uppercase()));
+        if begins || !letter.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if letter.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(letter.to_lowercase());
+        }
+        before = Some(letter);
+    }
+    let trimmed = words.iter().map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
+    trimmed.filter(|word| !word.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_known_by_its_name_in_every_form() {
+        for name in [
+            "api-key",
+            "x-api-key",
+            "X-API-Key",
+            "apikey",
+            "APIKey",
+            "api.key",
+            "key",
+            "access_token",
+            "accessToken",
+            "refresh_token",
+            "client_secret",
+            "clientSecret",
+            "CLIENT_SECRET",
+            "password",
+            "Password1",
+            "passwd",
+            "pwd",
+            "db_pass",
+            "passcode",
+            "passphrase",
+            "pin",
+            "PIN",
+            "card_pin",
+            "pinCode",
+            "pin2",
+            "otp",
+            "otp_code",
+            "OTPCode",
+            "cvv",
+            "cvv2",
+            "cvc",
+            "ssn",
+            "authorization",
+            "Proxy-Authorization",
+            "auth",
+            "basicAuth",
+            "x-auth",
+            "auth_code",
+            "cookie",
+            "Set-Cookie",
+            "session",
+            "x-session",
+            "session_id",
+            "JSESSIONID",
+            "PHPSESSID",
+            "session_token",
+            "subscription_key",
+            "Ocp-Apim-Subscription-Key",
+            "private_key",
+            "privateKeyId",
+            "AWSAccessKeyId",
+            "X-Amz-Signature",
+            "x-hub-signature-256",
+            "sig",
+            "credential",
+            "credentials",
+            "bearer",
+            "jwt",
+            "csrf",
+            "license_key",
+            "webhook_secret",
+            "security_code",
+            "ConnectionString",
+            // As an `api_request` names its arguments.
+            "body_pin",
+            "header_X-API-Key",
+            "header_cookie",
+            "body_session",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_sounds_like_a_secret_is_none() {
+        for name in [
+            "",
+            "x",
+            "text",
+            "recipients",
+            "pinned",
+            "is_pinned",
+            "shipping",
+            "spinner",
+            "opinion",
+            "keyboard",
+            "monkey",
+            "turkey",
+            "keywords",
+            "key_points",
+            "token_count",
+            "max_tokens",
+            "body_max_tokens",
+            "token_type",
+            "password_length",
+            "session_length",
+            "session_date",
+            "yoga_session",
+            "sessions",
+            "author",
+            "authority",
+            "secretary",
+            "otter",
+            "laptop",
+            "passenger",
+            "passport_number",
+            "compass",
+            "bypass",
+            "mission",
+            "design",
+            "cookbook",
+            "authProvisionId",
+        ] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+}
