@@ -13,12 +13,13 @@ use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
 use crate::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Result,
+    actions::ActionTool,
+    error,
     execution::{ExecutionRequest, Executor},
     models::{ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
     store::Tools,
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
-    tools::ActionTool,
 };
 
 /// Finds tools: built-in ones by name, the organizations' by id.

@@ -9,14 +9,15 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Result,
+    actions::{self, ActionTool, Services},
+    error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
     redaction::Unredacted,
     store::{Executions, Quotas, Room, Taken},
     telemetry,
     tool::{CallContext, Effect, Subject, ToolOutcome, arguments},
-    tools::{self, ActionTool, Services},
 };
 
 /// A claim must outlast the function that holds it.
@@ -184,7 +185,7 @@ impl Executor {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok((limited(tool, limit), checked.ignored)),
         };
-        let acted = tools::run(&tool.action, &self.services, context, &checked.arguments, done).await;
+        let acted = actions::run(&tool.action, &self.services, context, &checked.arguments, done).await;
         if acted.is_err() {
             // It will be asked for again; that it did not begin must not count.
             self.give_room_back(taken).await;

@@ -1,9 +1,10 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> tools ->
+//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> actions ->
 //! tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
 
 pub mod accounts;
+pub mod actions;
 pub mod catalogue;
 pub mod clients;
 pub mod config;
@@ -24,7 +25,6 @@ pub mod schedule;
 pub mod store;
 pub mod telemetry;
 pub mod tool;
-pub mod tools;
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};

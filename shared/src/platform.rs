@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 
 use crate::{
     accounts::Accounts,
+    actions::{Services, ToolTokens, query::Knowledge},
     catalogue::Catalogue,
     clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
@@ -26,7 +27,6 @@ use crate::{
         Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers, Quotas, Tools,
     },
     telemetry,
-    tools::{Services, ToolTokens, query::Knowledge},
 };
 
 /// Why a function could not be put together; names the variable if one is to blame.

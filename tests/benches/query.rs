@@ -12,8 +12,8 @@ use std::{
 
 use serde_json::{Value, json};
 use shared::{
+    actions::query::{Builder, Index, Operator},
     models::{Field, KnowledgeBaseId, KnowledgeEntry, OrganizationId, Timestamp},
-    tools::query::{Builder, Index, Operator},
 };
 use tests::World;
 

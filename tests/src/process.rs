@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use lambda_http::{Body, Request, Response};
 use shared::{
     Platform,
+    actions::ToolTokens,
     config::Environment,
     http::{Afterwards, answer},
-    tools::ToolTokens,
 };
 
 use crate::{

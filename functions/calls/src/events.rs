@@ -10,11 +10,11 @@
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
+    actions::token,
     cut::cut,
     http::{self, Reply, Request},
     models::{Call, CallId, CallStatus, ControlUrl, OrganizationId, Timestamp, Unowned},
     store::End,
-    tools::token,
 };
 
 use crate::Deps;

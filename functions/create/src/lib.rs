@@ -6,10 +6,10 @@
 
 use shared::{
     Error, Platform, Result,
+    actions::ToolConfig,
     http::{self, Access, Reply, Request},
     lifecycle::{Lifecycle, References},
     platform,
-    tools::ToolConfig,
 };
 
 pub struct Deps {

@@ -6,8 +6,8 @@
 
 use shared::{
     Error, Result,
+    actions::token,
     models::{OrganizationId, ToolId, VerifiedTool},
-    tools::token,
 };
 
 use crate::Deps;

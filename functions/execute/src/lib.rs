@@ -13,6 +13,7 @@ use futures_util::{future::join_all, join};
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
+    actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Reply, Request},
@@ -23,7 +24,6 @@ use shared::{
     platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, ToolOutcome},
-    tools::{ANSWER_WITHIN, ActionTool, ToolTokens},
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};

@@ -12,12 +12,12 @@ use std::time::Duration;
 use futures_util::join;
 use shared::{
     Deadline, Error, Platform, Result,
+    actions::ActionTool,
     execution::{ExecutionRequest, Executor},
     models::{Call, PhoneNumber, Queued, QueuedRun, Timestamp, Trigger, Unowned},
     platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, ToolOutcome},
-    tools::ActionTool,
 };
 
 /// What one tool gets at most; the function's time limit must be longer.

@@ -18,6 +18,7 @@ use futures_util::join;
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Platform, Result,
+    actions::{self, ANSWER_WITHIN, ActionTool},
     execution::{ExecutionRequest, Executor},
     http::{self, Access, Reply, Request},
     lifecycle::{self, References},
@@ -25,7 +26,6 @@ use shared::{
     platform,
     store::Tools,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
-    tools::{self, ANSWER_WITHIN, ActionTool},
 };
 
 use crate::trial::{Trial, Which};
@@ -113,7 +113,7 @@ async fn show(
     let started = Instant::now();
     let (shown, ignored) = match tool.check(arguments) {
         Ok(checked) => {
-            let shown = tools::preview(&tool.action, &deps.executor.services, context, &checked.arguments).await?;
+            let shown = actions::preview(&tool.action, &deps.executor.services, context, &checked.arguments).await?;
             (shown, checked.ignored)
         }
         Err(sentence) => (Err(sentence), Vec::new()),

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use shared::{
     Result,
+    actions::ToolConfig,
     error::Problems,
     fields::Fields,
     models::{E164, ToolId},
-    tools::ToolConfig,
 };
 
 /// The body of the request.

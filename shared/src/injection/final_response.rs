@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn known_failure_4_5_a_fenced_or_prefixed_answer_is_unwrapped() {
+    fn a_fenced_or_prefixed_answer_is_unwrapped() {
         let expected = json!({"city": "Oslo", "degrees": 3.5});
         for text in [
             r#"{"city": "Oslo", "degrees": 3.5}"#,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn known_failure_4_5_the_automations_schema_is_the_authority() {
+    fn the_automations_schema_is_the_authority() {
         let wrong = format().read(r#"{"city": "Oslo", "degrees": "cold"}"#).unwrap_err();
         assert!(wrong.contains("degrees") && wrong.contains("number"), "{wrong}");
         let wrong = format().read("It is cold in Oslo.").unwrap_err();

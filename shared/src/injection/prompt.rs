@@ -69,6 +69,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        actions::{ActionTool, ToolConfig},
         clients::Outbound,
         injection::{
             FINAL_RESPONSE, Wget, parser,
@@ -76,7 +77,6 @@ mod tests {
         },
         models::Tool as ToolRow,
         tool::{Parameters, Tool},
-        tools::{ActionTool, ToolConfig},
     };
 
     /// A tool as an organization makes one.
@@ -150,7 +150,7 @@ finalResponse(format?: string): string
     }
 
     #[test]
-    fn known_failure_4_6_the_prompt_is_the_same_bytes_whatever_order_tools_came_in() {
+    fn the_prompt_is_the_same_bytes_whatever_order_tools_came_in() {
         let names = ["gamma", "alpha", "_beta", "Delta"];
         let prompt = |names: &mut dyn Iterator<Item = &str>| system_prompt("Base.", toolbox(names.map(tool)).specs());
         let one = prompt(&mut names.into_iter());

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn known_failure_4_3_a_wrong_argument_is_told_with_the_signature() {
+    fn a_wrong_argument_is_told_with_the_signature() {
         for (given, wrong) in [
             (vec![], "\"item\" is missing"),
             (vec![json!({"count": 1})], "\"item\" is missing"),

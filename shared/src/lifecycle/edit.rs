@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
+    actions::ToolConfig,
     error::{Problem, Problems},
     models::{Tool, ToolName},
-    tools::ToolConfig,
 };
 
 pub(super) struct Edit {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::{
     Deadline, Error, Result,
     accounts::Accounts,
+    actions::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS},
     clients::{self, Failure, Secrets, Vapi, vapi::NewTool},
     models::{OrganizationId, Tool, ToolId},
     redaction::HiddenTexts,
-    tools::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS},
 };
 
 #[derive(Clone)]

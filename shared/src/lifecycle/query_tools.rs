@@ -16,6 +16,10 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    actions::{
+        Action, ToolConfig,
+        query::{Query, folded},
+    },
     cut::cut,
     models::{
         AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
@@ -23,10 +27,6 @@ use crate::{
     },
     redaction::Marks,
     store::Lease,
-    tools::{
-        Action, ToolConfig,
-        query::{Query, folded},
-    },
 };
 
 /// Of the description that a model reads, in characters; what a `ToolConfig` takes at most.

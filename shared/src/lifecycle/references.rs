@@ -2,10 +2,10 @@
 
 use crate::{
     Deadline, Error, Result,
+    actions::{Action, ToolConfig, sms::Sender},
     clients::{Pipedream, Secrets, pipedream::Project},
     models::OrganizationId,
     store::{KnowledgeBases, PhoneNumbers},
-    tools::{Action, ToolConfig, sms::Sender},
 };
 
 #[derive(Clone)]

@@ -9,10 +9,11 @@ use super::{
     settle::{Progress, close, open, settle_now},
 };
 use crate::{
-    Deadline, Error, Result, error,
+    Deadline, Error, Result,
+    actions::{Action, ToolConfig},
+    error,
     models::{AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName},
     store::{Database, Intents, KnowledgeBases, Lease, Tools},
-    tools::{Action, ToolConfig},
 };
 
 /// Numbered names that are tried before a random ending is taken: `send_sms_2` … `send_sms_5`.

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{AgentId, OrganizationId, Timestamp, ToolId};
 
-/// A row of `agent_tools`, the single source of truth of attachments (seed 001).
+/// A row of `agent_tools`, the single source of truth of attachments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentTool {
     pub id: Uuid,

@@ -44,7 +44,7 @@ impl ToolType {
 impl FromStr for ToolType {
     type Err = NotAToolType;
 
-    /// Seed 003 spells some types one way in its CHECK and another in its text; `externalApp` is what
+    /// Some types have a second spelling, which clients use; `externalApp` is what
     /// `pipedream_action` was called before.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         named(text).ok_or(NotAToolType)
@@ -57,7 +57,7 @@ impl fmt::Display for ToolType {
     }
 }
 
-/// A row of `tools`, column by column as in seed 003.
+/// A row of `tools`, column by column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tool {
     pub id: ToolId,

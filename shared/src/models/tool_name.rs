@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_failure_2_12_every_label_gives_a_valid_name() {
+    fn every_label_gives_a_valid_name() {
         for (label, name) in [
             ("Send confirmation SMS", "send_confirmation_sms"),
             ("  Größe -- prüfen!  ", "grosse_prufen"),

@@ -279,7 +279,7 @@ async fn a_change_of_tool_ids_sends_the_model_whole() {
     assert_eq!(after, before, "everything else is as it was");
 }
 
-/// Known failure: a PATCH of `{"model": {"toolIds": […]}}` is refused, or wipes the prompt where it is not.
+/// A PATCH of `{"model": {"toolIds": […]}}` is refused, or wipes the prompt where it is not.
 #[tokio::test]
 async fn the_documented_assistant_keeps_its_whole_model() {
     let vapi = start();

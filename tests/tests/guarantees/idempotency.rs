@@ -30,7 +30,7 @@ fn statuses(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn known_failure_2_9_the_same_call_delivered_again_sends_nothing_and_gets_the_same_answer() {
+async fn the_same_call_delivered_again_sends_nothing_and_gets_the_same_answer() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
@@ -44,7 +44,7 @@ async fn known_failure_2_9_the_same_call_delivered_again_sends_nothing_and_gets_
 }
 
 #[tokio::test]
-async fn known_failure_2_9_ten_deliveries_at_once_send_one_sms_and_all_get_its_answer() {
+async fn ten_deliveries_at_once_send_one_sms_and_all_get_its_answer() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
@@ -131,7 +131,7 @@ async fn after_the_window_the_same_call_is_a_new_effect() {
 }
 
 #[tokio::test]
-async fn known_failure_2_9_each_recipient_has_its_own_outcome_and_only_the_failed_one_is_tried_again() {
+async fn each_recipient_has_its_own_outcome_and_only_the_failed_one_is_tried_again() {
     let world = World::start().await;
     let tool = world.attached(&to_several(&[phone(2), phone(3)])).await;
     // Twilio refuses whichever comes first.
@@ -466,7 +466,7 @@ async fn an_owner_that_was_too_slow_does_not_overwrite_what_was_recorded_meanwhi
 }
 
 #[tokio::test]
-async fn known_failure_2_9_pipedream_actions_run_once() {
+async fn pipedream_actions_run_once() {
     let world = World::start().await;
     let tool = world.attached(&slack_action(&world.home)).await;
     let call = world.call(&tool, json!({"text": "New booking"}));

@@ -54,7 +54,7 @@ async fn a_get_carries_its_parameters_and_gives_the_model_the_answer() {
 }
 
 #[tokio::test]
-async fn known_failure_2_6_a_body_has_static_ai_and_united_members() {
+async fn a_body_has_static_ai_and_united_members() {
     let crm = address();
     let world = world(&[&crm]).await;
     let mut config = api_request("POST", &format!("{}/bookings", crm.url));

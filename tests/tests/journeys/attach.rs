@@ -134,7 +134,7 @@ async fn the_assistants_model_keeps_everything_else() {
 }
 
 #[tokio::test]
-async fn known_failure_2_8_two_tools_attached_at_once_are_both_there() {
+async fn two_tools_attached_at_once_are_both_there() {
     let world = World::start().await;
     let tools = [world.tool(&ai_sms()).await, world.tool(&ai_sms()).await];
     let [one, two] = [id(&tools[0]), id(&tools[1])].map(|tool| world.attach(tool));
@@ -148,7 +148,7 @@ async fn known_failure_2_8_two_tools_attached_at_once_are_both_there() {
 }
 
 #[tokio::test]
-async fn known_failure_2_8_twenty_tools_attached_at_once_are_all_there() {
+async fn twenty_tools_attached_at_once_are_all_there() {
     let world = World::start().await;
     let config = ai_sms();
     let tools = join_all((0..20).map(|_| world.tool(&config))).await;

@@ -223,7 +223,7 @@ async fn sqs_refusing_half_a_batch_is_asked_again_for_that_half() {
 }
 
 #[tokio::test]
-async fn known_failure_2_13_one_of_five_tools_hangs_and_the_others_are_told_in_time() {
+async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
     let crm = crm();
     let world = world(&crm).await;
     for name in ["a", "b", "c", "d", "e"] {

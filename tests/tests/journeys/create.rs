@@ -49,7 +49,6 @@ async fn a_created_tool_is_answered_with_the_row_that_is_stored() {
     assert_eq!(answer.content_type, "application/json");
     let row = answer.expect(201);
 
-    // The columns of seed 003.
     let columns = [
         "async",
         "attach_to_agent",
@@ -124,12 +123,12 @@ async fn every_type_gives_vapi_an_api_request_tool_it_takes() {
         assert_eq!(body["url"], callback);
         assert!(body.get("backoffPlan").is_none(), "VAPI must not repeat a call by itself");
         let waits = body["timeoutSeconds"].as_u64().unwrap();
-        assert!(waits <= 300 && waits > shared::tools::ANSWER_WITHIN.as_secs(), "VAPI waits for our own sentence");
+        assert!(waits <= 300 && waits > shared::actions::ANSWER_WITHIN.as_secs(), "VAPI waits for our own sentence");
     }
 }
 
 #[tokio::test]
-async fn known_failure_2_4_vapi_is_given_the_call_metadata_as_static_parameters() {
+async fn vapi_is_given_the_call_metadata_as_static_parameters() {
     let world = World::start().await;
     world.tool(&ai_sms()).await;
     let body = asked(&world);
@@ -179,7 +178,7 @@ async fn variables_in_prompts_become_vapis_liquid_and_stay_ours_in_fixed_values(
 }
 
 #[tokio::test]
-async fn known_failure_2_3_declared_schemas_reach_the_model() {
+async fn declared_schemas_reach_the_model() {
     let world = World::start().await;
     let row = world.tool(&post_with_everything()).await;
     let parameters = &row["function_schema"]["parameters"];
@@ -190,7 +189,7 @@ async fn known_failure_2_3_declared_schemas_reach_the_model() {
 }
 
 #[tokio::test]
-async fn known_failure_2_5_api_request_is_a_type_that_can_be_stored() {
+async fn api_request_is_a_type_that_can_be_stored() {
     let world = World::start().await;
     for spelling in ["api_request", "apiRequest"] {
         let mut config = api_request("GET", "https://api.example.com/x");
@@ -201,7 +200,7 @@ async fn known_failure_2_5_api_request_is_a_type_that_can_be_stored() {
 }
 
 #[tokio::test]
-async fn known_failure_2_6_preloaded_and_dynamic_props_are_kept_and_the_version_is_pinned() {
+async fn preloaded_and_dynamic_props_are_kept_and_the_version_is_pinned() {
     let world = World::start().await;
     let mut config = slack_action(&world.home);
     config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
@@ -214,7 +213,7 @@ async fn known_failure_2_6_preloaded_and_dynamic_props_are_kept_and_the_version_
 }
 
 #[tokio::test]
-async fn known_failure_2_12_names_are_valid_and_unique_whatever_the_label() {
+async fn names_are_valid_and_unique_whatever_the_label() {
     let world = World::start().await;
     let mut names = Vec::new();
     for label in ["日本", "日本", "!!!", "???", "Größe", "x".repeat(100).as_str(), "x".repeat(99).as_str()] {
@@ -237,7 +236,7 @@ async fn known_failure_2_12_names_are_valid_and_unique_whatever_the_label() {
 }
 
 #[tokio::test]
-async fn known_failure_2_12_ten_tools_racing_for_one_name_get_ten_names() {
+async fn ten_tools_racing_for_one_name_get_ten_names() {
     let world = World::start().await;
     let config = ai_sms();
     let rows = join_all((0..10).map(|_| world.tool(&config))).await;
@@ -273,7 +272,7 @@ async fn a_tool_that_only_runs_on_call_start_is_unknown_to_vapi() {
 }
 
 #[tokio::test]
-async fn known_failure_2_14_a_tool_for_call_start_only_has_nothing_for_a_model_to_fill_in() {
+async fn a_tool_for_call_start_only_has_nothing_for_a_model_to_fill_in() {
     let world = World::start().await;
     let mut config = ai_sms();
     config["attach_to_agent"] = json!(false);

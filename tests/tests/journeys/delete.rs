@@ -56,7 +56,7 @@ async fn an_assistant_or_tool_that_vapi_no_longer_has_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn known_failure_2_11_an_error_of_vapis_stops_the_deletion_and_says_where() {
+async fn an_error_of_vapis_stops_the_deletion_and_says_where() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let agents = world.agents(2).await;
@@ -79,7 +79,7 @@ async fn known_failure_2_11_an_error_of_vapis_stops_the_deletion_and_says_where(
 }
 
 #[tokio::test]
-async fn known_failure_2_11_a_tool_that_vapi_does_not_delete_keeps_its_row() {
+async fn a_tool_that_vapi_does_not_delete_keeps_its_row() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     world.vapi.inject(Fault::status(500).on("DELETE", "/tool/").times(9));

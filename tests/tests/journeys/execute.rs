@@ -164,7 +164,7 @@ async fn a_model_that_repeats_itself_within_one_message_causes_one_effect() {
 }
 
 #[tokio::test]
-async fn known_failure_2_1_nobody_runs_a_tool_without_its_token() {
+async fn nobody_runs_a_tool_without_its_token() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let other_tool = world.tool(&ai_sms()).await;
@@ -321,7 +321,7 @@ async fn an_argument_of_a_wrong_type_is_named_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn known_failure_2_3_arguments_that_the_tool_does_not_have_are_dropped_and_reported() {
+async fn arguments_that_the_tool_does_not_have_are_dropped_and_reported() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let arguments = json!({"text": "Hello", "recipients": [phone(99)], "from": phone(98), "urgent": true});
@@ -384,7 +384,7 @@ async fn a_call_with_a_withheld_number_is_said_so() {
 }
 
 #[tokio::test]
-async fn known_failure_2_2_a_call_to_somebody_elses_number_runs_nothing() {
+async fn a_call_to_somebody_elses_number_runs_nothing() {
     let world = World::start().await;
     let mut config = ai_sms();
     for from in [
@@ -404,7 +404,7 @@ async fn known_failure_2_2_a_call_to_somebody_elses_number_runs_nothing() {
 }
 
 #[tokio::test]
-async fn known_failure_2_2_the_numbers_of_a_call_that_came_through_us_are_ours_not_the_bodys() {
+async fn the_numbers_of_a_call_that_came_through_us_are_ours_not_the_bodys() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let mut call = world.call(&tool, json!({"text": "Hello"}));
@@ -451,7 +451,7 @@ async fn a_call_that_did_not_say_which_number_was_called_can_send_from_a_chosen_
 }
 
 #[tokio::test]
-async fn known_failure_2_5_credentials_are_read_under_the_name_the_number_has() {
+async fn credentials_are_read_under_the_name_the_number_has() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"credentials_secret": "elsewhere"}));

@@ -521,7 +521,7 @@ async fn what_is_too_much_is_cut_and_says_so() {
 
 /// DynamoDB takes no empty names, no numbers of any size and no depth; a model and a service may send them.
 #[tokio::test]
-async fn known_failure_what_the_table_does_not_take_does_not_lose_the_row() {
+async fn what_the_table_does_not_take_does_not_lose_the_row() {
     let logs = Logs::capture();
     let crm = address();
     let world = world_with(&crm).await;

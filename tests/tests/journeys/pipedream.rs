@@ -45,7 +45,7 @@ async fn an_action_runs_as_the_organization_with_its_account() {
 }
 
 #[tokio::test]
-async fn known_failure_2_6_lists_are_united_for_actions_too() {
+async fn lists_are_united_for_actions_too() {
     let world = World::start().await;
     let tool = world.attached(&email(&world)).await;
     let arguments = json!({"to": ["desk@example.com", "ana@example.com"], "body": "Hello"});
@@ -56,7 +56,7 @@ async fn known_failure_2_6_lists_are_united_for_actions_too() {
 }
 
 #[tokio::test]
-async fn known_failure_2_3_extra_keys_do_not_reach_pipedream() {
+async fn extra_keys_do_not_reach_pipedream() {
     let world = World::start().await;
     let tool = world.attached(&slack_action(&world.home)).await;
     let arguments = json!({"text": "Hello", "username": "CEO", "conversation": "C999", "slack": {"authProvisionId": "apn_x"}, "mrkdwn": false});
@@ -74,7 +74,7 @@ async fn known_failure_2_3_extra_keys_do_not_reach_pipedream() {
 }
 
 #[tokio::test]
-async fn known_failure_2_6_preloaded_and_dynamic_props_reach_pipedream() {
+async fn preloaded_and_dynamic_props_reach_pipedream() {
     let world = World::start().await;
     let mut config = slack_action(&world.home);
     config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");

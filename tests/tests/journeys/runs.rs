@@ -98,9 +98,9 @@ async fn a_run_calls_a_tool_and_ends_in_what_was_asked_for() {
     assert_eq!(world.run_loop(AMPLE).await, 0);
 }
 
-/// Known failure 4.6; the provider caches what stays the same.
+/// The provider caches what stays the same.
 #[tokio::test]
-async fn known_failure_4_6_the_system_prompt_is_the_same_in_every_request() {
+async fn the_system_prompt_is_the_same_in_every_request() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/a\");", site.url);
     world.llm.script([Turn::text("Hm."), Turn::text(&calls(&fetch)), done(), Turn::text("What?"), answer()]);
@@ -121,7 +121,7 @@ async fn known_failure_4_6_the_system_prompt_is_the_same_in_every_request() {
 }
 
 #[tokio::test]
-async fn known_failure_4_2_a_malformed_call_is_told_in_every_turn_and_is_never_the_answer() {
+async fn a_malformed_call_is_told_in_every_turn_and_is_never_the_answer() {
     let (world, site) = bakery().await;
     let bad = calls(&format!("return wget(\"{}/a\" 5000);\nreturn wget(\"{}/b\");", site.url, site.url));
     world.llm.script([Turn::text(&bad), Turn::text(&bad), done(), answer()]);
@@ -138,7 +138,7 @@ async fn known_failure_4_2_a_malformed_call_is_told_in_every_turn_and_is_never_t
 }
 
 #[tokio::test]
-async fn known_failure_4_3_final_response_waits_for_the_other_calls() {
+async fn final_response_waits_for_the_other_calls() {
     let (world, site) = bakery().await;
     let both = calls(&format!("return finalResponse();\nreturn wget(\"{}/a\");", site.url));
     world.llm.script([Turn::text(&both), answer()]);
@@ -150,7 +150,7 @@ async fn known_failure_4_3_final_response_waits_for_the_other_calls() {
 }
 
 #[tokio::test]
-async fn known_failure_4_3_a_wrong_final_response_is_told() {
+async fn a_wrong_final_response_is_told() {
     let (world, site) = bakery().await;
     let wrong = calls(r#"return finalResponse({opens: "8:00"});"#);
     let beside = calls(&format!("return wget(\"{}/a\", \"soon\");\nreturn finalResponse();", site.url));
@@ -168,7 +168,7 @@ async fn known_failure_4_3_a_wrong_final_response_is_told() {
 }
 
 #[tokio::test]
-async fn known_failure_4_4_a_tool_that_was_not_offered_cannot_be_called() {
+async fn a_tool_that_was_not_offered_cannot_be_called() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/a\");", site.url);
     world.llm.script([Turn::text(&calls(&fetch)), done(), answer()]);
@@ -183,7 +183,7 @@ async fn known_failure_4_4_a_tool_that_was_not_offered_cannot_be_called() {
 }
 
 #[tokio::test]
-async fn known_failure_4_5_the_schema_of_the_automation_is_enforced() {
+async fn the_schema_of_the_automation_is_enforced() {
     let (world, _site) = bakery().await;
     let fenced = Turn::text("Here you are:\n```json\n{\"opens\": \"8:00\"}\n```");
     world.llm.script([done(), Turn::text(r#"{"opens": 8}"#), Turn::text("At eight."), fenced]);
@@ -198,7 +198,7 @@ async fn known_failure_4_5_the_schema_of_the_automation_is_enforced() {
 }
 
 #[tokio::test]
-async fn known_failure_4_5_at_the_limit_the_best_answer_is_asked_for_once() {
+async fn at_the_limit_the_best_answer_is_asked_for_once() {
     let (world, site) = bakery().await;
     let fetch = |page: &str| Turn::text(&calls(&format!("return wget(\"{}/{page}\");", site.url)));
     let limits = RunLimits { iterations: 2, ..RunLimits::default() };

@@ -1,4 +1,4 @@
-//! GET /api/{slug}/agents/{id}/tools: the table follows the assistant's `toolIds`, as seed 001 says.
+//! GET /api/{slug}/agents/{id}/tools: the table follows the assistant's `toolIds`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn what_is_not_ours_is_reported_and_left_alone() {
 }
 
 #[tokio::test]
-async fn known_failure_2_7_a_failed_read_from_vapi_deletes_nothing() {
+async fn a_failed_read_from_vapi_deletes_nothing() {
     for fault in [Fault::status(500).times(9), Fault::status(404), Fault::status(401), Fault::drop_before().times(9)] {
         let world = World::start().await;
         let tool = world.attached(&ai_sms()).await;

@@ -260,7 +260,7 @@ async fn a_target_becomes_a_choice_and_a_choice_a_target() {
 
 /// Toll fraud, changed digits: whatever the model says, only what is on the list is called.
 #[tokio::test]
-async fn known_failure_5_a_number_that_is_not_on_the_list_is_never_called() {
+async fn a_number_that_is_not_on_the_list_is_never_called() {
     let world = World::start().await;
     let tool = world.attached(&directory()).await;
     for wrong in ["+19005550123", "+14155550189", DESK, "billing", "Billing ", "sip:evil@example.com", "*"] {
@@ -305,7 +305,7 @@ async fn a_call_that_did_not_come_through_us_is_asked_for_at_vapi() {
 }
 
 #[tokio::test]
-async fn known_failure_2_2_another_organizations_call_is_not_transferred() {
+async fn another_organizations_call_is_not_transferred() {
     let logs = Logs::capture();
     let world = World::start().await;
     let tool = world.attached(&transfer(&json!({}))).await;
@@ -386,7 +386,7 @@ async fn a_call_that_cannot_be_transferred_is_said_so_and_logged() {
 
 /// The beginning of toll fraud and of leaked conversations: whoever may name the address hears what is sent to it.
 #[tokio::test]
-async fn known_failure_2_1_a_control_url_in_the_request_is_ignored() {
+async fn a_control_url_in_the_request_is_ignored() {
     let world = World::start().await;
     let stranger = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
     let url = format!("{}/x/control", stranger.url);

@@ -93,7 +93,7 @@ async fn what_is_wrong_is_named_and_nothing_is_changed() {
 }
 
 #[tokio::test]
-async fn known_failure_2_10_attachable_and_preemptive_agree_everywhere() {
+async fn attachable_and_preemptive_agree_everywhere() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let former = tool["external_tool_id"].as_str().unwrap().to_owned();

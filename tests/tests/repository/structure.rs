@@ -13,9 +13,9 @@ use std::{
 use serde_json::{Value, json};
 use shared::{
     Platform,
+    actions::{ANSWER_WITHIN, VAPI_WAITS_SECONDS},
     config::Environment,
     platform::Result,
-    tools::{ANSWER_WITHIN, VAPI_WAITS_SECONDS},
 };
 use source::{Source, between, crate_modules, directories, kebab, pages, pascal, read, root, rust};
 use tests::{Template, aws::identity, template::Route};
@@ -29,7 +29,7 @@ const LAYERS: [&[&str]; 14] = [
     &["store"],
     &["accounts"],
     &["tool"],
-    &["tools"],
+    &["actions"],
     &["lifecycle"],
     &["execution"],
     &["catalogue"],

@@ -2,13 +2,13 @@ use super::{block, brief, calls, good, wrong};
 use crate::parse;
 
 #[test]
-fn known_failure_4_1_a_parenthesis_in_an_argument() {
+fn a_parenthesis_in_an_argument() {
     let answer = block(r#"return wget("https://en.wikipedia.org/wiki/Rust_(programming_language)", 5000);"#);
     assert_eq!(good(&answer), [r#"wget("https://en.wikipedia.org/wiki/Rust_(programming_language)", 5000)"#]);
 }
 
 #[test]
-fn known_failure_4_1_two_calls_in_one_block() {
+fn two_calls_in_one_block() {
     let two = ["wget(\"https://a.example\")", "wget(\"https://b.example\")"];
     assert_eq!(good(&block("return wget('https://a.example');\nreturn wget('https://b.example');")), two);
     assert_eq!(good(&block("return wget('https://a.example'); return wget('https://b.example')")), two);
@@ -17,7 +17,7 @@ fn known_failure_4_1_two_calls_in_one_block() {
 }
 
 #[test]
-fn known_failure_4_1_comments() {
+fn comments() {
     let answer = block(
         "// first the page (with \"quotes\" and `ticks`)\n/* and\n   nothing else */ return /* now */ wget( // here\n'a' /*, 'b' */ , /**/ 2\n) // done\n; // over",
     );
@@ -25,27 +25,27 @@ fn known_failure_4_1_comments() {
 }
 
 #[test]
-fn known_failure_4_1_await() {
+fn await_before_a_call() {
     for call in ["await f(1)", "return await f(1);", "return\tawait\nf (1)", "await f(1);;"] {
         assert_eq!(good(&block(call)), ["f(1)"], "{call}");
     }
 }
 
 #[test]
-fn known_failure_4_1_objects_and_back_ticks() {
+fn objects_and_back_ticks() {
     assert_eq!(good(&block("f({'a':1})")), [r#"f({"a":1})"#]);
     assert_eq!(good(&block("f({key:'v'})")), [r#"f({"key":"v"})"#]);
     assert_eq!(good(&block("f(`a\n\"b\"`)")), [r#"f("a\n\"b\"")"#]);
 }
 
 #[test]
-fn known_failure_4_1_escapes() {
+fn escapes() {
     assert_eq!(good(&block(r#"f("\n")"#)), [r#"f("\n")"#]);
     assert_eq!(good(&block(r#"f("a\\", 2)"#)), [r#"f("a\\", 2)"#]);
 }
 
 #[test]
-fn known_failure_4_1_numbers_and_trailing_commas() {
+fn numbers_and_trailing_commas() {
     assert_eq!(good(&block("f(1e3, .5, -1,)")), ["f(1000, 0.5, -1)"]);
     assert_eq!(good(&block("f([1, 2,], {a: 1,},)")), [r#"f([1,2], {"a":1})"#]);
 }

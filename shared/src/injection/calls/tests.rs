@@ -190,9 +190,9 @@ async fn an_outage_of_one_call_does_not_break_the_others_off() {
     assert_eq!(done.load(SeqCst), 2, "what has begun to act is let end, so that its outcome is known");
 }
 
-/// Known failure 4.3: what is wrong with an argument is told; and the tool is not run.
+/// What is wrong with an argument is told; and the tool is not run.
 #[tokio::test]
-async fn known_failure_4_3_arguments_that_do_not_fit_are_told_with_the_signature() {
+async fn arguments_that_do_not_fit_are_told_with_the_signature() {
     let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
     let (tools, statements) = (toolbox([look]), "look();\nlook('a', 'b');\nlook(7);\nlook({text: 'a', more: 1})");
     let Executed { results, counted, out_of_calls } = executed_in(AMPLE, &tools, statements).await;
@@ -211,9 +211,9 @@ async fn known_failure_4_3_arguments_that_do_not_fit_are_told_with_the_signature
     assert_eq!((counted, out_of_calls, count.load(SeqCst)), (0, false, 0));
 }
 
-/// Known failure 4.4: only what was offered can be called.
+/// Only what was offered can be called.
 #[tokio::test]
-async fn known_failure_4_4_a_tool_that_was_not_offered_is_answered_with_those_that_were() {
+async fn a_tool_that_was_not_offered_is_answered_with_those_that_were() {
     let mut tools = toolbox([tool("look"), tool("ask")]);
     tools.gone("tell", "this tool was deleted; do without it.");
     let Executed { results, counted, .. } = executed_in(AMPLE, &tools, "wget('a');\nLook('b');\ntell('c');").await;

@@ -174,9 +174,9 @@ fn eventful() -> Vec<String> {
     ]
 }
 
-/// Known failure 4.6; the provider has cached what was said.
+/// The provider has cached what was said.
 #[tokio::test]
-async fn known_failure_4_6_what_was_said_stays_as_it_is_and_the_system_prompt_too() {
+async fn what_was_said_stays_as_it_is_and_the_system_prompt_too() {
     let bakery = Bakery::new();
     let model = Scripted::saying(eventful());
     let ran = bakery.run(&model).await;
@@ -251,9 +251,9 @@ fn taken_up(written: &Written, prompt: RunPrompt) -> WholeRun {
     WholeRun { run, prompt, answers: read(&written.answers), replies: read(&written.replies), result: None }
 }
 
-/// Known failure 4.2: in every turn it is told, and never taken for the answer.
+/// In every turn it is told, and never taken for the answer.
 #[tokio::test]
-async fn known_failure_4_2_a_call_that_cannot_be_read_never_ends_the_run() {
+async fn a_call_that_cannot_be_read_never_ends_the_run() {
     let bakery = Bakery::new();
     let malformed = calling("return look('a' + 'b');\nreturn look('c');");
     let unknown = calling("return find('a');");
@@ -312,7 +312,7 @@ async fn a_message_that_was_cut_off_is_told_so() {
 }
 
 #[tokio::test]
-async fn known_failure_4_3_final_response_waits_for_the_calls_beside_it() {
+async fn final_response_waits_for_the_calls_beside_it() {
     let bakery = Bakery::new();
     let first = calling("return finalResponse();\nreturn look('a');\nreturn order('b');");
     let model = Scripted::saying([first.as_str(), ANSWER]);
@@ -330,7 +330,7 @@ async fn known_failure_4_3_final_response_waits_for_the_calls_beside_it() {
 }
 
 #[tokio::test]
-async fn known_failure_4_3_final_response_waits_until_its_neighbours_are_right() {
+async fn final_response_waits_until_its_neighbours_are_right() {
     for (beside, wrong) in [
         ("look();", "The argument \"text\" is missing."),
         ("find('a');", "there is no tool of this name"),
@@ -355,7 +355,7 @@ async fn known_failure_4_3_final_response_waits_until_its_neighbours_are_right()
 }
 
 #[tokio::test]
-async fn known_failure_4_3_a_wrong_final_response_is_told_and_the_calls_beside_it_count() {
+async fn a_wrong_final_response_is_told_and_the_calls_beside_it_count() {
     let bakery = Bakery::new();
     let first = calling("look('a');\nfinalResponse({opens: 8});");
     let model = Scripted::saying([first.as_str(), DONE, ANSWER]);
@@ -368,7 +368,7 @@ async fn known_failure_4_3_a_wrong_final_response_is_told_and_the_calls_beside_i
 }
 
 #[tokio::test]
-async fn known_failure_4_5_only_an_automation_without_a_schema_lets_the_model_name_the_format() {
+async fn only_an_automation_without_a_schema_lets_the_model_name_the_format() {
     let wish = calling("return finalResponse('a list of hours');");
     let bakery = Bakery::new();
     let model = Scripted::saying([wish.as_str(), "[8]", ANSWER]);
@@ -382,7 +382,7 @@ async fn known_failure_4_5_only_an_automation_without_a_schema_lets_the_model_na
 }
 
 #[tokio::test]
-async fn known_failure_4_5_a_final_answer_is_corrected_twice_and_no_more() {
+async fn a_final_answer_is_corrected_twice_and_no_more() {
     let wrong = r#"{"opens": "eight"}"#;
     let fenced = format!("```json\n{ANSWER}\n```");
     let prefixed = format!("The answer is {ANSWER}");
@@ -427,7 +427,7 @@ async fn at_limit(bakery: &Bakery, spending: &str, last: &str) -> (Ran, Vec<Stri
 }
 
 #[tokio::test]
-async fn known_failure_4_5_at_each_limit_the_best_answer_is_asked_for_once() {
+async fn at_each_limit_the_best_answer_is_asked_for_once() {
     let limits = RunLimits::default;
     let two = calling("return look('a');\nreturn look('b');");
     for (limits, limit, what) in [

@@ -23,7 +23,7 @@ async fn when_the_time_is_over_nothing_is_run_any_more() {
 
 /// As long as there is no schema, what stands in a call would do for an answer.
 #[tokio::test]
-async fn known_failure_4_2_a_call_in_the_place_of_the_final_answer_is_not_the_answer() {
+async fn a_call_in_the_place_of_the_final_answer_is_not_the_answer() {
     let bakery = Bakery { format: FinalFormat::new(None).unwrap(), ..Bakery::new() };
     let late = calling("return look({\"text\": \"one more\"});");
     let model = Scripted::saying([DONE, &late, "```tool\nfind([1, 2])\n```", r#"{"said": "```tool\nlook('a')\n```"}"#]);

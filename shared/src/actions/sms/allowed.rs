@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    fields::{Fields, kind},
-    models::E164,
-    tool::Conversation,
-    tools::{
+    actions::{
         Parameter,
         variables::{self, Encoding},
     },
+    fields::{Fields, kind},
+    models::E164,
+    tool::Conversation,
 };
 
 const CALLER: &str = "{{caller_phone_number}}";

@@ -70,7 +70,7 @@ fn every_type_survives_the_round_trip_through_the_table() {
 }
 
 #[test]
-fn known_failure_2_6_preloaded_and_dynamic_props_are_kept() {
+fn preloaded_and_dynamic_props_are_kept() {
     let body = json!({"type": "pipedream_action", "label": "L", "preloadedParams": {"sheetId": "s"}, "params": {},
         "pipedreamMetadata": {"app": "google_sheets", "accountId": "apn_1", "actionKey": "k", "dynamicPropsId": "dyp_1"}});
     let stored = ToolConfig::parse(&body).unwrap().to_json();
@@ -79,7 +79,7 @@ fn known_failure_2_6_preloaded_and_dynamic_props_are_kept() {
 }
 
 #[test]
-fn known_failure_2_6_array_extendable_works_for_every_type() {
+fn array_extendable_works_for_every_type() {
     let list =
         json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": true, "prompt": "more"}});
     let api = json!({"type": "api_request", "label": "L", "method": "POST", "url": "https://x.example.com", "body": {"tags": list}});
@@ -97,7 +97,7 @@ fn a_tool_without_arguments_shows_one_dummy_because_vapi_wants_one() {
 }
 
 #[test]
-fn known_failure_2_14_a_preemptive_tool_cannot_have_ai_parameters() {
+fn a_preemptive_tool_cannot_have_ai_parameters() {
     let preemptive = json!({"attach_to_agent": false, "execute_on_call_start": true});
     assert_eq!(problems(&with(sms(), &preemptive)), ["text"]);
     assert_eq!(problems(&with(sms(), &json!({"attach_to_agent": false}))), ["execute_on_call_start", "text"]);

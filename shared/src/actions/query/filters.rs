@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::{super::config::Place, index::Operator};
 use crate::{
+    actions::Parameter,
     error::Problems,
     fields::{Fields, kind},
     models::{Field, FieldType, KnowledgeBase},
-    tools::Parameter,
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,7 +46,7 @@ impl Operator {
     }
 
     /// Whether an argument of this name is a filter, of whatever field.
-    pub(in crate::tools) fn ends(argument: &str) -> bool {
+    pub(in crate::actions) fn ends(argument: &str) -> bool {
         let field = |operator: Self| argument.strip_suffix(operator.as_str());
         Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::{
     Error, Result,
+    actions::Services,
     clients::{Failure, Service, vapi::ExternalCall},
     models::{CallStatus, ControlUrl, OrganizationId},
     tool::{CallContext, ToolOutcome},
-    tools::Services,
 };
 
 /// VAPI is asked for this long at most: the caller waits, and the transfer is still to come.

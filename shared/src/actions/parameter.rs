@@ -17,7 +17,7 @@ const LONGEST_PROMPT: usize = 1_000;
 /// Levels of lists and objects within a fixed value.
 const DEEPEST: usize = 20;
 
-/// Where the value of a parameter comes from (seed 003, "Parameter Modes").
+/// Where the value of a parameter comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Parameter {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn known_failure_2_3_a_declared_schema_is_honoured() {
+    fn a_declared_schema_is_honoured() {
         let value = json!({"mode": "ai", "prompt": "How many", "schema": {"type": "integer", "required": false}});
         let (property, required) = parse(&value).unwrap().property().unwrap();
         assert_eq!(property, json!({"type": "integer", "description": "How many"}));
