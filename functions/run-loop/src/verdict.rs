@@ -91,7 +91,7 @@ mod tests {
 
     const NOW: &str = "2026-11-20T16:20:52.123Z";
 
-    fn run(changes: Value) -> AutomationRun {
+    fn run(changes: &Value) -> AutomationRun {
         let mut row = json!({
             "id": RunId::generate(), "organization_id": OrganizationId::generate(), "trigger_type": "manual",
             "status": "running", "limits": RunLimits { seconds: 60, ..RunLimits::default() }, "attempts": 1,
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn a_run_that_is_cancelled_or_gets_nowhere_takes_no_step() {
-        assert!(before_steps(&run(json!({"attempts": MOST_ATTEMPTS}))).is_none());
-        let stuck = before_steps(&run(json!({"attempts": MOST_ATTEMPTS + 1})));
+        assert!(before_steps(&run(&json!({"attempts": MOST_ATTEMPTS}))).is_none());
+        let stuck = before_steps(&run(&json!({"attempts": MOST_ATTEMPTS + 1})));
         let Some(Verdict::End(ending, None)) = stuck else { panic!("{stuck:?}") };
         assert_eq!((ending.status, ending.error.is_some()), (RunStatus::Failed, true));
-        let cancelled = before_steps(&run(json!({"cancel_requested_at": NOW, "attempts": 9})));
+        let cancelled = before_steps(&run(&json!({"cancel_requested_at": NOW, "attempts": 9})));
         let Some(Verdict::End(ending, None)) = cancelled else { panic!("{cancelled:?}") };
         assert_eq!((ending.status, ending.error), (RunStatus::Cancelled, None));
     }
@@ -123,10 +123,10 @@ mod tests {
     #[test]
     fn an_outage_puts_a_run_off_for_longer_each_time_until_it_is_given_up() {
         for (attempts, seconds) in [(1, 10), (2, 20), (3, 40)] {
-            let verdict = decided(outage(), &run(json!({"attempts": attempts})), 0);
+            let verdict = decided(outage(), &run(&json!({"attempts": attempts})), 0);
             assert!(matches!(verdict, Verdict::PutOff(pause) if pause == Duration::from_secs(seconds)), "{verdict:?}");
         }
-        let Verdict::End(ending, None) = decided(outage(), &run(json!({"attempts": MOST_ATTEMPTS})), 0) else {
+        let Verdict::End(ending, None) = decided(outage(), &run(&json!({"attempts": MOST_ATTEMPTS})), 0) else {
             panic!("it is given up")
         };
         let said = ending.error.as_deref();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_time_would_be_over_after_the_pause_ends_now() {
-        let run = run(json!({}));
+        let run = run(&json!({}));
         assert!(matches!(decided(outage(), &run, 49), Verdict::PutOff(_)));
         let Verdict::End(ending, None) = decided(outage(), &run, 50) else { panic!("its time is over") };
         assert_eq!(ending.status, RunStatus::TimeLimit);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_the_journal_says_decides() {
-        let run = run(json!({}));
+        let run = run(&json!({}));
         assert!(matches!(decided(Ended::Stopped(Stop::LeaseLost), &run, 0), Verdict::Abandon));
         assert!(matches!(decided(Ended::OutOfTime, &run, 0), Verdict::GoOn));
         let answer: RunAnswer =

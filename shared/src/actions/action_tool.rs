@@ -46,7 +46,7 @@ impl ActionTool {
                 returns: json!({}),
                 own_examples: Vec::new(),
                 effect,
-                repeatable: !effect,
+                repeatable: config.repeatable && !effect,
             },
             action: config.action,
             limits: config.limits,

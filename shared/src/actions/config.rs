@@ -31,6 +31,7 @@ const MOST_PARAMETERS: usize = 50;
 
 /// A tool as its author configures it. serde reads and writes what is stored, [`ToolConfig::parse`] the body of a request: what
 /// was stored stands, whatever bodies may hold today, and fields that only a newer version knows are skipped.
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in a configuration")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolConfig {
     pub label: String,
@@ -47,11 +48,23 @@ pub struct ToolConfig {
     /// False: runs on call start only, and VAPI never hears of it.
     #[serde(skip)]
     pub attach_to_agent: bool,
+    /// False: what it reads changes, so a run that asks again is not answered from its record.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub repeatable: bool,
     #[serde(default, skip_serializing_if = "Limits::none")]
     pub limits: Limits,
     /// What the history hides.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_yes(repeatable: &bool) -> bool {
+    *repeatable
 }
 
 /// What it does, one variant per type.
@@ -70,7 +83,7 @@ pub enum Action {
 
 impl ToolConfig {
     /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `limits`, `redact` side by side.
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `redact` side by side.
     ///
     /// # Errors
     /// [`Error::Invalid`] with everything that is wrong.
@@ -103,6 +116,7 @@ impl ToolConfig {
         let is_async = fields.boolean("async", false);
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
         let attach_to_agent = fields.boolean("attach_to_agent", true);
+        let repeatable = fields.boolean("repeatable", true);
         let limits = Limits::read(&mut fields);
         // Without a type nothing tells which other fields are right.
         let kind: ToolType = fields.required_parse("type")?;
@@ -143,6 +157,7 @@ impl ToolConfig {
             is_async,
             execute_on_call_start,
             attach_to_agent,
+            repeatable,
             limits,
             redact,
         })

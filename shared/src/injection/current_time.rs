@@ -1,11 +1,12 @@
 //! `current_time(timeZone?)`: what time it is, somewhere.
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use crate::{
     Result,
+    models::Timestamp,
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -60,6 +61,9 @@ impl Tool for CurrentTime {
 fn told(now: Timestamp, name: &str) -> ToolOutcome {
     let Ok(zone) = TimeZone::get(name) else {
         return ToolOutcome::failed("There is no such time zone; give an IANA name, such as Europe/Lisbon.");
+    };
+    let Ok(now) = jiff::Timestamp::from_millisecond(now.as_millis()) else {
+        return ToolOutcome::failed("The time is not known just now; do without it.");
     };
     let local = now.to_zoned(zone);
     ToolOutcome::succeeded(json!({

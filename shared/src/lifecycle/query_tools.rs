@@ -293,6 +293,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         is_async: false,
         execute_on_call_start: false,
         attach_to_agent: true,
+        repeatable: true,
         limits: Limits::default(),
         redact: Marks::default(),
     })

@@ -116,10 +116,6 @@ impl Lifecycle {
                 report.left.push(line("no time left".into()));
                 continue;
             }
-            let ours = intent.change != Change::Unknown;
-            if ours && !self.intents.take_over(&intent, Timestamp::now().plus(ownership(deadline))).await? {
-                continue;
-            }
             // Shorter than a lease: what it takes for one change must not run out on it.
             match Box::pin(self.settle_abandoned(&intent, deadline.at_most(ONE))).await {
                 Ok(Some(Settled(outcome))) => {
@@ -143,7 +139,9 @@ impl Lifecycle {
 
     /// `None`: another run took the intent over.
     async fn settle_abandoned(&self, intent: &Intent, deadline: Deadline) -> Result<Option<Progress>> {
-        if !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
+        // A change of a newer version is left to a program that knows it.
+        let known = intent.change != Change::Unknown;
+        if known && !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
             return Ok(None);
         }
         let progress = self.settle_change(intent, deadline).await?;

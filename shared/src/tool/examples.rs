@@ -18,8 +18,6 @@ impl ToolSpec {
         }
         let all: Vec<Parameter<'_>> = self.parameters.iter().collect();
         let required: Vec<Parameter<'_>> = all.iter().copied().filter(|parameter| parameter.required).collect();
-        let (named, positional) =
-            (|given: &[Parameter<'_>]| self.named(given), |given: &[Parameter<'_>]| positional(given));
         let (name, mut calls) = (&self.name, Vec::new());
         for arguments in [named(&all), named(&required), positional(&all), positional(&required)] {
             let call = format!("return {name}({arguments});");
@@ -33,13 +31,13 @@ impl ToolSpec {
         calls.truncate(FEWEST_EXAMPLES);
         calls
     }
+}
 
-    /// One object of named arguments; nothing where there are none.
-    fn named(&self, given: &[Parameter<'_>]) -> String {
-        let arguments: Map<String, Value> =
-            given.iter().map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect();
-        if arguments.is_empty() { String::new() } else { literal(&Value::Object(arguments)) }
-    }
+/// One object of named arguments; nothing where there are none.
+fn named(given: &[Parameter<'_>]) -> String {
+    let arguments: Map<String, Value> =
+        given.iter().map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect();
+    if arguments.is_empty() { String::new() } else { literal(&Value::Object(arguments)) }
 }
 
 fn positional(given: &[Parameter<'_>]) -> String {

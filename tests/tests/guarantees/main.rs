@@ -7,3 +7,4 @@ mod permissions;
 mod round_trips;
 mod settle;
 mod settle_secrets;
+mod store;

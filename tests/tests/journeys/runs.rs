@@ -19,7 +19,7 @@ use shared::{
     models::{CallOutcome, RunLimits, RunStatus},
 };
 use tests::{
-    Fault, Options, Trouble, World,
+    Fault, Options, Trouble, World, api_request,
     automation::{AMPLE, Wanted, begin, calls, conversations, organization, told, whole},
     http_server::Server,
     phone, sms_without_call,
@@ -318,6 +318,23 @@ async fn an_effect_happens_once_in_a_run() {
     // Its history is the tool's, too.
     let history = world.executions();
     assert!(history.iter().all(|row| row["trigger"] == "automation"), "{history:?}");
+}
+
+#[tokio::test]
+async fn what_changes_is_asked_again_in_a_run_when_its_author_says_so() {
+    let (world, site) = bakery().await;
+    for (repeatable, again) in [(true, CallOutcome::Repeated), (false, CallOutcome::Succeeded)] {
+        let mut config = api_request("GET", &format!("{}/stock", site.url));
+        config["repeatable"] = json!(repeatable);
+        let tool = world.tool(&config).await;
+        let name = tool["name"].as_str().unwrap().replace('-', "_");
+        assert_eq!(tool["config_metadata"]["repeatable"].as_bool().unwrap_or(true), repeatable);
+        let look = Turn::text(&calls(&format!("return {name}();")));
+        world.llm.script([look.clone(), look, done(), answer()]);
+        let run = carried_out(&world, Wanted { built_in: Vec::new(), tools: vec![tool], ..Wanted::default() }).await;
+        let outcomes: Vec<CallOutcome> = run.replies[..2].iter().map(|reply| reply.calls[0].outcome).collect();
+        assert_eq!(outcomes, [CallOutcome::Succeeded, again], "repeatable: {repeatable}");
+    }
 }
 
 #[tokio::test]
