@@ -62,7 +62,7 @@ fn found<T>(read: Result<T>) -> Result<Option<T>> {
 
 /// A log line for what could not be put right at once; `settle` will.
 fn left_open(what: &str, error: &Error) {
-    tracing::error!("{what} is left to settle: {}", error::chain(error));
+    tracing::error!("{what} could not be put right and is left to settle: {}", error::chain(error));
 }
 
 /// A lease that cannot be released runs out by itself.

@@ -41,6 +41,7 @@ pub struct Platform {
     organizations: OnceCell<Organizations>,
     secrets: OnceCell<Secrets>,
     outbound: OnceCell<Outbound>,
+    pipedream: OnceCell<Pipedream>,
 }
 
 impl Platform {
@@ -71,6 +72,7 @@ impl Platform {
             organizations: OnceCell::new(),
             secrets: OnceCell::new(),
             outbound: OnceCell::new(),
+            pipedream: OnceCell::new(),
         })
     }
 
@@ -112,8 +114,12 @@ impl Platform {
         Twilio::new(self.http.clone(), self.environment.base_url("TWILIO_URL", "https://api.twilio.com"))
     }
 
+    /// One for all, because it remembers its token.
     fn pipedream(&self) -> Pipedream {
-        Pipedream::new(self.http.clone(), self.environment.base_url("PIPEDREAM_URL", "https://api.pipedream.com"))
+        let new = || {
+            Pipedream::new(self.http.clone(), self.environment.base_url("PIPEDREAM_URL", "https://api.pipedream.com"))
+        };
+        self.pipedream.get_or_init(new).clone()
     }
 
     /// The secret of the platform's Pipedream project (`PIPEDREAM_SECRET`).

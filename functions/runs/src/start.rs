@@ -6,7 +6,7 @@
 use futures_util::join;
 use shared::{
     Error, Result,
-    catalogue::{Found, Resolved},
+    catalogue::{Found, Gone, Resolved},
     error::{self, Problems},
     http::{self, Reply, Request},
     idempotency::Key,
@@ -54,7 +54,7 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;
     }
-    let found = offer(deps, &named, resolved?, &mut problems);
+    let found = offer(deps, &named, resolved?, &mut problems)?;
     let prompt = asked.as_ref().map(|asked| RunPrompt {
         system_prompt: system_prompt(&asked.system_prompt, found.iter().map(Found::spec)),
         prompt: asked.prompt.clone(),
@@ -79,23 +79,26 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
 }
 
 /// The tools that can be offered, each under a name of its own; notes which cannot be.
-fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &mut Problems) -> Vec<Found> {
+fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &mut Problems) -> Result<Vec<Found>> {
     let mut found: Vec<Found> = Vec::new();
-    for (NamedTool { place, .. }, resolved) in named.iter().zip(resolved) {
+    for (NamedTool { place, tool }, resolved) in named.iter().zip(resolved) {
         match resolved {
-            Resolved::Here(tool) => {
+            Resolved::Here(found_tool) => {
                 let is_taken = |name: &str| {
                     name == FINAL_RESPONSE
                         || deps.catalogue.built_in.has(name)
                         || found.iter().any(|other| other.spec().name == name)
                 };
-                let tool = tool.with_free_name(is_taken);
-                found.push(tool);
+                let free = found_tool.with_free_name(is_taken);
+                found.push(free);
+            }
+            Resolved::Gone(Gone::Unreadable) => {
+                return Err(Error::Unreadable { row: "tool", key: tool.to_string() });
             }
             Resolved::Gone(gone) => problems.add(place, gone.for_author()),
         }
     }
-    found
+    Ok(found)
 }
 
 fn row(

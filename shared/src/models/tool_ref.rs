@@ -1,5 +1,7 @@
 //! What names a tool: in a run, an automation, a plan.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::ToolId;
@@ -11,6 +13,15 @@ pub enum ToolRef {
     BuiltIn(String),
     /// An organization's, and the version that was meant; absent: whichever is current.
     Organization { id: ToolId, version: Option<u64> },
+}
+
+impl fmt::Display for ToolRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn(name) => f.write_str(name),
+            Self::Organization { id, .. } => id.fmt(f),
+        }
+    }
 }
 
 /// A tool that a run may call, under the name by which it was offered.

@@ -79,11 +79,7 @@ pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
 /// Decodes the items of a list; every list of rows is read through here. A row that cannot be read is reported and left
 /// out, and the others are not held up. Not for a decision that a missing row would turn.
 pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Vec<T> {
-    let report = |error: &Error| {
-        if let Error::Unreadable { row, key } = error {
-            tracing::warn!(row.kind = row, row.key = key, "a row that cannot be read is left out: {error}");
-        }
-    };
+    let report = |error: &Error| tracing::warn!("a row is left out: {error}");
     items.into_iter().filter_map(|item| from_item(item).inspect_err(report).ok()).collect()
 }
 

@@ -13,7 +13,10 @@ use std::time::Duration;
 use local::standins::llm::Turn;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, Event, Template, World, ai_sms, api_request, logs::Logs, phone, preemptive_sms, slack_action};
+use tests::{
+    Answer, Event, Template, World, ai_sms, api_request, logs::Logs, phone, preemptive_sms, slack_action,
+    sms_without_call,
+};
 use uuid::Uuid;
 
 /// What stands in rows and must stand in no answer and no line of the log.
@@ -387,7 +390,7 @@ fn newer_config(tool: &Value) -> Value {
 #[tokio::test]
 async fn an_edit_keeps_what_it_does_not_know() {
     let world = World::start().await;
-    let tool = world.attached(&ai_sms()).await;
+    let tool = world.attached(&sms_without_call(&world.home)).await;
     let id = text(&tool["id"]);
     let mut function = tool["function_schema"].clone();
     function["parameters"]["properties"]["tone"] = json!({"type": "string"});
@@ -441,7 +444,7 @@ async fn an_edit_keeps_what_it_does_not_know() {
 #[tokio::test]
 async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     let world = World::start().await;
-    let tool = world.attached(&ai_sms()).await;
+    let tool = world.attached(&sms_without_call(&world.home)).await;
     let id = text(&tool["id"]);
     let run =
         world.start_run(&json!({"prompt": "Hello", "schema": {"type": "object"}, "tools": [id]})).await.expect(202);
@@ -495,12 +498,12 @@ async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
     let many: Value = (0..60).map(|number| (format!("f{number}"), json!({"mode": "fixed", "value": "x"}))).collect();
     for (body, field, stored) in [
         (
-            ai_sms(),
+            sms_without_call(&world.home),
             "text",
             json!({"mode": "ai", "prompt": long("p"), "schema": {"type": "string", "minLength": 1}, "required": true}),
         ),
-        (ai_sms(), "limits", json!({"per_hour": 1_000_000})),
-        (ai_sms(), "redact", json!(["text", "an_argument_that_is_gone", "result..name"])),
+        (sms_without_call(&world.home), "limits", json!({"per_hour": 1_000_000})),
+        (sms_without_call(&world.home), "redact", json!(["text", "an_argument_that_is_gone", "result..name"])),
         (api_request("GET", &format!("{}/opening-hours", world.site.url)), "body", many),
         (slack_action(&world.home), "params", json!({"a name": {"mode": "fixed", "value": "x"}})),
         (
@@ -544,7 +547,7 @@ async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
 #[tokio::test]
 async fn an_edit_answers_for_its_own_fields() {
     let world = World::start().await;
-    let tool = world.attached(&ai_sms()).await;
+    let tool = world.attached(&sms_without_call(&world.home)).await;
     let id = text(&tool["id"]);
     let mut config = tool["config_metadata"].clone();
     config["description"] = "d".repeat(1_500).into();

@@ -432,9 +432,11 @@ async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
     }
     world.vapi.inject(Standin::delay(LATE).on(route.0, route.1));
     given.note(operation, 504, &world.send(function, &event.within(Duration::from_secs(8))).await);
-    // The query tool goes when it is settled that the agent has lost it.
-    let tools = if operation == "detachKnowledgeBase" { 2 } else { 1 };
-    assert_eq!((world.vapi.tools().len(), world.tool_ids().len()), (tools, 0), "{operation} leaves something at VAPI");
+    // The query tool goes when it is settled that the agent has lost it, which may have been done at once.
+    let most = if operation == "detachKnowledgeBase" { 2 } else { 1 };
+    let tools = world.vapi.tools().len();
+    assert!((1..=most).contains(&tools), "{operation} leaves {tools} tools at VAPI");
+    assert_eq!(world.tool_ids().len(), 0, "{operation} leaves a tool with the assistant");
     given
 }
 
