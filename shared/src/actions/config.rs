@@ -86,7 +86,7 @@ impl ToolConfig {
     /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `redact` side by side.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with everything that is wrong.
+    /// [`crate::Error::Invalid`] with everything that is wrong.
     pub fn parse(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
         let config = Self::parse_at(body, "", &mut problems);

@@ -2,7 +2,7 @@
 //!
 //! Errors are NestJS's: `{message: string | [string], error, statusCode}`. Lists are plain arrays. A PATCH replaces every
 //! top-level field it names as a whole; there is no version or precondition, so whoever changes an assistant holds the
-//! agent's lease ([`crate::store::Agents::lock`]).
+//! agent's lease ([`crate::store::Agents::acquire`]).
 
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret, SecretString};
