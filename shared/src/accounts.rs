@@ -19,11 +19,11 @@ pub struct Accounts {
     secrets: Secrets,
     vapi_secret: String,
     prefix: String,
-    llm: Option<PlatformsLlm>,
+    llm: Option<PlatformLlm>,
 }
 
 #[derive(Clone)]
-struct PlatformsLlm {
+struct PlatformLlm {
     secret: String,
     model: String,
 }
@@ -44,7 +44,7 @@ impl Accounts {
     /// neither the account nor a request names one.
     #[must_use]
     pub fn with_llm(self, secret: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { llm: Some(PlatformsLlm { secret: secret.into(), model: model.into() }), ..self }
+        Self { llm: Some(PlatformLlm { secret: secret.into(), model: model.into() }), ..self }
     }
 
     pub(crate) fn secrets(&self) -> Secrets {
@@ -58,8 +58,8 @@ impl Accounts {
     }
 
     /// As [`Accounts::vapi`], by the organization's row as of now; the platform's for an organization that does not exist.
-    pub async fn vapi_now(&self, organization: OrganizationId) -> Result<vapi::Account> {
-        let keys = match self.organizations.get_now(organization).await {
+    pub async fn vapi_uncached(&self, organization: OrganizationId) -> Result<vapi::Account> {
+        let keys = match self.organizations.get_consistent(organization).await {
             Ok(organization) => organization.own_keys,
             Err(Error::NotFound(_)) => OwnKeys::default(),
             Err(error) => return Err(error),
@@ -70,12 +70,12 @@ impl Accounts {
     async fn vapi_of(&self, organization: OrganizationId, keys: &OwnKeys) -> Result<vapi::Account> {
         match self.own_of(organization, KeyService::Vapi, keys).await? {
             Some(own) => Ok(own),
-            None => self.platforms_vapi().await,
+            None => self.platform_vapi().await,
         }
     }
 
     /// The VAPI account of organizations that have none of their own.
-    pub async fn platforms_vapi(&self) -> Result<vapi::Account> {
+    pub async fn platform_vapi(&self) -> Result<vapi::Account> {
         Ok(self.secrets.get(&self.vapi_secret).await?)
     }
 
@@ -89,7 +89,7 @@ impl Accounts {
         if let Some(own) = self.own(organization, KeyService::Llm).await? {
             return Ok(llm::Account::own(organization, own, &platforms.model));
         }
-        let account = llm::Account::platforms(self.secrets.get(&platforms.secret).await?, &platforms.model);
+        let account = llm::Account::of_platform(self.secrets.get(&platforms.secret).await?, &platforms.model);
         account.ok_or_else(|| {
             Error::Conflict(
                 "there is no LLM to ask: store a key for one (PUT /api/{slug}/keys/llm), or deploy with the parameter \

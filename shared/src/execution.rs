@@ -216,7 +216,7 @@ impl Executor {
     }
 
     async fn give_room_back(&self, taken: Taken) {
-        if let Err(error) = self.quotas.give_back(taken).await {
+        if let Err(error) = self.quotas.release(taken).await {
             tracing::error!("an execution that did not begin stays counted: {}", error::chain(&error));
         }
     }
@@ -248,7 +248,7 @@ impl Executor {
             let logs = ignored.iter().map(|name| format!("The argument \"{name}\" is unknown and was ignored.").into());
             outcome.answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
         }
-        telemetry::tool_run(kind, status.as_str(), duration);
+        telemetry::execution(kind, status.as_str(), duration);
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let answer = &outcome.answer;
         let execution = Execution {
@@ -295,7 +295,7 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
 
 /// What a model hears of a limit.
 fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
-    telemetry::tool_limited(tool.action.kind().as_str(), limit.as_str());
+    telemetry::execution_limited(tool.action.kind().as_str(), limit.as_str());
     let sentence = match limit {
         Limit::PerCall => {
             "This tool has been used as often as is allowed in this call; do not call it again, and offer something else."

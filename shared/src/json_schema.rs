@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use self::{
     assertions::{Format, UniqueItems},
-    cost::{Costs, Demand},
+    cost::{Cost, Costs},
     reading::Reading,
     wording::Wording,
 };
@@ -114,7 +114,7 @@ impl JsonSchema {
         if extent(instance).0 > DEEPEST {
             return whole(format!("must not be nested more than {DEEPEST} levels deep"));
         }
-        let demand = Demand::of(&self.costs, instance);
+        let demand = Cost::of(&self.costs, instance);
         if demand.is_too_deep() {
             return whole("is nested too deeply to be checked; make it flatter".to_owned());
         }

@@ -13,7 +13,7 @@ mod limits;
 mod organization;
 mod own_key;
 mod phone_number;
-mod queued_run;
+mod queued_execution;
 mod slug;
 mod timestamp;
 mod tool;
@@ -27,8 +27,8 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use automation_run::{
-    AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedAutomationRun, RunAnswer, RunCall, RunLimit, RunLimits,
-    RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunLimit, RunLimits, RunPrompt,
+    RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
@@ -36,13 +36,13 @@ pub use execution::{Execution, ExecutionStatus, ExecutionView, NotAnExecutionSta
 pub use ids::{
     AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
 };
-pub use intent::{Change, Intent, SecretOf};
+pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
 pub use limits::{Limit, Limits};
 pub use organization::{Member, Membership, Organization, Role};
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
-pub use queued_run::{Queued, QueuedRun};
+pub use queued_execution::{Queued, QueuedExecution};
 pub use slug::Slug;
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, Tool, ToolType};

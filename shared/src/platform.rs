@@ -22,7 +22,7 @@ use crate::{
     idempotency::Idempotency,
     injection::built_in_tools,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
-    models::{Queued, QueuedAutomationRun},
+    models::{Queued, QueuedRun},
     store::{
         Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers, Quotas, Tools,
     },
@@ -198,14 +198,14 @@ impl Platform {
         Ok(self.environment.required("TWILIO_SECRET_PREFIX")?)
     }
 
-    /// The queue of tool runs that `run-tool` carries out (`RUNS_QUEUE_URL`).
-    pub fn runs_queue(&self) -> Result<Queue<Queued>> {
-        Ok(Queue::new(&self.aws, self.environment.required("RUNS_QUEUE_URL")?))
+    /// The queue of tool runs that `run-tool` carries out (`EXECUTIONS_QUEUE_URL`).
+    pub fn executions_queue(&self) -> Result<Queue<Queued>> {
+        Ok(Queue::new(&self.aws, self.environment.required("EXECUTIONS_QUEUE_URL")?))
     }
 
-    /// The queue of automations' runs that `run-loop` carries on (`AUTOMATION_RUNS_QUEUE_URL`).
-    pub fn automation_runs_queue(&self) -> Result<Queue<QueuedAutomationRun>> {
-        Ok(Queue::new(&self.aws, self.environment.required("AUTOMATION_RUNS_QUEUE_URL")?))
+    /// The queue of automations' runs that `run-loop` carries on (`RUNS_QUEUE_URL`).
+    pub fn runs_queue(&self) -> Result<Queue<QueuedRun>> {
+        Ok(Queue::new(&self.aws, self.environment.required("RUNS_QUEUE_URL")?))
     }
 
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).

@@ -32,7 +32,7 @@ pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;
 pub(crate) use database::unreadable;
-pub use executions::{Executions, ExecutionsWanted};
+pub use executions::{ExecutionFilter, Executions};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;
 pub use knowledge_entries::{KnowledgeEntries, LARGEST_LOAD};

@@ -41,7 +41,7 @@ pub fn request(function: &str, outcome: &str, duration: Duration) {
 }
 
 /// One run of a tool: what became of it and how long it took.
-pub fn tool_run(kind: &str, status: &str, duration: Duration) {
+pub fn execution(kind: &str, status: &str, duration: Duration) {
     let metrics = [("ToolRuns", 1.into()), ("ToolLatency", milliseconds(duration))];
     emit(&[("ToolType", kind), ("Status", status)], &metrics);
 }
@@ -52,7 +52,7 @@ pub fn automation_run(status: &str, duration: Duration) {
 }
 
 /// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
-pub fn tool_limited(kind: &str, limit: &str) {
+pub fn execution_limited(kind: &str, limit: &str) {
     emit(&[("ToolType", kind), ("Limit", limit)], &[("ToolLimited", 1.into())]);
 }
 

@@ -121,7 +121,7 @@ async fn through_execute() {
     let tool = world.attached(&config).await;
     let arguments = json!({"query": "a quiet house with a view of the river", "price_at_most": 500_000, "city_one_of": ["Porto", "Faro"]});
     let ask = async || {
-        let event = world.wire(&world.call(&tool, arguments.clone()));
+        let event = world.vapi_event(&world.call(&tool, arguments.clone()));
         let started = Instant::now();
         let answer = world.send("execute", &event).await;
         let took = answer.at - started;

@@ -9,8 +9,8 @@ use shared::{
     catalogue::{Found, Resolved},
     injection::system_prompt,
     models::{
-        AutomationRun, OrganizationId, QueuedAutomationRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent,
-        Timestamp, ToolId, ToolRef, WholeRun,
+        AutomationRun, OrganizationId, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        ToolId, ToolRef, WholeRun,
     },
 };
 
@@ -18,7 +18,7 @@ use shared::{
 pub const AMPLE: Duration = Duration::from_secs(120);
 
 /// A run to be begun.
-pub struct Wanted {
+pub struct RunSpec {
     pub prompt: String,
     /// Built-in tools by name.
     pub built_in: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Wanted {
     pub limits: RunLimits,
 }
 
-impl Default for Wanted {
+impl Default for RunSpec {
     fn default() -> Self {
         Self {
             prompt: "When does the bakery open on Sundays?".into(),
@@ -50,10 +50,10 @@ pub fn organization(world: &World) -> OrganizationId {
 }
 
 /// Writes a run down and queues it.
-pub async fn begin(world: &World, wanted: Wanted) -> RunId {
+pub async fn begin(world: &World, spec: RunSpec) -> RunId {
     let run_loop = &world.process.run_loop;
-    let built_in = wanted.built_in.iter().cloned().map(ToolRef::BuiltIn);
-    let rows = wanted.tools.iter().map(|row| ToolRef::Organization { id: id(row), version: None });
+    let built_in = spec.built_in.iter().cloned().map(ToolRef::BuiltIn);
+    let rows = spec.tools.iter().map(|row| ToolRef::Organization { id: id(row), version: None });
     let references: Vec<ToolRef> = built_in.chain(rows).collect();
     let resolved = run_loop.catalogue.resolve(organization(world), &references, Deadline::after(AMPLE)).await.unwrap();
     let here = |resolved| match resolved {
@@ -69,7 +69,7 @@ pub async fn begin(world: &World, wanted: Wanted) -> RunId {
         trigger_type: RunTrigger::Manual,
         status: RunStatus::Queued,
         model: None,
-        limits: wanted.limits,
+        limits: spec.limits,
         spent: Spent::default(),
         attempts: 0,
         lease_until: None,
@@ -85,12 +85,12 @@ pub async fn begin(world: &World, wanted: Wanted) -> RunId {
     };
     let prompt = RunPrompt {
         system_prompt: system_prompt("You answer for a bakery.", found.iter().map(Found::spec)),
-        prompt: wanted.prompt,
-        schema: wanted.schema.map(|schema| schema.to_string()),
+        prompt: spec.prompt,
+        schema: spec.schema.map(|schema| schema.to_string()),
         tools: found.iter().map(Found::offered).collect(),
     };
     run_loop.runs.create(&run, &prompt).await.unwrap();
-    let message = QueuedAutomationRun { organization_id: run.organization_id, run_id: run.id };
+    let message = QueuedRun { organization_id: run.organization_id, run_id: run.id };
     run_loop.queue.send(&message).await.unwrap();
     run.id
 }

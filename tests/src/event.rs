@@ -178,7 +178,7 @@ impl Answer {
         fields
     }
 
-    /// The sentence for the model of a tool run that did not succeed.
+    /// The sentence for the model of an execution that did not succeed.
     #[track_caller]
     pub fn sentence(&self) -> &str {
         assert_eq!(self.status, 200, "{}", self.body);
@@ -186,7 +186,7 @@ impl Answer {
         self.body["error"].as_str().expect("a sentence")
     }
 
-    /// The result of a tool run that succeeded.
+    /// The result of an execution that succeeded.
     #[track_caller]
     pub fn result(&self) -> &Value {
         assert_eq!(self.status, 200, "{}", self.body);

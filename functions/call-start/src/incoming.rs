@@ -50,7 +50,7 @@ pub(crate) async fn verify(deps: &Deps, number: &PhoneNumber, request: &Request)
     let signature = signature.ok_or_else(refused)?;
     let account: twilio::Account = deps.secrets.get(&number.credentials_secret).await?;
     let url = public_url(&deps.public_url, request);
-    if signature::is_twilios(account.auth_token(), &url, http::body(request), signature) {
+    if signature::is_valid(account.auth_token(), &url, http::body(request), signature) {
         Ok(())
     } else {
         Err(refused())

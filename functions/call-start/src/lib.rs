@@ -23,8 +23,8 @@ use shared::{
     http::{self, Reply},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        Call, CallStatus, ExecutionId, PhoneNumber, PhoneNumberId, Queued, QueuedRun, StartedTool, Timestamp, Tool,
-        Trigger, Unowned,
+        Call, CallStatus, ExecutionId, PhoneNumber, PhoneNumberId, Queued, QueuedExecution, StartedTool, Timestamp,
+        Tool, Trigger, Unowned,
     },
     platform,
     store::{AgentTools, Agents, Calls, PhoneNumbers, Tools},
@@ -73,7 +73,7 @@ impl Deps {
             secrets: platform.secrets().clone(),
             accounts: platform.accounts()?,
             vapi: platform.vapi(),
-            runs: platform.runs_queue()?,
+            runs: platform.executions_queue()?,
             public_url: platform.public_url()?,
             context_due: platform.on_call_start()?,
         })
@@ -266,7 +266,7 @@ fn begun(
 async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
     let queued_at = Timestamp::now();
     let runs = call.on_call_start.iter().map(|started| {
-        let run = QueuedRun {
+        let run = QueuedExecution {
             execution_id: started.execution_id,
             organization_id: call.organization_id,
             tool_id: started.tool_id,

@@ -17,7 +17,7 @@ use url::form_urlencoded;
 
 /// Whether `signature` is Twilio's for a request of `body` to `url` (the public address, with its query as it was sent).
 /// Constant in time as far as the signature goes.
-pub fn is_twilios(auth_token: &SecretString, url: &str, body: &[u8], signature: &str) -> bool {
+pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &str) -> bool {
     let Ok(signature) = BASE64_STANDARD.decode(signature) else { return false };
     let parameters = match body_hash(url) {
         Some(claimed) if claimed == hex(digest(&SHA256, body).as_ref()) => String::new(),
@@ -98,10 +98,10 @@ mod tests {
             let signature = sign(&key, (url.to_owned() + &signed_parameters(body.as_bytes())).as_bytes());
             let signature = BASE64_STANDARD.encode(signature);
             let token = SecretString::from(token);
-            prop_assert!(is_twilios(&token, url, body.as_bytes(), &signature));
+            prop_assert!(is_valid(&token, url, body.as_bytes(), &signature));
             let changed = format!("{body}&added={other}");
-            prop_assert!(!is_twilios(&token, url, changed.as_bytes(), &signature));
-            prop_assert!(!is_twilios(&SecretString::from(other), url, body.as_bytes(), &signature));
+            prop_assert!(!is_valid(&token, url, changed.as_bytes(), &signature));
+            prop_assert!(!is_valid(&SecretString::from(other), url, body.as_bytes(), &signature));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::Deps;
 const LONGEST_REASON: usize = 200;
 
 /// What of a message the call's row takes.
-enum News {
+enum CallUpdate {
     Status(CallStatus, Option<ControlUrl>),
     End(End),
 }
@@ -37,15 +37,15 @@ pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
     let call = find(deps, message).await?;
     // Nobody's call: the platform's bearer may tell of it, and nothing comes of it.
     let owner = call.as_ref().map_or_else(OrganizationId::generate, |call| call.organization_id);
-    let account = deps.accounts.vapi_now(owner).await?;
+    let account = deps.accounts.vapi_uncached(owner).await?;
     token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
     if let Some(call) = call {
         match news(message) {
-            Some(News::Status(status, url)) => {
+            Some(CallUpdate::Status(status, url)) => {
                 deps.calls.note_status(owner, &call.id, status, url.as_ref()).await?;
             }
-            Some(News::End(end)) => deps.calls.close(owner, &call.id, &end).await?,
+            Some(CallUpdate::End(end)) => deps.calls.close(owner, &call.id, &end).await?,
             None => {}
         }
     }
@@ -59,20 +59,20 @@ async fn find(deps: &Deps, message: &Value) -> Result<Option<Call>> {
     Ok(deps.calls.find(&id).await?.map(Unowned::for_its_owner))
 }
 
-fn news(message: &Value) -> Option<News> {
+fn news(message: &Value) -> Option<CallUpdate> {
     match message.get("type")?.as_str()? {
         "status-update" => match status(message)? {
             // A word that VAPI did not have when this was written says nothing we know.
             CallStatus::Other => None,
-            CallStatus::Ended => Some(News::End(End { reason: reason(message), ..End::default() })),
+            CallStatus::Ended => Some(CallUpdate::End(End { reason: reason(message), ..End::default() })),
             status => {
                 let url = message.pointer("/call/monitor/controlUrl").and_then(Value::as_str);
-                Some(News::Status(status, url.and_then(|url| url.parse().ok())))
+                Some(CallUpdate::Status(status, url.and_then(|url| url.parse().ok())))
             }
         },
         "end-of-call-report" => {
             let (from, to) = (moment(message, "startedAt"), moment(message, "endedAt"));
-            Some(News::End(End {
+            Some(CallUpdate::End(End {
                 at: to,
                 reason: reason(message),
                 duration_seconds: from.zip(to).and_then(|(from, to)| seconds(from, to)),
@@ -108,7 +108,7 @@ mod tests {
 
     fn end(message: &Value) -> End {
         match news(message) {
-            Some(News::End(end)) => end,
+            Some(CallUpdate::End(end)) => end,
             _ => panic!("{message} tells of no end"),
         }
     }

@@ -17,12 +17,12 @@ use shared::{
     http::{self, Access, Reply, Request},
     models::{CallId, Execution, ExecutionView, OrganizationId},
     platform,
-    store::{Calls, Executions, ExecutionsWanted},
+    store::{Calls, ExecutionFilter, Executions},
 };
 
 use crate::{
     timeline::timeline,
-    view::{CallView, WithTimeline},
+    view::{CallView, CallWithTimeline},
 };
 
 /// Runs that a timeline is made of, the newest ones: this many pages of this many.
@@ -79,8 +79,8 @@ async fn show(deps: &Deps, organization: OrganizationId, id: CallId) -> Result<R
         None => None,
     };
     let timeline = timeline(call.as_ref(), &runs);
-    let call = call.map_or_else(|| CallView::known_by_its_runs(id), CallView::from);
-    Reply::ok(&WithTimeline { call, timeline, timeline_complete: complete })
+    let call = call.map_or_else(|| CallView::from_executions(id), CallView::from);
+    Reply::ok(&CallWithTimeline { call, timeline, timeline_complete: complete })
 }
 
 async fn executions(deps: &Deps, request: &Request, organization: OrganizationId, id: CallId) -> Result<Reply> {
@@ -96,19 +96,19 @@ async fn executions(deps: &Deps, request: &Request, organization: OrganizationId
 
 /// Whether any tool of the organization's ran in a call, whatever page of its runs is asked for.
 async fn has_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
-    let newest = ExecutionsWanted { limit: 1, after: None, status: None };
+    let newest = ExecutionFilter { limit: 1, after: None, status: None };
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
 }
 
 /// The runs in a call, newest first, and whether these are all.
 async fn all_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
-    let mut wanted = ExecutionsWanted { limit: PAGE, after: None, status: None };
+    let mut wanted = ExecutionFilter { limit: PAGE, after: None, status: None };
     let mut runs = Vec::new();
     for _ in 0..MOST_PAGES {
         let page = deps.executions.of_call(organization, call, &wanted).await?;
         runs.extend(page.items);
         match page.next_cursor {
-            Some(next) => wanted.after = Some(ExecutionsWanted::cursor(&next)?),
+            Some(next) => wanted.after = Some(ExecutionFilter::cursor(&next)?),
             None => return Ok((runs, true)),
         }
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, StartedTool, Timestamp, ToolId, Trigger};
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Moment {
+pub(crate) struct TimelineEntry {
     at: Timestamp,
     #[serde(flatten)]
     event: Event,
@@ -68,9 +68,9 @@ impl Event {
 }
 
 /// Of a call that came in through us, and of the runs in it, newest first.
-pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<Moment> {
+pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineEntry> {
     let mut moments = Vec::new();
-    let mut add = |at: Timestamp, event: Event| moments.push(Moment { at, event });
+    let mut add = |at: Timestamp, event: Event| moments.push(TimelineEntry { at, event });
     let started = call.map(|call| call.on_call_start.as_slice()).unwrap_or_default();
     if let Some(call) = call {
         of_call(call, &mut add);

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use shared::models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Timestamp};
 
-use crate::timeline::Moment;
+use crate::timeline::TimelineEntry;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct CallView {
@@ -25,17 +25,17 @@ pub(crate) struct CallView {
 
 /// A call, and what happened in it, in order of time.
 #[derive(Debug, Serialize)]
-pub(crate) struct WithTimeline {
+pub(crate) struct CallWithTimeline {
     #[serde(flatten)]
     pub(crate) call: CallView,
-    pub(crate) timeline: Vec<Moment>,
+    pub(crate) timeline: Vec<TimelineEntry>,
     /// False if there were more runs than are shown, the newest.
     pub(crate) timeline_complete: bool,
 }
 
 impl CallView {
     /// A call that came in at VAPI and not through us.
-    pub(crate) fn known_by_its_runs(id: CallId) -> Self {
+    pub(crate) fn from_executions(id: CallId) -> Self {
         Self {
             id,
             call_sid: None,

@@ -21,6 +21,6 @@ pub(crate) async fn verify(deps: &Deps, id: ToolId, bearer: &str) -> Result<Veri
         Err(Error::NotFound(_)) => OrganizationId::generate(),
         Err(error) => return Err(error),
     };
-    let account = deps.accounts.vapi_now(owner).await?;
+    let account = deps.accounts.vapi_uncached(owner).await?;
     token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
 }

@@ -19,11 +19,11 @@ use shared::{
 pub(crate) struct Invocation {
     pub(crate) metadata: Metadata,
     pub(crate) requested: Vec<Requested>,
-    shape: Shape,
+    kind: MessageKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum MessageKind {
     ApiRequest,
     ToolCalls,
 }
@@ -57,7 +57,7 @@ impl Metadata {
 
 impl Invocation {
     /// # Errors
-    /// [`Error::Malformed`] for what is neither shape.
+    /// [`Error::Malformed`] for what is neither kind.
     pub(crate) fn read(body: Value) -> Result<Self> {
         let Value::Object(mut body) = body else {
             return Err(Error::Malformed("the body must be a JSON object".into()));
@@ -82,7 +82,7 @@ impl Invocation {
         Self {
             metadata,
             requested: vec![Requested { call: None, arguments, unreadable: None }],
-            shape: Shape::ApiRequest,
+            kind: MessageKind::ApiRequest,
         }
     }
 
@@ -113,7 +113,7 @@ impl Invocation {
         metadata.caller =
             at("/customer/number").or_else(|| at("/call/customer/number")).map(str::to_owned).or(metadata.caller);
         metadata.called = at("/phoneNumber/number").and_then(|number| number.parse().ok()).or(metadata.called);
-        Ok(Self { metadata, requested, shape: Shape::ToolCalls })
+        Ok(Self { metadata, requested, kind: MessageKind::ToolCalls })
     }
 
     /// Whether one message asks for several functions, of which this tool can be only one.
@@ -134,7 +134,7 @@ impl Invocation {
 
     /// The answers of the runs, in the order they were asked for.
     pub(crate) fn answer(&self, answers: Vec<Map<String, Value>>) -> Result<Reply> {
-        if self.shape == Shape::ApiRequest {
+        if self.kind == MessageKind::ApiRequest {
             return Reply::ok(&answers.into_iter().next().unwrap_or_default());
         }
         let results: Vec<Value> = self

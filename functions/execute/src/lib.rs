@@ -18,7 +18,7 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Reply, Request},
     models::{
-        Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedRun, Timestamp, ToolId, Trigger, Unowned,
+        Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned,
         VerifiedTool,
     },
     platform,
@@ -48,7 +48,7 @@ impl Deps {
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
             executor: platform.executor(platform.idempotency()?)?,
-            runs: platform.runs_queue()?,
+            runs: platform.executions_queue()?,
         })
     }
 }
@@ -140,7 +140,7 @@ async fn enqueue(
         return deps.executor.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
     }
     let queued_at = Timestamp::now();
-    let queued = Queued::Run(QueuedRun {
+    let queued = Queued::Run(QueuedExecution {
         execution_id: request.id,
         organization_id: context.organization,
         tool_id: tool.id,

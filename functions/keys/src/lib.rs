@@ -22,7 +22,7 @@ use shared::{
     clients::{Outbound, Vapi},
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
-    models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOf, Timestamp},
+    models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOwner, Timestamp},
     platform,
     store::{Agents, Intents, Organizations, Page, Tools},
 };
@@ -63,14 +63,14 @@ impl Deps {
 
 /// What is shown of a key.
 #[derive(Serialize)]
-struct Shown {
+struct KeyView {
     service: KeyService,
     /// False: the platform's account is used.
     own: bool,
     updated_at: Option<Timestamp>,
 }
 
-impl Shown {
+impl KeyView {
     fn new(service: KeyService, key: Option<OwnKey>) -> Self {
         Self { service, own: key.is_some(), updated_at: key.map(|key| key.updated_at) }
     }
@@ -82,15 +82,15 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let organization = member.organization_id;
     match http::route(&request)[..] {
         ["GET", "api", _, "keys"] => {
-            let keys = deps.organizations.get_now(organization).await?.own_keys;
-            let items = KeyService::ALL.map(|service| Shown::new(service, keys.get(service)));
+            let keys = deps.organizations.get_consistent(organization).await?.own_keys;
+            let items = KeyService::ALL.map(|service| KeyView::new(service, keys.get(service)));
             Reply::ok(&Page { items: items.into(), next_cursor: None })
         }
         ["PUT", "api", _, "keys", service] => {
             member.must_be_administrator()?;
             let (service, body) = (http::id(service, "service")?, http::json_body(&request)?);
             let key = Box::pin(put(deps, organization, service, &body, deadline)).await?;
-            Reply::ok(&Shown::new(service, Some(key)))
+            Reply::ok(&KeyView::new(service, Some(key)))
         }
         ["DELETE", "api", _, "keys", service] => {
             member.must_be_administrator()?;
@@ -112,7 +112,7 @@ async fn put(
         KeyService::Vapi => {
             let account = body::vapi(body)?;
             // The row is read before anything is compared: a change of it in between is noticed when it is written.
-            let before = deps.organizations.get_now(organization).await?;
+            let before = deps.organizations.get_consistent(organization).await?;
             if !deps.vapi.lets_in(&account, deadline).await? {
                 return Err(Error::invalid("api_key", "was refused by VAPI: it is no private key of an account there"));
             }
@@ -121,7 +121,7 @@ async fn put(
         }
         KeyService::Llm => {
             let content = body::llm(body, &deps.outbound)?;
-            (deps.organizations.get_now(organization).await?, content)
+            (deps.organizations.get_consistent(organization).await?, content)
         }
     };
     store(deps, &before, service, &content, deadline).await
@@ -148,15 +148,15 @@ async fn store(
 }
 
 async fn remove(deps: &Deps, organization: OrganizationId, service: KeyService, deadline: Deadline) -> Result<()> {
-    let before = deps.organizations.get_now(organization).await?;
+    let before = deps.organizations.get_consistent(organization).await?;
     let key = before.own_keys.get(service).ok_or(Error::NotFound("key"))?;
     if service == KeyService::Vapi {
-        let account = deps.accounts.platforms_vapi().await?;
+        let account = deps.accounts.platform_vapi().await?;
         switch::check(deps, organization, &account, deadline).await?;
     }
     let left = secret_intent(deps, organization, service, key.id, deadline);
     if let Err(error) = deps.organizations.set_own_key(&before, service, None, None, Some(&left)).await {
-        let now = deps.organizations.get_now(organization).await;
+        let now = deps.organizations.get_consistent(organization).await;
         if !now.is_ok_and(|row| row.own_keys.get(service).is_none()) {
             return Err(error);
         }
@@ -174,7 +174,7 @@ fn secret_intent(
     deadline: Deadline,
 ) -> Intent {
     let name = deps.accounts.secret_name(organization, service, key);
-    StoredSecrets::intent(organization, name, SecretOf::OwnKey { service, id: key }, deadline)
+    StoredSecrets::intent(organization, name, SecretOwner::OwnKey { service, id: key }, deadline)
 }
 
 /// Waits, a second at most, until the index shows the change. The other routes read the row through the index, which follows

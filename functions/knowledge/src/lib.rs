@@ -64,7 +64,7 @@ impl Deps {
 
 /// A base as it is shown alone.
 #[derive(Serialize)]
-struct Shown {
+struct KnowledgeBaseView {
     #[serde(flatten)]
     base: KnowledgeBase,
     /// The agents it is attached to.
@@ -99,7 +99,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["GET", "api", _, "knowledge-bases", id] => {
             let base = deps.bases.get(organization, http::id(id, "knowledge base")?).await?;
             let agent_ids = deps.lifecycle.agents_of_base(&base, deadline).await?;
-            Reply::ok(&Shown { base, agent_ids })
+            Reply::ok(&KnowledgeBaseView { base, agent_ids })
         }
         ["DELETE", "api", _, "knowledge-bases", id] => {
             delete(deps, organization, http::id(id, "knowledge base")?, deadline).await

@@ -20,12 +20,12 @@ use shared::{
     Deadline, Error, Platform, Result,
     clients::{
         Twilio,
-        twilio::{Account, Standing},
+        twilio::{Account, NumberStatus},
     },
     error::Problems,
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
-    models::{AgentId, E164, Intent, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOf, Timestamp},
+    models::{AgentId, E164, Intent, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp},
     platform,
     store::{Agents, Page, PhoneNumbers},
 };
@@ -58,7 +58,7 @@ impl Deps {
 
 /// A row as its organization sees it: without where its credentials are.
 #[derive(Serialize)]
-struct Shown {
+struct PhoneNumberView {
     id: PhoneNumberId,
     organization_id: OrganizationId,
     number: E164,
@@ -70,7 +70,7 @@ struct Shown {
     updated_at: Timestamp,
 }
 
-impl From<PhoneNumber> for Shown {
+impl From<PhoneNumber> for PhoneNumberView {
     fn from(row: PhoneNumber) -> Self {
         let PhoneNumber {
             id,
@@ -104,20 +104,20 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match http::route(&request)[..] {
         ["POST", "api", _, "phone-numbers"] => {
             let new = body::new_number(&http::json_body(&request)?)?;
-            Reply::created(&Shown::from(Box::pin(register(deps, organization, new, deadline)).await?))
+            Reply::created(&PhoneNumberView::from(Box::pin(register(deps, organization, new, deadline)).await?))
         }
         ["GET", "api", _, "phone-numbers"] => {
             let (limit, cursor) = http::page(&request)?;
             let Page { items, next_cursor } = deps.phone_numbers.page(organization, cursor.as_ref(), limit).await?;
-            Reply::ok(&Page { items: items.into_iter().map(Shown::from).collect(), next_cursor })
+            Reply::ok(&Page { items: items.into_iter().map(PhoneNumberView::from).collect(), next_cursor })
         }
-        ["GET", "api", _, "phone-numbers", id] => {
-            Reply::ok(&Shown::from(deps.phone_numbers.get(organization, http::id(id, "phone number")?).await?))
-        }
+        ["GET", "api", _, "phone-numbers", id] => Reply::ok(&PhoneNumberView::from(
+            deps.phone_numbers.get(organization, http::id(id, "phone number")?).await?,
+        )),
         ["PATCH", "api", _, "phone-numbers", id] => {
             let id = http::id(id, "phone number")?;
             let change = body::change(&http::json_body(&request)?)?;
-            Reply::ok(&Shown::from(update(deps, organization, id, change, deadline).await?))
+            Reply::ok(&PhoneNumberView::from(update(deps, organization, id, change, deadline).await?))
         }
         ["DELETE", "api", _, "phone-numbers", id] => {
             remove(deps, organization, http::id(id, "phone number")?, deadline).await?;
@@ -170,7 +170,7 @@ async fn update(
     change: Change,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
-    let before = deps.phone_numbers.get_now(organization, id).await?;
+    let before = deps.phone_numbers.get_consistent(organization, id).await?;
     if change.fallback_number.given() == Some(&before.number) {
         return Err(Error::invalid("fallback_number", SAME_NUMBER));
     }
@@ -200,11 +200,13 @@ async fn update(
 }
 
 async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, deadline: Deadline) -> Result<()> {
-    let row = deps.phone_numbers.get_now(organization, id).await?;
+    let row = deps.phone_numbers.get_consistent(organization, id).await?;
     let left = own_secret(deps, &row).map(|secret| secret_intent(organization, id, secret, deadline));
     if let Err(error) = deps.phone_numbers.delete(organization, &row, left.as_ref()).await {
         // The answer was lost, and the row went with its intent.
-        let Err(Error::NotFound(_)) = deps.phone_numbers.get_now(organization, id).await else { return Err(error) };
+        let Err(Error::NotFound(_)) = deps.phone_numbers.get_consistent(organization, id).await else {
+            return Err(error);
+        };
     }
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
@@ -229,8 +231,8 @@ async fn check(
     };
     let standing = async {
         match account {
-            Some(account) => deps.twilio.standing(account, number, deadline).await,
-            None => Ok(Standing::Owner),
+            Some(account) => deps.twilio.number_status(account, number, deadline).await,
+            None => Ok(NumberStatus::Owner),
         }
     };
     let (agent, standing) = join!(agent, standing);
@@ -240,13 +242,13 @@ async fn check(
         other => other?,
     }
     match standing? {
-        Standing::Owner => {}
-        Standing::NotOwner => problems.add("number", "is not a number of this Twilio account"),
-        Standing::NoAccount => problems.add("twilio.account_sid", "is not an account that Twilio lets in"),
-        Standing::WrongAuthToken => {
+        NumberStatus::Owner => {}
+        NumberStatus::NotOwner => problems.add("number", "is not a number of this Twilio account"),
+        NumberStatus::NoAccount => problems.add("twilio.account_sid", "is not an account that Twilio lets in"),
+        NumberStatus::WrongAuthToken => {
             problems.add("twilio.auth_token", "was refused by Twilio: it is not the auth token of this account");
         }
-        Standing::WrongApiKey => {
+        NumberStatus::WrongApiKey => {
             problems.add("twilio.api_key_secret", "was refused by Twilio: the key is not one of this account");
         }
     }
@@ -277,5 +279,5 @@ fn own_secret<'a>(deps: &Deps, row: &'a PhoneNumber) -> Option<&'a str> {
 }
 
 fn secret_intent(organization: OrganizationId, id: PhoneNumberId, secret: &str, deadline: Deadline) -> Intent {
-    StoredSecrets::intent(organization, secret, SecretOf::PhoneNumber(id), deadline)
+    StoredSecrets::intent(organization, secret, SecretOwner::PhoneNumber(id), deadline)
 }

@@ -19,7 +19,7 @@ use shared::{
     execution::Executor,
     idempotency::Idempotency,
     injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
-    models::{AutomationRun, QueuedAutomationRun, RunStatus, Spent, Timestamp, Trigger, WholeRun},
+    models::{AutomationRun, QueuedRun, RunStatus, Spent, Timestamp, Trigger, WholeRun},
     platform,
     store::{AcquiredRun, AutomationRuns, Lease, RunEnd},
     telemetry,
@@ -44,7 +44,7 @@ const WAKE_RESERVE: Duration = Duration::from_secs(5);
 
 pub struct Deps {
     pub runs: AutomationRuns,
-    pub queue: Queue<QueuedAutomationRun>,
+    pub queue: Queue<QueuedRun>,
     pub catalogue: Catalogue,
     pub executor: Executor,
     pub accounts: Accounts,
@@ -58,7 +58,7 @@ impl Deps {
         let database = platform.database()?;
         Ok(Self {
             runs: AutomationRuns::new(database),
-            queue: platform.automation_runs_queue()?,
+            queue: platform.runs_queue()?,
             catalogue: platform.catalogue()?,
             executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
             accounts: platform.accounts_with_llm()?,
@@ -68,8 +68,8 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, message: QueuedAutomationRun, deadline: Deadline) -> Result<()> {
-    let QueuedAutomationRun { organization_id: organization, run_id } = message;
+pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Result<()> {
+    let QueuedRun { organization_id: organization, run_id } = message;
     let run = match deps.runs.get(organization, run_id).await {
         Ok(run) => run,
         Err(Error::NotFound(_)) => {
@@ -92,13 +92,7 @@ pub async fn handle(deps: &Deps, message: QueuedAutomationRun, deadline: Deadlin
 }
 
 /// Takes the steps that the time allows, and does with the run what follows from how they ended.
-async fn carry_on(
-    deps: &Deps,
-    run: AutomationRun,
-    lease: Lease,
-    message: QueuedAutomationRun,
-    deadline: Deadline,
-) -> Result<()> {
+async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
     let (verdict, spent) = if let Some(verdict) = before_steps(&run) {
         (verdict, run.spent)
     } else {

@@ -67,14 +67,19 @@ pub(crate) async fn add(
             Ok(())
         }
         Added::Now(call) | Added::Before(call) if call.has_all_results() => {
-            tell_all(deps, organization, &call.id, deadline).await
+            send_results(deps, organization, &call.id, deadline).await
         }
         Added::Now(_) | Added::Before(_) => Ok(()),
     }
 }
 
 /// Tells what there is, unless somebody has.
-pub(crate) async fn tell_all(deps: &Deps, organization: OrganizationId, id: &CallId, deadline: Deadline) -> Result<()> {
+pub(crate) async fn send_results(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: &CallId,
+    deadline: Deadline,
+) -> Result<()> {
     let Some(call) = deps.calls.take_context(organization, id).await? else { return Ok(()) };
     if let Some(message) = message(&call) {
         tell(deps, &call, &message, deadline).await;

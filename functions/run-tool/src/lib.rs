@@ -14,7 +14,7 @@ use shared::{
     Deadline, Error, Platform, Result,
     actions::ActionTool,
     execution::{ExecutionRequest, Executor},
-    models::{Call, PhoneNumber, Queued, QueuedRun, Timestamp, Trigger, Unowned},
+    models::{Call, PhoneNumber, Queued, QueuedExecution, Timestamp, Trigger, Unowned},
     platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, ToolOutcome},
@@ -47,12 +47,12 @@ pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<(
     match queued {
         Queued::Run(run) => Box::pin(carry_out(deps, &run, deadline)).await,
         Queued::ContextDue { organization_id, call_id } => {
-            context::tell_all(deps, organization_id, &call_id, deadline).await
+            context::send_results(deps, organization_id, &call_id, deadline).await
         }
     }
 }
 
-async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Result<()> {
+async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
     let organization = queued.organization_id;
     let (row, line, call) =
         join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued));
@@ -98,13 +98,13 @@ async fn carry_out(deps: &Deps, queued: &QueuedRun, deadline: Deadline) -> Resul
     told
 }
 
-async fn find_call(deps: &Deps, queued: &QueuedRun) -> Result<Option<Call>> {
+async fn find_call(deps: &Deps, queued: &QueuedExecution) -> Result<Option<Call>> {
     let Some(id) = &queued.call_id else { return Ok(None) };
     let call: Option<Unowned<Call>> = deps.calls.find(id).await?;
     Ok(call.and_then(|call| call.for_owner(queued.organization_id)))
 }
 
-async fn find_line(deps: &Deps, queued: &QueuedRun) -> Result<Option<PhoneNumber>> {
+async fn find_line(deps: &Deps, queued: &QueuedExecution) -> Result<Option<PhoneNumber>> {
     let Some(called) = &queued.called else { return Ok(None) };
     let line: Option<Unowned<PhoneNumber>> = deps.executor.services.phone_numbers.by_number(called).await?;
     Ok(line.and_then(|line| line.for_owner(queued.organization_id)))

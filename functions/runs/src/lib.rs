@@ -21,7 +21,7 @@ use shared::{
     catalogue::Catalogue,
     clients::Queue,
     http::{self, Access, Reply, Request},
-    models::{AutomationRun, OrganizationId, QueuedAutomationRun, RunId, Timestamp},
+    models::{AutomationRun, OrganizationId, QueuedRun, RunId, Timestamp},
     platform,
     store::AutomationRuns,
     telemetry,
@@ -33,7 +33,7 @@ pub struct Deps {
     pub access: Access,
     pub runs: AutomationRuns,
     pub catalogue: Catalogue,
-    pub queue: Queue<QueuedAutomationRun>,
+    pub queue: Queue<QueuedRun>,
     /// How long a run is kept.
     pub history: Duration,
 }
@@ -44,7 +44,7 @@ impl Deps {
             access: platform.access()?,
             runs: AutomationRuns::new(platform.database()?),
             catalogue: platform.catalogue()?,
-            queue: platform.automation_runs_queue()?,
+            queue: platform.runs_queue()?,
             history: platform.history()?,
         })
     }

@@ -12,8 +12,8 @@ use shared::{
     idempotency::Key,
     injection::{FINAL_RESPONSE, system_prompt},
     models::{
-        AutomationRun, Member, OrganizationId, QueuedAutomationRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent,
-        Timestamp, ToolRef, UserId,
+        AutomationRun, Member, OrganizationId, QueuedRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        ToolRef, UserId,
     },
 };
 
@@ -139,7 +139,7 @@ fn size(prompt: &RunPrompt) -> usize {
 /// Asks `run-loop` to carry a run out; gives the run as it then is.
 async fn put_on_queue(deps: &Deps, run: AutomationRun) -> Result<AutomationRun> {
     let (organization_id, run_id) = (run.organization_id, run.id);
-    let Err(refused) = deps.queue.send(&QueuedAutomationRun { organization_id, run_id }).await else { return Ok(run) };
+    let Err(refused) = deps.queue.send(&QueuedRun { organization_id, run_id }).await else { return Ok(run) };
     let run = deps.runs.fail_waiting(organization_id, run_id, NOT_QUEUED).await.inspect_err(|error| {
         tracing::error!(run.id = %run_id, "a run waits that nobody knows of: {}", error::chain(error));
     });

@@ -59,12 +59,12 @@ pub(crate) struct Steps<'a> {
 struct Step<'a> {
     answer: &'a RunAnswer,
     reply: Option<&'a RunReply>,
-    calls: Vec<Called<'a>>,
+    calls: Vec<ToolCallView<'a>>,
     is_final: bool,
 }
 
 /// A call whose texts were read.
-struct Called<'a> {
+struct ToolCallView<'a> {
     call: &'a RunCall,
     /// What the tool's author marked.
     marks: &'a [String],
@@ -95,7 +95,7 @@ impl<'a> Steps<'a> {
 
     /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
     pub(crate) fn size(&self, budget: usize) -> usize {
-        let of_call = |called: &Called<'_>| {
+        let of_call = |called: &ToolCallView<'_>| {
             called.call.arguments.as_ref().map_or(0, String::len).min(budget) + called.call.result_at.1.min(budget)
         };
         let of_step = |step: &Step<'_>| {
@@ -134,8 +134,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn call(&self, called: &Called<'_>, budget: usize) -> CallView {
-        let Called { call, marks, arguments, result } = called;
+    fn call(&self, called: &ToolCallView<'_>, budget: usize) -> CallView {
+        let ToolCallView { call, marks, arguments, result } = called;
         CallView {
             name: self.transcript.text(&call.name, NAME_BUDGET),
             arguments: arguments.as_ref().map(|arguments| self.transcript.arguments(marks, arguments, budget)),
@@ -150,11 +150,11 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn called<'a>(call: &'a RunCall, reply: &RunReply, offered: &'a [OfferedTool]) -> Called<'a> {
+fn called<'a>(call: &'a RunCall, reply: &RunReply, offered: &'a [OfferedTool]) -> ToolCallView<'a> {
     let tool = offered.iter().find(|tool| tool.name == call.name);
     let (at, length) = call.result_at;
     let result = at.checked_add(length).and_then(|end| reply.text.get(at..end)).unwrap_or_default();
-    Called {
+    ToolCallView {
         call,
         marks: tool.map(|tool| tool.redact.as_slice()).unwrap_or_default(),
         arguments: call.arguments.as_deref().map(json_or_text),

@@ -34,7 +34,7 @@ pub(crate) struct RunView {
     user_id: Option<UserId>,
     model: Option<String>,
     limits: RunLimits,
-    spent: SpentView,
+    spent: UsageView,
     error: Option<String>,
     cancel_requested_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct RunView {
 }
 
 #[derive(Debug, Serialize)]
-struct SpentView {
+struct UsageView {
     #[serde(flatten)]
     spent: Spent,
     tokens: u64,
@@ -83,7 +83,7 @@ impl From<AutomationRun> for RunView {
             user_id: run.user_id,
             model: run.model,
             limits: run.limits,
-            spent: SpentView { tokens: run.spent.tokens(), spent: run.spent },
+            spent: UsageView { tokens: run.spent.tokens(), spent: run.spent },
             // It may quote the model.
             error: run.error.map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
             cancel_requested_at: run.cancel_requested_at,
@@ -136,14 +136,14 @@ pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
 
 /// Bytes of an answer on its way out of Lambda.
 fn sent_size(answer: &impl Serialize) -> Result<usize> {
-    let mut counted = Counted(0);
+    let mut counted = JsonSize(0);
     serde_json::to_writer(&mut counted, answer).map_err(Error::internal)?;
     Ok(counted.0)
 }
 
-struct Counted(usize);
+struct JsonSize(usize);
 
-impl Write for Counted {
+impl Write for JsonSize {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Within a string, quotes and backslashes are two bytes.
         self.0 += bytes.len() + bytes.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count();

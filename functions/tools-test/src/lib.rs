@@ -10,7 +10,7 @@
 //! Answer: `{"dry_run", "status", "request" | "answer", "ignored_arguments", "duration_ms", "execution_id"?}`. `answer` is
 //! what the model would be told, also by a dry run whose request cannot be made.
 
-mod trial;
+mod request;
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ use shared::{
     tool::{CallContext, Conversation, Subject, ToolOutcome},
 };
 
-use crate::trial::{Trial, Which};
+use crate::request::{TestRequest, TestedTool};
 
 pub struct Deps {
     pub access: Access,
@@ -55,14 +55,18 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         return Err(Error::NotFound("route"));
     };
     let key = http::idempotency_key(&request)?;
-    let trial = Trial::read(&http::json_body(&request)?)?;
+    let request = TestRequest::read(&http::json_body(&request)?)?;
 
     let (tool, line) =
-        join!(find_tool(deps, organization, trial.which, deadline), find_line(deps, organization, trial.called));
+        join!(find_tool(deps, organization, request.which, deadline), find_line(deps, organization, request.called));
     let (tool, line) = (ActionTool::of_row(&tool?)?, line?);
     let called = line.as_ref().map(|line| line.number.clone());
-    let conversation =
-        Conversation { caller: trial.caller.map(|caller| caller.to_string()), called, line, ..Conversation::default() };
+    let conversation = Conversation {
+        caller: request.caller.map(|caller| caller.to_string()),
+        called,
+        line,
+        ..Conversation::default()
+    };
     let id = ExecutionId::generate();
     let name = key.unwrap_or_else(|| id.to_string());
     let context = CallContext {
@@ -73,18 +77,18 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         trigger: Trigger::Test,
         deadline,
     };
-    if trial.dry_run {
-        show(deps, &tool, &context, &trial.arguments).await
+    if request.dry_run {
+        show(deps, &tool, &context, &request.arguments).await
     } else {
-        run(deps, &tool, &context, ExecutionRequest { id, arguments: &trial.arguments, queued_at: None }).await
+        run(deps, &tool, &context, ExecutionRequest { id, arguments: &request.arguments, queued_at: None }).await
     }
 }
 
 /// The organization's tool, or one of the configuration, which is checked as if it were to be saved.
-async fn find_tool(deps: &Deps, organization: OrganizationId, which: Which, deadline: Deadline) -> Result<Tool> {
+async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool, deadline: Deadline) -> Result<Tool> {
     match which {
-        Which::Saved(id) => deps.tools.get(organization, id).await,
-        Which::Unsaved(mut config) => match deps.references.check(organization, &mut config, deadline).await {
+        TestedTool::Saved(id) => deps.tools.get(organization, id).await,
+        TestedTool::Unsaved(mut config) => match deps.references.check(organization, &mut config, deadline).await {
             Ok(()) => lifecycle::unsaved(organization, &config),
             Err(Error::Invalid(problems)) => Err(Error::Invalid(problems.below("config"))),
             Err(error) => Err(error),

@@ -6,15 +6,15 @@
 //! 3. A tool is edited to run on call start only and back, and deleted while it is attached ([`lifecycle`]).
 //! 4. The agent looks something up ([`lookup`]).
 //! 5. The agent transfers the caller ([`transfer`]).
-//! 6. A tool is tried before it is saved ([`trying`]).
+//! 6. A tool is tried before it is saved ([`tools_test`]).
 //! 7. An automation reads a web page, and gives what stands there as JSON ([`automation`]).
 
 mod automation;
 mod incoming;
 mod lifecycle;
 mod lookup;
+mod tools_test;
 mod transfer;
-mod trying;
 mod user;
 
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     lifecycle::play(&user, progress).await?;
     lookup::play(&user, progress).await?;
     transfer::play(&user, progress).await?;
-    trying::play(&user, progress).await?;
+    tools_test::play(&user, progress).await?;
     automation::play(&user, progress).await?;
     Ok(played)
 }

@@ -46,7 +46,7 @@ pub struct Query {
 }
 
 /// One search.
-struct Asked<'a> {
+struct SearchRequest<'a> {
     words: String,
     filters: Vec<(&'a Filter, Value)>,
 }
@@ -116,7 +116,7 @@ impl Query {
     }
 
     /// What is looked for, the author's and the model's, or a sentence that says why it cannot be.
-    fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Asked<'_>, String> {
+    fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<SearchRequest<'_>, String> {
         let value = |parameter: &Parameter, argument: &str| {
             let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
             value.map_err(|unknown| format!("{unknown}."))
@@ -133,12 +133,12 @@ impl Query {
         if words.trim().is_empty() && filters.is_empty() {
             return Err("Say what to look for, in the argument \"query\".".into());
         }
-        Ok(Asked { words, filters })
+        Ok(SearchRequest { words, filters })
     }
 
     /// What [`Query::run`] would look for: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let Asked { words, filters } = self.asked(context.conversation, arguments)?;
+        let SearchRequest { words, filters } = self.asked(context.conversation, arguments)?;
         let filters: Map<String, Value> =
             filters.into_iter().map(|(filter, given)| (filter.argument(), given)).collect();
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))

@@ -33,7 +33,7 @@ struct Token {
 
 /// What a token endpoint answers.
 #[derive(Deserialize)]
-pub(super) struct Granted {
+pub(super) struct TokenResponse {
     pub(super) access_token: SecretString,
     /// Seconds.
     #[serde(default, deserialize_with = "seconds")]
@@ -45,7 +45,7 @@ impl Bearer {
     ///
     /// # Errors
     /// Those of `ask`; [`Failure::Unreachable`] if somebody else's question takes longer than `deadline`.
-    pub(super) async fn token<F: Future<Output = Result<Granted, Error>>>(
+    pub(super) async fn token<F: Future<Output = Result<TokenResponse, Error>>>(
         &self,
         service: Service,
         deadline: Deadline,
@@ -96,7 +96,7 @@ mod tests {
         let mut asked = false;
         let ask = || {
             asked = true;
-            let granted: Granted = serde_json::from_str(answer).unwrap();
+            let granted: TokenResponse = serde_json::from_str(answer).unwrap();
             async move { Ok(granted) }
         };
         let deadline = Deadline::after(Duration::from_secs(30));

@@ -181,12 +181,12 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Why a body could not be read.
-pub(super) enum Unread {
+pub(super) enum BodyError {
     TooLarge(usize),
     Broken(reqwest::Error),
 }
 
-impl Unread {
+impl BodyError {
     pub(super) fn of(self, service: Service) -> Error {
         match self {
             Self::TooLarge(limit) => {
@@ -198,11 +198,11 @@ impl Unread {
 }
 
 /// Reads a body of at most `limit` bytes.
-pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Unread> {
+pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+    while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
         if body.len() + chunk.len() > limit {
-            return Err(Unread::TooLarge(limit));
+            return Err(BodyError::TooLarge(limit));
         }
         body.extend_from_slice(&chunk);
     }

@@ -32,7 +32,7 @@ pub use self::{
     streaming::Delta,
 };
 use self::{
-    account::{Holder, Key, Whose},
+    account::{Key, TokenOwner, Whose},
     refusal::Private,
     streaming::{Opened, Reading},
 };
@@ -57,7 +57,7 @@ pub struct Llm {
     http: reqwest::Client,
     outbound: Outbound,
     /// One token for each account with client credentials.
-    bearers: Arc<Mutex<HashMap<Holder, Bearer>>>,
+    bearers: Arc<Mutex<HashMap<TokenOwner, Bearer>>>,
 }
 
 /// Who says something in a conversation.

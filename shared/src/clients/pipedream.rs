@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Error, Failure, Service,
-    bearer::{Bearer, Granted},
+    bearer::{Bearer, TokenResponse},
     http_client::{Retry, segment, send_json},
 };
 use crate::{Deadline, models::OrganizationId};
@@ -174,7 +174,7 @@ impl Pipedream {
                     "client_id": project.client_id,
                     "client_secret": project.client_secret.expose_secret(),
                 }));
-            let granted: Granted = send_json(Service::Pipedream, request, Retry::Harmless, deadline).await?;
+            let granted: TokenResponse = send_json(Service::Pipedream, request, Retry::Harmless, deadline).await?;
             Ok(granted)
         };
         self.bearer.token(Service::Pipedream, deadline, ask).await.map_err(|error| {

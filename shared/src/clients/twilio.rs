@@ -66,7 +66,7 @@ impl Account {
 
 /// What Twilio says of an account and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum NumberStatus {
     /// The credentials are right and the number is the account's.
     Owner,
     /// The credentials are right, and the number is not the account's.
@@ -118,7 +118,12 @@ impl Twilio {
     ///
     /// # Errors
     /// When Twilio could not be asked, which says nothing of the account.
-    pub async fn standing(&self, account: &Account, number: &E164, deadline: Deadline) -> Result<Standing, Error> {
+    pub async fn number_status(
+        &self,
+        account: &Account,
+        number: &E164,
+        deadline: Deadline,
+    ) -> Result<NumberStatus, Error> {
         let by_token = self.numbers(account, (&account.account_sid, &account.auth_token), number, deadline);
         let by_key = async {
             match account.api_key() {
@@ -131,8 +136,8 @@ impl Twilio {
             Ok(theirs) => theirs,
             Err(error) => {
                 return match error.status() {
-                    Some(401) => Ok(Standing::WrongAuthToken),
-                    Some(403 | 404) => Ok(Standing::NoAccount),
+                    Some(401) => Ok(NumberStatus::WrongAuthToken),
+                    Some(403 | 404) => Ok(NumberStatus::NoAccount),
                     _ => Err(error),
                 };
             }
@@ -140,11 +145,15 @@ impl Twilio {
         match by_key {
             // A restricted key may send messages and not list numbers: 403 shows that it is known.
             Err(error) if error.status() == Some(403) => {}
-            Err(error) if matches!(error.status(), Some(401 | 404)) => return Ok(Standing::WrongApiKey),
+            Err(error) if matches!(error.status(), Some(401 | 404)) => return Ok(NumberStatus::WrongApiKey),
             Err(error) => return Err(error),
             Ok(_) => {}
         }
-        Ok(if theirs.iter().any(|theirs| theirs == number.as_str()) { Standing::Owner } else { Standing::NotOwner })
+        Ok(if theirs.iter().any(|theirs| theirs == number.as_str()) {
+            NumberStatus::Owner
+        } else {
+            NumberStatus::NotOwner
+        })
     }
 
     /// The account's numbers that match.

@@ -5,7 +5,7 @@ use lambda_http::{Request, RequestExt};
 use crate::{
     Error, Result,
     models::NotAnExecutionStatus,
-    store::{Cursor, ExecutionsWanted},
+    store::{Cursor, ExecutionFilter},
 };
 
 const USUAL_PAGE: i32 = 50;
@@ -23,12 +23,12 @@ pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
 ///
 /// # Errors
 /// [`Error::Invalid`] for `limit`, `cursor` or `status`.
-pub fn history(request: &Request) -> Result<ExecutionsWanted> {
-    let (limit, after) = page_by(request, ExecutionsWanted::cursor)?;
+pub fn history(request: &Request) -> Result<ExecutionFilter> {
+    let (limit, after) = page_by(request, ExecutionFilter::cursor)?;
     let query = request.query_string_parameters();
     let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse).transpose();
     let status = status.map_err(|error: NotAnExecutionStatus| Error::invalid("status", error.to_string()))?;
-    Ok(ExecutionsWanted { limit, after, status })
+    Ok(ExecutionFilter { limit, after, status })
 }
 
 fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i32, Option<C>)> {

@@ -133,7 +133,7 @@ pub struct Ending {
 }
 
 /// What an answer means.
-enum Meaning {
+enum NextStep {
     Calls(Vec<Entry>),
     Say(String, Phase),
     Over(Ending),
@@ -170,20 +170,20 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 answer
             };
             let reply = match self.read(&answer, dialogue.phase) {
-                Meaning::Over(ending) => return Ok(Ended::Over(ending)),
-                Meaning::Say(text, phase) => {
+                NextStep::Over(ending) => return Ok(Ended::Over(ending)),
+                NextStep::Say(text, phase) => {
                     let (text, phase) = self.at_limit(dialogue, text, phase);
                     RunReply { step: answer.step, text, calls: Vec::new(), phase }
                 }
-                Meaning::Calls(_) if Timestamp::now() >= self.ends_at => {
+                NextStep::Calls(_) if Timestamp::now() >= self.ends_at => {
                     let (text, phase) = self.last_request(String::new(), RunLimit::Time);
                     RunReply { step: answer.step, text, calls: Vec::new(), phase }
                 }
-                Meaning::Calls(_) if self.context.deadline.remaining() < self.step_needs => {
+                NextStep::Calls(_) if self.context.deadline.remaining() < self.step_needs => {
                     dialogue.pending = Some(answer);
                     return Ok(Ended::OutOfTime);
                 }
-                Meaning::Calls(entries) => match self.call(entries, &answer, dialogue).await {
+                NextStep::Calls(entries) => match self.call(entries, &answer, dialogue).await {
                     Ok(reply) => reply,
                     Err(outage) => {
                         dialogue.pending = Some(answer);
@@ -232,36 +232,36 @@ impl<M: Model> FeedbackLoop<'_, M> {
         Ok(answer)
     }
 
-    fn read(&self, answer: &RunAnswer, phase: Phase) -> Meaning {
+    fn read(&self, answer: &RunAnswer, phase: Phase) -> NextStep {
         let cut = if answer.cut { " Your message was cut off because it was too long; be brief." } else { "" };
         match phase {
             Phase::Tools { reminded } => {
                 let parsed = parser::parse(&answer.text);
                 if !parsed.entries.is_empty() {
-                    return Meaning::Calls(parsed.entries);
+                    return NextStep::Calls(parsed.entries);
                 }
                 if reminded {
-                    return Meaning::Say(self.format.request(None), Phase::Final { repairs: 0, limit: None });
+                    return NextStep::Say(self.format.request(None), Phase::Final { repairs: 0, limit: None });
                 }
                 let text = format!(
                     "There is no tool call in your message.{cut} Write calls like this:\n\n````tool\nreturn functionName(arguments);\n````\n\nIf you have what you need: return {FINAL_RESPONSE}();"
                 );
-                Meaning::Say(text, Phase::Tools { reminded: true })
+                NextStep::Say(text, Phase::Tools { reminded: true })
             }
             Phase::Final { repairs, limit } => match (self.final_answer(&answer.text), limit) {
                 (Ok(result), limit) => {
                     let status = limit.map_or(RunStatus::Completed, RunLimit::status);
-                    Meaning::Over(Ending { status, result: Some(result), error: None })
+                    NextStep::Over(Ending { status, result: Some(result), error: None })
                 }
                 (Err(wrong), Some(limit)) => {
                     let error = Some(format!("The run reached a limit, and its last answer cannot be used. {wrong}"));
-                    Meaning::Over(Ending { status: limit.status(), result: None, error })
+                    NextStep::Over(Ending { status: limit.status(), result: None, error })
                 }
                 (Err(wrong), None) if repairs < REPAIRS => {
                     let text = format!("This is not the final answer.{cut} {wrong}\n\n{}", self.format.request(None));
-                    Meaning::Say(text, Phase::Final { repairs: repairs + 1, limit: None })
+                    NextStep::Say(text, Phase::Final { repairs: repairs + 1, limit: None })
                 }
-                (Err(wrong), None) => Meaning::Over(Ending::failed(format!(
+                (Err(wrong), None) => NextStep::Over(Ending::failed(format!(
                     "The final answer cannot be used, also after {REPAIRS} corrections. {wrong}"
                 ))),
             },

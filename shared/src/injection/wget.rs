@@ -47,7 +47,7 @@ pub struct Wget {
 }
 
 /// Arguments that make sense.
-struct Asked {
+struct PageRequest {
     url: Url,
     timeout: Duration,
     format: Format,
@@ -110,7 +110,7 @@ impl Wget {
         Self { spec, outbound }
     }
 
-    fn asked(&self, arguments: &Map<String, Value>) -> Result<Asked, String> {
+    fn asked(&self, arguments: &Map<String, Value>) -> Result<PageRequest, String> {
         let argument = |name| arguments.get(name).filter(|value| !value.is_null());
         let uri = argument("uri").and_then(Value::as_str).ok_or("uri must be a text, the address to download.")?;
         // The guard's own sentence speaks of headers, which there are none of here.
@@ -129,12 +129,12 @@ impl Wget {
             Some(Some("text")) => Format::Text,
             Some(_) => return Err("format must be \"raw\" or \"text\".".to_owned()),
         };
-        Ok(Asked { url, timeout: Duration::from_millis(timeout), format })
+        Ok(PageRequest { url, timeout: Duration::from_millis(timeout), format })
     }
 
     /// What the model is told of the address, or why nothing.
-    async fn fetch(&self, asked: Asked, deadline: Deadline) -> Result<String, String> {
-        let Asked { url, timeout, format } = asked;
+    async fn fetch(&self, asked: PageRequest, deadline: Deadline) -> Result<String, String> {
+        let PageRequest { url, timeout, format } = asked;
         let deadline = deadline.reserving(RESERVE);
         let patience = deadline.remaining().min(timeout);
         let deadline = deadline.at_most(patience);
@@ -407,7 +407,7 @@ mod tests {
         Wget::new(Outbound::new(Vec::new()).unwrap())
     }
 
-    fn asked(arguments: &Value) -> Result<Asked, String> {
+    fn asked(arguments: &Value) -> Result<PageRequest, String> {
         wget().asked(arguments.as_object().unwrap())
     }
 

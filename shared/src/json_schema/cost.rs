@@ -98,7 +98,7 @@ pub(super) struct Costs {
 
 /// Why a schema can never be checked.
 #[derive(Debug)]
-pub(super) enum Endless {
+pub(super) enum Unbounded {
     /// These nodes lead back to themselves for the same value, or to others that do.
     Circles(Vec<usize>),
     /// Too many schemas apply to one value.
@@ -107,7 +107,7 @@ pub(super) enum Endless {
 
 impl Costs {
     /// The first of `nodes` is the whole.
-    pub(super) fn of(nodes: Vec<Node>) -> Result<Self, Endless> {
+    pub(super) fn of(nodes: Vec<Node>) -> Result<Self, Unbounded> {
         let mut parents = vec![Vec::new(); nodes.len()];
         let mut waits_for: Vec<usize> = nodes.iter().map(|node| node.same.len()).collect();
         for (parent, node) in nodes.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Costs {
             let same = node.same.iter().filter_map(|child| unfolded.get(*child));
             let all = same.fold(Times { count: node.work, frames: 0 }, |all, one| all.and(*one)).deeper();
             if all.count > MOST_UNFOLDED || all.frames > MOST_FRAMES {
-                return Err(Endless::Unfolded);
+                return Err(Unbounded::Unfolded);
             }
             unfolded.get_mut(index).into_iter().for_each(|place| *place = all);
             for parent in parents.get(index).into_iter().flatten() {
@@ -137,7 +137,7 @@ impl Costs {
         }
         if order.len() < nodes.len() {
             let waiting = (0..nodes.len()).filter(|node| waits_for.get(*node).is_some_and(|count| *count > 0));
-            return Err(Endless::Circles(waiting.collect()));
+            return Err(Unbounded::Circles(waiting.collect()));
         }
         order.reverse();
         let mut rank = vec![0; nodes.len()];
@@ -174,13 +174,13 @@ type Applied = BTreeMap<usize, Times>;
 
 /// What the check of one value can cost.
 #[derive(Debug, Default)]
-pub(super) struct Demand {
+pub(super) struct Cost {
     work: u64,
     copies: u64,
     frames: u64,
 }
 
-impl Demand {
+impl Cost {
     /// `instance` is not nested too deeply for a recursion.
     pub(super) fn of(costs: &Costs, instance: &Value) -> Self {
         let mut demand = Self::default();

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     MOST_PROBLEMS, PATTERN_CACHE,
-    cost::{Costs, Edge, Endless, LOOK, Node},
+    cost::{Costs, Edge, LOOK, Node, Unbounded},
     extent, format, one, options,
     wording::{Shown, place, quoted, step},
 };
@@ -168,7 +168,7 @@ impl<'s> Reading<'s> {
     /// References that never end, or that unfold to too much.
     pub(super) fn finish(self) -> Result<(Costs, Value), Problems> {
         let costs = Costs::of(self.nodes).map_err(|endless| match endless {
-            Endless::Circles(nodes) => {
+            Unbounded::Circles(nodes) => {
                 let mut problems = Problems::default();
                 let endless = self.references.iter().filter(|reference| nodes.contains(&reference.from));
                 for reference in endless.take(MOST_PROBLEMS) {
@@ -178,7 +178,7 @@ impl<'s> Reading<'s> {
                 }
                 problems
             }
-            Endless::Unfolded => {
+            Unbounded::Unfolded => {
                 one("", "unfolds to more than can be checked: too many of its schemas apply to one value")
             }
         })?;

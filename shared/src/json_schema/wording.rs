@@ -34,7 +34,7 @@ pub(super) struct Wording<'w> {
 
 /// What an error comes to.
 #[derive(Default)]
-struct Told {
+struct Explained {
     violations: Vec<Violation>,
     /// How far it is from what may have been meant.
     distance: u64,
@@ -60,17 +60,17 @@ impl<'w> Wording<'w> {
         violations
     }
 
-    fn told(self, error: &ValidationError<'_>) -> Told {
+    fn told(self, error: &ValidationError<'_>) -> Explained {
         let pointer = error.instance_path().as_str();
         let value = error.instance().as_ref();
         match error.kind() {
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.closest(context, pointer, value),
-            Kind::Constant { .. } | Kind::FalseSchema => Told { distance: FAR, ..self.plain(error) },
+            Kind::Constant { .. } | Kind::FalseSchema => Explained { distance: FAR, ..self.plain(error) },
             _ => self.plain(error),
         }
     }
 
-    fn plain(self, error: &ValidationError<'_>) -> Told {
+    fn plain(self, error: &ValidationError<'_>) -> Explained {
         let pointer = error.instance_path().as_str();
         let value = error.instance().as_ref();
         let here = |problem: String| vec![(String::new(), problem)];
@@ -98,7 +98,7 @@ impl<'w> Wording<'w> {
         };
         let violation =
             |(step, problem)| Violation { path: place(self.instance, &format!("{pointer}{step}")), problem };
-        Told { distance: problems.len() as u64, violations: problems.into_iter().map(violation).collect() }
+        Explained { distance: problems.len() as u64, violations: problems.into_iter().map(violation).collect() }
     }
 
     fn sentence(self, kind: &Kind, error: &ValidationError<'_>, value: &Value) -> String {
@@ -182,31 +182,31 @@ impl<'w> Wording<'w> {
     }
 
     /// Of alternatives of which none fits, the closest.
-    fn closest(self, alternatives: &[Vec<ValidationError<'static>>], pointer: &str, value: &Value) -> Told {
+    fn closest(self, alternatives: &[Vec<ValidationError<'static>>], pointer: &str, value: &Value) -> Explained {
         let count = alternatives.len();
         let here = place(self.instance, pointer);
         let end = format!(", not {}", shown_kind(value));
         let told = |errors: &Vec<ValidationError<'static>>| {
-            errors.iter().map(|error| self.told(error)).fold(Told::default(), |mut all, one| {
+            errors.iter().map(|error| self.told(error)).fold(Explained::default(), |mut all, one| {
                 all.distance = all.distance.saturating_add(one.distance);
                 all.violations.extend(one.violations);
                 all
             })
         };
-        let others: Vec<Told> = alternatives.iter().map(told).collect();
+        let others: Vec<Explained> = alternatives.iter().map(told).collect();
         // Of another kind altogether: "must be text or null, not true" is all there is to say.
-        let kind_wanted = |told: &Told| match told.violations.as_slice() {
+        let kind_wanted = |told: &Explained| match told.violations.as_slice() {
             [only] if only.path == here => only.problem.strip_suffix(&end)?.strip_prefix("must be ").map(str::to_owned),
             _ => None,
         };
         let wanted: Option<Vec<String>> = others.iter().map(kind_wanted).collect();
         if let Some(wanted) = wanted {
             let problem = format!("must be {}{end}", bare(&wanted.join(" or ")));
-            return Told { violations: vec![Violation { path: here, problem }], distance: 1 };
+            return Explained { violations: vec![Violation { path: here, problem }], distance: 1 };
         }
         let closest =
             others.into_iter().zip(1_usize..).min_by_key(|(told, _)| (kind_wanted(told).is_some(), told.distance));
-        let Some((mut closest, number)) = closest else { return Told::default() };
+        let Some((mut closest, number)) = closest else { return Explained::default() };
         for violation in closest.violations.iter_mut().filter(|one| count > 1 && !one.problem.ends_with(CLOSEST)) {
             violation.problem = format!("{} (alternative {number} of {count}, {CLOSEST}", violation.problem);
         }

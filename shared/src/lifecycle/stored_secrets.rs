@@ -10,7 +10,7 @@ use super::{left_open, ownership};
 use crate::{
     Deadline, Error, Result,
     clients::Secrets,
-    models::{Change, Intent, OrganizationId, SecretOf},
+    models::{Change, Intent, OrganizationId, SecretOwner},
     store::{Database, Intents, Organizations, PhoneNumbers},
 };
 
@@ -33,7 +33,12 @@ impl StoredSecrets {
     }
 
     /// What is to be recorded of a secret: that it is being made, or that its row leaves it.
-    pub fn intent(organization: OrganizationId, secret: impl Into<String>, of: SecretOf, deadline: Deadline) -> Intent {
+    pub fn intent(
+        organization: OrganizationId,
+        secret: impl Into<String>,
+        of: SecretOwner,
+        deadline: Deadline,
+    ) -> Intent {
         Intent::new(organization, Change::StoreSecret { secret: secret.into(), of }, ownership(deadline))
     }
 
@@ -93,7 +98,7 @@ impl StoredSecrets {
         &self,
         organization: OrganizationId,
         secret: &str,
-        of: SecretOf,
+        of: SecretOwner,
     ) -> Result<&'static str> {
         if self.is_named(organization, secret, of).await? {
             return Ok("the secret is in use");
@@ -103,17 +108,17 @@ impl StoredSecrets {
     }
 
     /// Whether the row names the secret, as of now.
-    async fn is_named(&self, organization: OrganizationId, secret: &str, of: SecretOf) -> Result<bool> {
+    async fn is_named(&self, organization: OrganizationId, secret: &str, of: SecretOwner) -> Result<bool> {
         let named = match of {
-            SecretOf::PhoneNumber(id) => {
-                self.phone_numbers.get_now(organization, id).await.map(|row| {
+            SecretOwner::PhoneNumber(id) => {
+                self.phone_numbers.get_consistent(organization, id).await.map(|row| {
                     let named = row.credentials_secret;
                     // An ARN ends in the name, a dash and six characters of AWS's.
                     named == secret || named.contains(&format!(":secret:{secret}-"))
                 })
             }
-            SecretOf::OwnKey { service, id } => {
-                let row = self.organizations.get_now(organization).await;
+            SecretOwner::OwnKey { service, id } => {
+                let row = self.organizations.get_consistent(organization).await;
                 row.map(|row| row.own_keys.get(service).is_some_and(|key| key.id == id))
             }
         };

@@ -303,7 +303,7 @@ pub struct WholeRun {
 
 /// A message to `run-loop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueuedAutomationRun {
+pub struct QueuedRun {
     pub organization_id: OrganizationId,
     pub run_id: RunId,
 }

@@ -63,7 +63,7 @@ pub enum Change {
     StoreSecret {
         /// Its name at Secrets Manager.
         secret: String,
-        of: SecretOf,
+        of: SecretOwner,
     },
     /// One that a newer version has begun: it stays open until that version settles it.
     #[serde(skip)]
@@ -77,7 +77,7 @@ fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chang
 /// What names a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SecretOf {
+pub enum SecretOwner {
     /// A row of `phone_numbers`, by its `credentials_secret`.
     PhoneNumber(PhoneNumberId),
     /// The organization's row, by its `own_keys`.

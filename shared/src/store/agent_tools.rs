@@ -40,7 +40,7 @@ impl AgentTools {
     }
 
     pub async fn find(&self, organization: OrganizationId, agent: AgentId, tool: ToolId) -> Result<Option<AgentTool>> {
-        let row = self.table.get_now(pair(agent, tool)).await?;
+        let row = self.table.get_consistent(pair(agent, tool)).await?;
         Ok(row.filter(|row: &AgentTool| row.organization_id == organization))
     }
 

@@ -24,14 +24,14 @@ const LARGEST_READ: i32 = 200;
 
 /// Which executions are asked for.
 #[derive(Debug, Clone)]
-pub struct ExecutionsWanted {
+pub struct ExecutionFilter {
     pub limit: i32,
     /// The last execution of the page before.
     pub after: Option<ExecutionId>,
     pub status: Option<ExecutionStatus>,
 }
 
-impl ExecutionsWanted {
+impl ExecutionFilter {
     /// Where a page begins.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Executions {
         &self,
         organization: OrganizationId,
         tool: ToolId,
-        wanted: &ExecutionsWanted,
+        wanted: &ExecutionFilter,
     ) -> Result<Page<Execution>> {
         let query = self.table.query_index("by_tool", "#tool_id = :tool").with([(":tool", text(tool))]);
         page(organization, query, ("tool_id", text(tool)), wanted).await
@@ -87,7 +87,7 @@ impl Executions {
         &self,
         organization: OrganizationId,
         call: &CallId,
-        wanted: &ExecutionsWanted,
+        wanted: &ExecutionFilter,
     ) -> Result<Page<Execution>> {
         let call = text(organization_call(organization, call));
         let query = self.table.query_index("by_call", "#organization_call = :call").with([(":call", call.clone())]);
@@ -105,7 +105,7 @@ async fn page(
     organization: OrganizationId,
     query: Query,
     (partition, value): (&str, AttributeValue),
-    wanted: &ExecutionsWanted,
+    wanted: &ExecutionFilter,
 ) -> Result<Page<Execution>> {
     const PRESENT: &str = "#organization_id = :organization AND #expires_at > :now";
     let most = usize::try_from(wanted.limit).unwrap_or_default();

@@ -28,14 +28,14 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub struct Organizations {
     table: Table,
     intents: Intents,
-    seen: OwnKeysSeen,
+    seen: OwnKeysCache,
 }
 
 /// Which own keys organizations had when their rows were last read.
 #[derive(Clone, Default)]
-struct OwnKeysSeen(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKeys)>>>);
+struct OwnKeysCache(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKeys)>>>);
 
-impl OwnKeysSeen {
+impl OwnKeysCache {
     fn get(&self, organization: OrganizationId) -> Option<OwnKeys> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, keys)| keys.clone())
@@ -50,7 +50,7 @@ impl OwnKeysSeen {
 
 impl Organizations {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("organizations"), intents: Intents::new(database), seen: OwnKeysSeen::default() }
+        Self { table: database.table("organizations"), intents: Intents::new(database), seen: OwnKeysCache::default() }
     }
 
     /// The organization in a URL. Whether the reader belongs to it is for `http::access` to find out.
@@ -63,8 +63,8 @@ impl Organizations {
     }
 
     /// The row as of now.
-    pub async fn get_now(&self, organization: OrganizationId) -> Result<Organization> {
-        self.remembered(self.table.get_now(id(organization)).await?)
+    pub async fn get_consistent(&self, organization: OrganizationId) -> Result<Organization> {
+        self.remembered(self.table.get_consistent(id(organization)).await?)
     }
 
     fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
@@ -77,7 +77,7 @@ impl Organizations {
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
         match self.seen.get(organization) {
             Some(keys) => Ok(keys),
-            None => Ok(self.get_now(organization).await?.own_keys),
+            None => Ok(self.get_consistent(organization).await?.own_keys),
         }
     }
 

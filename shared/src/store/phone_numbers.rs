@@ -39,7 +39,7 @@ impl PhoneNumbers {
     }
 
     /// The row as of now: whether a write whose answer was lost has happened.
-    pub async fn get_now(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
+    pub async fn get_consistent(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
         self.table.owned(organization, id(number), WHAT).await
     }
 

@@ -108,7 +108,7 @@ impl Quotas {
     }
 
     /// Gives back the room of an execution that did not begin.
-    pub async fn give_back(&self, taken: Taken) -> Result<()> {
+    pub async fn release(&self, taken: Taken) -> Result<()> {
         let given = taken.0.iter().map(|count| {
             let update = self.table.update(id(&count.id), "SET #count = #count - :one").when("#count > :zero");
             update.with([(":one", number(1)), (":zero", number(0))]).unless_refused()

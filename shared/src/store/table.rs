@@ -45,7 +45,7 @@ impl Table {
     }
 
     /// The row under a key, as of now.
-    pub(super) async fn get_now<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
+    pub(super) async fn get_consistent<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
         self.read(key, true).await
     }
 

@@ -167,7 +167,7 @@ impl Tools {
 
     /// Whether the row is there for certain.
     async fn stands(&self, tool: ToolId) -> bool {
-        self.table.get_now::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
+        self.table.get_consistent::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
     /// Acquires the lease on a tool and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].

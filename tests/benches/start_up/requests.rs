@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::{
     Event, World, ai_sms,
-    automation::{self, Wanted},
+    automation::{self, RunSpec},
     aws::TABLE_PREFIX,
     phone,
     standins::{llm::Turn, twilio::IncomingCall},
@@ -118,8 +118,8 @@ impl Setting {
             ("OUTBOUND_OPEN_HOSTS", format!("{},{}", self.service.address, self.world.llm.address())),
             ("ORGANIZATION_SECRET_PREFIX", "switchboard/organizations/".to_owned()),
             ("TWILIO_SECRET_PREFIX", "switchboard/twilio/".to_owned()),
+            ("EXECUTIONS_QUEUE_URL", self.world.aws.queue_url("executions")),
             ("RUNS_QUEUE_URL", self.world.aws.queue_url("runs")),
-            ("AUTOMATION_RUNS_QUEUE_URL", self.world.aws.queue_url("automation-runs")),
             ("HISTORY_DAYS", "30".to_owned()),
             ("SETTLE_QUEUE_URL", self.world.aws.queue_url("settle")),
         ]
@@ -131,7 +131,7 @@ impl Setting {
         let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id.clone());
         let attach = format!("/api/{}/agents/{}/tools/attach", home.slug, home.agent_id);
         let tool_id = json!({"tool_id": self.looked_up["id"]});
-        let run = |tool: &Value| self.world.wire(&self.world.call(tool, json!({})));
+        let run = |tool: &Value| self.world.vapi_event(&self.world.call(tool, json!({})));
         let (look_up, refused) = (run(&self.looked_up), run(&self.refused));
         let list = Event::get(&format!("{tools}/{}", self.looked_up["id"].as_str().unwrap_or_default())).user(&user);
         let attach = Event::post(&attach, &tool_id).user(&user);
@@ -196,12 +196,12 @@ impl Setting {
     /// SQS's event about a run that has just been started, for which the model has its answers ready.
     fn queued_run(&self) -> Value {
         // Runs that another function was asked to start.
-        while self.world.aws.receive("automation-runs", 0).is_some() {}
+        while self.world.aws.receive("runs", 0).is_some() {}
         self.world
             .llm
             .script([Turn::text(&automation::calls("return finalResponse();")), Turn::text(r#"{"opens": "8:00"}"#)]);
-        self.runtime.block_on(automation::begin(&self.world, Wanted::default()));
-        self.world.aws.receive("automation-runs", 0).map(|batch| batch.event()).unwrap_or_default()
+        self.runtime.block_on(automation::begin(&self.world, RunSpec::default()));
+        self.world.aws.receive("runs", 0).map(|batch| batch.event()).unwrap_or_default()
     }
 
     /// The jobs of the programs to compare with.

@@ -9,12 +9,12 @@ use super::{World, id};
 use crate::aws::Received;
 
 impl World {
-    /// Delivers the messages of the queue of tool runs that are due at once, in batches as they come, until none is left that
+    /// Delivers the messages of the queue of executions that are due at once, in batches as they come, until none is left that
     /// has not been tried; gives how many failed.
     pub async fn run_queued(&self) -> usize {
         let mut failed = 0;
         let mut batches = Vec::new();
-        while let Some(batch) = self.aws.receive("runs", 0) {
+        while let Some(batch) = self.aws.receive("executions", 0) {
             batches.push(batch);
         }
         for batch in batches {
@@ -37,7 +37,7 @@ impl World {
     /// many failed.
     pub async fn run_loop(&self, within: Duration) -> usize {
         let mut failed = 0;
-        while let Some(batch) = self.aws.receive("automation-runs", 0) {
+        while let Some(batch) = self.aws.receive("runs", 0) {
             failed += self.run_loop_batch(batch, within).await;
         }
         failed

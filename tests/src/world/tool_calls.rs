@@ -29,7 +29,7 @@ impl World {
 
     /// The exact request VAPI would send for a call, as API Gateway hands it on.
     #[track_caller]
-    pub fn wire(&self, call: &ToolCall) -> Event {
+    pub fn vapi_event(&self, call: &ToolCall) -> Event {
         let outgoing = self.vapi.outgoing(call).expect("VAPI can call the tool");
         let path = outgoing.url.strip_prefix(&self.options.public_url).expect("the tool's URL is ours");
         let mut event = Event::new(&outgoing.method, path);
@@ -42,7 +42,7 @@ impl World {
 
     /// Lets VAPI call the tool.
     pub async fn call_tool(&self, call: &ToolCall) -> Answer {
-        self.send("execute", &self.wire(call)).await
+        self.send("execute", &self.vapi_event(call)).await
     }
 
     /// A `function` tool at VAPI that sends its `tool-calls` messages to this tool of ours, attached to the home

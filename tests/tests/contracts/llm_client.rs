@@ -31,7 +31,7 @@ pub(crate) fn client(open: &[&str]) -> Llm {
 }
 
 pub(crate) fn platforms(content: Value) -> Account {
-    Account::platforms(serde_json::from_value(content).unwrap(), MODEL).unwrap()
+    Account::of_platform(serde_json::from_value(content).unwrap(), MODEL).unwrap()
 }
 
 pub(crate) fn own(organization: OrganizationId, content: Value) -> Account {

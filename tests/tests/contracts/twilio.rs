@@ -13,7 +13,7 @@ use shared::{
     Deadline,
     clients::{
         Error, Twilio, http_client,
-        twilio::{Account, Message, Standing, why},
+        twilio::{Account, Message, NumberStatus, why},
     },
     models::E164,
 };
@@ -274,15 +274,15 @@ async fn the_owner_of_a_number_is_who_twilio_says() {
     let client = Twilio::new(http_client().unwrap(), &twilio.url);
     let wrong: Account = serde_json::from_value(json!({"account_sid": SID, "auth_token": "wrong"})).unwrap();
     for (account, of, expected) in [
-        (account(), FROM, Standing::Owner),
+        (account(), FROM, NumberStatus::Owner),
         // Twilio's filter finds it in the longer number too.
-        (account(), "+14155552346", Standing::NotOwner),
-        (account(), "+1415555234", Standing::NotOwner),
-        (wrong, FROM, Standing::WrongAuthToken),
-        (with_key("k3y"), FROM, Standing::Owner),
-        (with_key("no such key"), FROM, Standing::WrongApiKey),
+        (account(), "+14155552346", NumberStatus::NotOwner),
+        (account(), "+1415555234", NumberStatus::NotOwner),
+        (wrong, FROM, NumberStatus::WrongAuthToken),
+        (with_key("k3y"), FROM, NumberStatus::Owner),
+        (with_key("no such key"), FROM, NumberStatus::WrongApiKey),
     ] {
-        assert_eq!(client.standing(&account, &number(of), ample()).await.unwrap(), expected, "{of}");
+        assert_eq!(client.number_status(&account, &number(of), ample()).await.unwrap(), expected, "{of}");
     }
     let asked = &twilio.requests()[0];
     assert_eq!(
@@ -298,8 +298,8 @@ async fn what_twilio_cannot_say_is_no_verdict() {
     let client = Twilio::new(http_client().unwrap(), &twilio.url);
     for status in [403, 404] {
         twilio.inject(Fault::status(status));
-        let standing = client.standing(&account(), &number(FROM), ample()).await.unwrap();
-        assert_eq!(standing, Standing::NoAccount, "{status}");
+        let standing = client.number_status(&account(), &number(FROM), ample()).await.unwrap();
+        assert_eq!(standing, NumberStatus::NoAccount, "{status}");
     }
     for (fault, expected) in [
         (Fault::status(400), "rejected 400"),
@@ -307,12 +307,12 @@ async fn what_twilio_cannot_say_is_no_verdict() {
         (Fault::status(429).with_header("Retry-After", "600"), "rate limited for 600 s"),
     ] {
         twilio.inject(fault);
-        let error = client.standing(&account(), &number(FROM), ample()).await.unwrap_err();
+        let error = client.number_status(&account(), &number(FROM), ample()).await.unwrap_err();
         assert_eq!(class(&error), expected);
     }
     // Asking does no harm: it is asked again.
     twilio.inject(Fault::status(500));
-    assert_eq!(client.standing(&account(), &number(FROM), ample()).await.unwrap(), Standing::Owner);
+    assert_eq!(client.number_status(&account(), &number(FROM), ample()).await.unwrap(), NumberStatus::Owner);
 }
 
 /// A restricted key may send messages and not list numbers.
@@ -327,7 +327,7 @@ async fn a_key_that_may_not_list_numbers_is_a_key_all_the_same() {
     };
     let server = tests::http_server::Server::start(axum::Router::new().fallback(answer)).await;
     let client = Twilio::new(http_client().unwrap(), &server.url);
-    assert_eq!(client.standing(&with_key("k3y"), &number(FROM), ample()).await.unwrap(), Standing::Owner);
+    assert_eq!(client.number_status(&with_key("k3y"), &number(FROM), ample()).await.unwrap(), NumberStatus::Owner);
     assert_eq!(server.seen().len(), 2);
 }
 

@@ -97,7 +97,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
     let outside = [world.vapi.requests().len(), world.twilio.requests().len(), world.pipedream.requests().len()];
-    footprint.insert("queued runs", format!("{:?}", world.aws.messages("automation-runs")));
+    footprint.insert("queued runs", format!("{:?}", world.aws.messages("runs")));
     footprint.insert("vendors", format!("{outside:?}"));
     footprint.insert("secrets", format!("{:?}", world.aws.secret_names("")));
     footprint

@@ -245,7 +245,7 @@ async fn a_short_hiccup_of_the_database_is_not_noticed() {
 async fn a_secret_store_that_is_away_is_no_wrong_token() {
     let mut world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
-    let wire = world.wire(&world.call(&tool, json!({"text": "Hello"})));
+    let wire = world.vapi_event(&world.call(&tool, json!({"text": "Hello"})));
     world.restart();
     world.aws.inject(
         Fault::new("GetSecretValue", "switchboard/tool-token", Trouble::Error("InternalServiceError")).times(9),

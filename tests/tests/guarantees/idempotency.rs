@@ -96,7 +96,7 @@ async fn both_shapes_of_one_call_are_one_effect() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let raw = world.wire(&call);
+    let raw = world.vapi_event(&call);
     world.send("execute", &raw).await.result();
     let message = json!({"message": {
         "type": "tool-calls",
@@ -271,7 +271,7 @@ async fn a_slow_twilio_is_an_unclear_outcome_within_the_time_vapi_waits() {
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.wire(&call).within(Duration::from_millis(1_500));
+    let event = world.vapi_event(&call).within(Duration::from_millis(1_500));
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("not known"), "{}", answer.body);
     assert_eq!(world.call_tool(&call).await.body, answer.body);
@@ -310,7 +310,7 @@ async fn a_twilio_that_cannot_be_reached_did_nothing() {
     let mut world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.wire(&call).within(Duration::from_millis(1_200));
+    let event = world.vapi_event(&call).within(Duration::from_millis(1_200));
     let twilio = std::mem::replace(&mut world.process.execute.executor.services.twilio, nowhere());
     let answer = world.send("execute", &event).await;
     assert!(answer.sentence().contains("cannot be reached"), "{}", answer.body);
@@ -356,8 +356,8 @@ async fn a_twin_that_outlasts_the_wait_is_said_to_be_under_way() {
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let long = world.wire(&call).within(Duration::from_millis(3_500));
-    let short = world.wire(&call).within(Duration::from_millis(1_700));
+    let long = world.vapi_event(&call).within(Duration::from_millis(3_500));
+    let short = world.vapi_event(&call).within(Duration::from_millis(1_700));
     let (_, twin) = futures_util::join!(world.send("execute", &long), async {
         while world.twilio.requests().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -492,7 +492,7 @@ async fn a_call_without_an_id_is_told_apart_by_its_caller() {
     let from =
         |caller: &str| ToolCall { customer_number: caller.to_owned(), ..world.call(&tool, json!({"text": "Hello"})) };
     let without_id = |call: &ToolCall| {
-        let event = world.wire(call);
+        let event = world.vapi_event(call);
         let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
         body["metadata"]["callId"] = json!("{{ call.id }}");
         event.text(body.to_string())

@@ -23,7 +23,7 @@ use shared::{
 };
 use tests::{
     Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
-    automation::{AMPLE, Wanted, begin, calls as block, whole},
+    automation::{AMPLE, RunSpec, begin, calls as block, whole},
     aws::TABLE_PREFIX,
     phone, preemptive_sms, slack_action, sms_without_call,
     standins::{Effect, Fault, llm::Turn, vapi::PhoneCall},
@@ -282,7 +282,7 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
             "called": world.home.phone_number, "arguments": {"text": "Hi", "query": "river"}, "trigger": "conversation",
             "queued_at": Timestamp::now(),
         });
-        world.aws.post("runs", &run.to_string());
+        world.aws.post("executions", &run.to_string());
     }
     world.twilio.inject(Fault::status(400));
     assert_eq!(world.run_queued().await, 0);
@@ -300,10 +300,10 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     let sms = world.tool(&sms_without_call(&world.home)).await;
     let tools = [&[&sms], tools].concat();
     world.restart();
-    let wanted = || Wanted {
+    let wanted = || RunSpec {
         built_in: Vec::new(),
         tools: tools.iter().map(|tool| (*tool).clone()).collect(),
-        ..Wanted::default()
+        ..RunSpec::default()
     };
     // Each tool takes one of the arguments: what it does not know is left out here.
     let statements: Vec<String> = tools
@@ -339,7 +339,7 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     world.aws.clear_operations();
     world.run_loop(AMPLE).await;
     note(asked, "run-loop", world);
-    polled(asked, "run-loop", "automation-runs");
+    polled(asked, "run-loop", "runs");
     world.aws.change("organizations", &home, json!({"own_keys": if before.is_object() { before } else { json!({}) }}));
     world.restart();
     world.aws.clear_operations();
@@ -348,9 +348,7 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
 /// Runs that are started, once and again, shown and cancelled.
 async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let body = json!({"prompt": "Hello", "tools": tools.iter().map(|tool| &tool["id"]).collect::<Vec<_>>()});
-    world
-        .aws
-        .inject(tests::Fault::new("SendMessage", "automation-runs", Trouble::Error("ServiceUnavailable")).times(3));
+    world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
     world.start_run_once("one", &body).await.expect(503);
     let run = world.start_run_once("one", &body).await.expect(200)["id"].clone();
     world.runs("").await.expect(200);

@@ -50,7 +50,8 @@ async fn execute_of_a_reading_tool_waits_for_one_read_before_and_none_after() {
     world.call_tool(&world.call(&tool, json!({}))).await.result();
     crm.clear_requests();
 
-    let Asked { answer, waited, all } = measured(&world, "execute", &world.wire(&world.call(&tool, json!({})))).await;
+    let Asked { answer, waited, all } =
+        measured(&world, "execute", &world.vapi_event(&world.call(&tool, json!({})))).await;
     answer.result();
     assert_eq!(summary(&waited), [["GetItem calls", "GetItem tools", "Query phone_numbers"]]);
     let effect = moment(&crm.requests()[0].at);
@@ -64,7 +65,7 @@ async fn execute_of_a_query_reads_the_base_after_the_tool_and_no_entries() {
     let base = world.knowledge_base(&json!([]), &json!([{"text": "House by the river"}])).await;
     let tool = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
     let tool = world.attached(&tool).await;
-    let event = world.wire(&world.call(&tool, json!({"query": "river"})));
+    let event = world.vapi_event(&world.call(&tool, json!({"query": "river"})));
     world.send("execute", &event).await.result();
     let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
     assert_eq!(answer.result()["matched"], 1);
@@ -80,7 +81,7 @@ async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() 
     {
         // Secrets and Pipedream's token are read once per process.
         world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
-        let event = world.wire(&world.call(&tool, json!({"text": "Hello"})));
+        let event = world.vapi_event(&world.call(&tool, json!({"text": "Hello"})));
         let Asked { answer, waited, all } = measured(&world, "execute", &event).await;
         answer.result();
         assert_eq!(
@@ -113,11 +114,11 @@ async fn execute_of_a_limited_tool_waits_for_one_more_however_many_limits_it_has
         let tool = world.attached(&config).await;
         world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
         let call = world.call(&tool, json!({"text": "Hello"}));
-        let Asked { answer, waited, .. } = measured(&world, "execute", &world.wire(&call)).await;
+        let Asked { answer, waited, .. } = measured(&world, "execute", &world.vapi_event(&call)).await;
         answer.result();
         let before = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
         assert_eq!(summary(&waited), [before, vec![counted], vec!["UpdateItem idempotency"]]);
-        let Asked { answer, waited, .. } = measured(&world, "execute", &world.wire(&call)).await;
+        let Asked { answer, waited, .. } = measured(&world, "execute", &world.vapi_event(&call)).await;
         answer.result();
         assert_eq!(waves(&waited).len(), 1, "a replay is not counted: {:?}", summary(&waited));
     }
@@ -129,7 +130,7 @@ async fn execute_of_a_repeated_effect_waits_for_one_round_trip() {
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.call_tool(&call).await.result();
-    let Asked { answer, waited, .. } = measured(&world, "execute", &world.wire(&call)).await;
+    let Asked { answer, waited, .. } = measured(&world, "execute", &world.vapi_event(&call)).await;
     answer.result();
     assert_eq!(waves(&waited).len(), 1, "{:?}", summary(&waited));
     assert!(world.twilio.requests().is_empty());
@@ -215,7 +216,7 @@ async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
     let after = vec!["UpdateItem idempotency"];
 
     let call = world.call(&tool, json!({}));
-    let event = world.wire(&call);
+    let event = world.vapi_event(&call);
     let call_id = call.call_id.as_ref().unwrap();
     world.incoming_call(&world.home, call_id, &call.customer_number);
     let url = world.vapi.call(call_id).unwrap()["monitor"]["controlUrl"].clone();
@@ -226,7 +227,7 @@ async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
     let asked: Vec<_> = world.vapi.requests().into_iter().map(|request| (request.method, request.path)).collect();
     assert_eq!(asked, [("POST".to_owned(), format!("/{call_id}/control"))]);
 
-    let event = world.wire(&world.call(&tool, json!({})));
+    let event = world.vapi_event(&world.call(&tool, json!({})));
     let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
     answer.result();
     assert_eq!(summary(&waited), [before, vec!["GetItem agents"], vec!["GetItem agents"], after]);

@@ -103,7 +103,7 @@ async fn private_and_local_addresses_are_refused() {
     ] {
         let tool = world.attached(&api_request("GET", &url)).await;
         let call = world.call(&tool, json!({}));
-        let answer = world.send("execute", &world.wire(&call).within(Duration::from_secs(3))).await;
+        let answer = world.send("execute", &world.vapi_event(&call).within(Duration::from_secs(3))).await;
         assert!(answer.sentence().contains("was not sent"), "{url}: {}", answer.body);
         for hidden in ["127", "localhost", "169.254", "10.0", "192.168", "fd00", "example"] {
             assert!(!answer.sentence().contains(hidden), "the author's address is hidden: {}", answer.body);

@@ -36,14 +36,14 @@ async fn what_the_model_must_know_it_hears_before_anything_is_queued() {
     let tool = later(&world).await;
     let told = world.call_tool(&world.call(&tool, json!({}))).await.sentence().to_owned();
     assert!(told.contains("\"text\""), "{told}");
-    assert!(world.aws.messages("runs").is_empty());
+    assert!(world.aws.messages("executions").is_empty());
 }
 
 #[tokio::test]
 async fn a_queue_that_takes_nothing_is_said_so() {
     let world = World::start().await;
     let tool = later(&world).await;
-    world.aws.inject(aws::Fault::new("SendMessage", "runs", aws::Trouble::Error("ServiceUnavailable")).times(3));
+    world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::Error("ServiceUnavailable")).times(3));
     let call = world.call(&tool, json!({"text": "Hi"}));
     let told = world.call_tool(&call).await.sentence().to_owned();
     assert!(told.contains("not available just now"), "{told}");
@@ -60,12 +60,12 @@ async fn a_message_delivered_twice_at_the_same_time_acts_once() {
     let world = World::start().await;
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
-    let message = world.aws.messages("runs").remove(0).to_string();
+    let message = world.aws.messages("executions").remove(0).to_string();
     for _ in 0..3 {
-        world.aws.post("runs", &message);
+        world.aws.post("executions", &message);
     }
     assert_eq!(world.run_queued().await, 0);
-    world.aws.post("runs", &message);
+    world.aws.post("executions", &message);
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(world.twilio.messages().len(), 1);
     let [ran] = &world.executions()[..] else { panic!("one run is one row") };
@@ -90,7 +90,7 @@ async fn the_same_effect_asked_for_twice_in_a_call_happens_once() {
 async fn a_poison_message_ends_in_the_dead_letter_queue_and_does_not_hold_up_its_neighbours() {
     let world = World::start().await;
     let tool = later(&world).await;
-    world.aws.post("runs", "{\"not\": \"a run\"}");
+    world.aws.post("executions", "{\"not\": \"a run\"}");
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     assert_eq!(world.run_queued().await, 1);
     assert_eq!(world.twilio.messages().len(), 1);
@@ -118,7 +118,7 @@ async fn the_function_dies_between_effect_and_record_and_the_effect_is_not_repea
     let world = World::start().await;
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
-    let message = world.aws.messages("runs").remove(0).to_string();
+    let message = world.aws.messages("executions").remove(0).to_string();
     // The claim is written; what became of it never is.
     world.aws.inject(aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::StallBefore).after(1));
     tokio::select! {
@@ -129,7 +129,7 @@ async fn the_function_dies_between_effect_and_record_and_the_effect_is_not_repea
     for claim in world.aws.rows("idempotency") {
         world.aws.change("idempotency", claim["id"].as_str().unwrap(), json!({"lease_until": 1}));
     }
-    world.aws.post("runs", &message);
+    world.aws.post("executions", &message);
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(world.twilio.messages().len(), 1);
     assert_eq!(world.executions()[0]["status"], "unknown");
@@ -153,5 +153,5 @@ async fn twilios_refusal_is_an_outcome_and_not_tried_again() {
     world.twilio.inject(Fault::status(400));
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(world.executions()[0]["status"], "failed");
-    assert!(world.aws.messages("runs").is_empty());
+    assert!(world.aws.messages("executions").is_empty());
 }

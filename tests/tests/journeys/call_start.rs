@@ -59,7 +59,7 @@ fn told(world: &World, call: &str) -> Vec<String> {
 
 /// The moment comes at which what there is has to be told.
 async fn due(world: &World) {
-    let batch = world.aws.receive("runs", 3).unwrap();
+    let batch = world.aws.receive("executions", 3).unwrap();
     assert_eq!(world.run_batch(batch).await, 0);
 }
 
@@ -113,7 +113,7 @@ async fn the_same_call_again_gets_the_same_twiml_and_starts_nothing_twice() {
     let (one, other) = tokio::join!(world.send("call-start", &incoming), world.send("call-start", &incoming));
     let again = world.send("call-start", &incoming).await;
     assert_eq!((&one.body, &other.body), (&again.body, &again.body));
-    assert_eq!((asked_for_twiml(&world), world.aws.messages("runs").len()), (1, 2));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (1, 2));
     // Another call is another one.
     let another = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
     assert_ne!(call_id(&another), call_id(&one));
@@ -144,7 +144,7 @@ async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
     assert_eq!(world.send("call-start", &unknown).await.status, 404);
     let missing = world.send("call-start", &incoming.clone().text("CallSid=CA1")).await;
     assert_eq!(missing.wrong_fields(), ["From"]);
-    assert_eq!((asked_for_twiml(&world), world.aws.messages("runs").len()), (0, 0));
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
     // What was refused does not stand in the way of what is Twilio's.
     call_id(&world.send("call-start", &incoming).await);
@@ -178,7 +178,7 @@ async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
             assert_eq!(world.send("call-start", &world.incoming(&call)).await.body.as_str(), Some(twiml));
         }
     }
-    assert!(world.aws.rows("calls").is_empty() && world.aws.messages("runs").is_empty());
+    assert!(world.aws.rows("calls").is_empty() && world.aws.messages("executions").is_empty());
 }
 
 #[tokio::test]
@@ -192,9 +192,9 @@ async fn no_outage_of_ours_keeps_the_twiml_from_the_caller() {
         ("Query", "agent_tools", true),
         ("BatchGetItem", "tools", true),
         ("PutItem", "calls", true),
-        ("SendMessageBatch", "runs", true),
+        ("SendMessageBatch", "executions", true),
     ] {
-        let code = if on == "runs" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
+        let code = if on == "executions" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
         world.aws.inject(aws::Fault::new(action, on, aws::Trouble::Error(code)).times(9));
         let logs = Logs::capture();
         let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
@@ -214,7 +214,7 @@ async fn sqs_refusing_half_a_batch_is_asked_again_for_that_half() {
     }
     world.aws.refuse_messages(3);
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    assert_eq!(world.aws.messages("runs").len(), 6);
+    assert_eq!(world.aws.messages("executions").len(), 6);
     for name in ["a", "b", "c", "d", "e"] {
         answers(&crm, name, &json!(name));
     }
@@ -230,7 +230,7 @@ async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
         lookup(&world, &crm, name).await;
     }
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    let hanging = world.aws.messages("runs")[2].to_string();
+    let hanging = world.aws.messages("executions")[2].to_string();
     for name in ["a", "b", "d", "e"] {
         answers(&crm, name, &json!(name));
     }
@@ -245,7 +245,7 @@ async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
     assert_eq!(failed, 0);
     assert_eq!(in_time, [format!("{HEADING}\na: \"a\"\nb: \"b\"\nd: \"d\"\ne: \"e\"")]);
     // It follows on its own, once.
-    world.aws.post("runs", &hanging);
+    world.aws.post("executions", &hanging);
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(told(&world, &call)[1..], [format!("{HEADING}\nc: \"c\"")]);
 }
@@ -257,20 +257,20 @@ async fn messages_delivered_twice_at_the_same_time_tell_once() {
     lookup(&world, &crm, "customer").await;
     world.attached(&preemptive_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    for message in world.aws.messages("runs") {
+    for message in world.aws.messages("executions") {
         answers(&crm, "customer", &json!({"name": "Ana"}));
         if message["kind"] == "run" {
-            world.aws.post("runs", &message.to_string());
+            world.aws.post("executions", &message.to_string());
         } else {
             let twice = json!({"kind": "context_due", "organization_id": world.home.organization_id, "call_id": call});
             assert_eq!(message, twice);
         }
     }
-    let (one, rest) = (world.aws.receive("runs", 0).unwrap(), world.aws.messages("runs").len());
+    let (one, rest) = (world.aws.receive("executions", 0).unwrap(), world.aws.messages("executions").len());
     assert_eq!((world.run_batch(one).await, rest), (0, 1));
     assert_eq!((told(&world, &call).len(), world.twilio.messages().len()), (1, 1));
-    let due_again = world.aws.messages("runs")[0].to_string();
-    world.aws.post("runs", &due_again);
+    let due_again = world.aws.messages("executions")[0].to_string();
+    world.aws.post("executions", &due_again);
     due(&world).await;
     assert_eq!(told(&world, &call).len(), 1);
 }
@@ -361,10 +361,10 @@ async fn what_an_outage_held_up_too_long_is_not_done_any_more() {
     let world = World::start().await;
     let sms = world.attached(&preemptive_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
-    let mut run = world.aws.messages("runs").remove(0);
-    while world.aws.receive("runs", 3).is_some() {}
+    let mut run = world.aws.messages("executions").remove(0);
+    while world.aws.receive("executions", 3).is_some() {}
     run["queued_at"] = json!("2026-01-01T00:00:00.000Z");
-    world.aws.post("runs", &run.to_string());
+    world.aws.post("executions", &run.to_string());
     assert_eq!(world.run_queued().await, 0);
     assert!(world.twilio.messages().is_empty() && told(&world, &call).is_empty());
     let [ran] = &world.executions()[..] else { panic!("one run is one row") };
@@ -377,6 +377,6 @@ async fn an_agent_without_tools_for_the_start_of_a_call_sets_nothing_off() {
     let world = World::start().await;
     world.attached(&tests::ai_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller("client:browser"))).await);
-    assert!(world.aws.messages("runs").is_empty());
+    assert!(world.aws.messages("executions").is_empty());
     assert_eq!(world.aws.row("calls", &call).unwrap()["caller_phone_number"], "client:browser");
 }

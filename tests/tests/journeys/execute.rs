@@ -65,7 +65,7 @@ async fn the_tool_calls_message_is_answered_in_its_own_shape() {
     let tool = world.tool(&ai_sms()).await;
     world.function_tool(&tool).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    let event = world.wire(&call);
+    let event = world.vapi_event(&call);
     let sent: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
     let tool_call_id = sent["message"]["toolCallList"][0]["id"].clone();
     let answer = world.send("execute", &event).await.expect(200);
@@ -93,7 +93,7 @@ async fn several_calls_in_one_message_are_answered_one_by_one() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     world.function_tool(&tool).await;
-    let event = world.wire(&world.call(&tool, json!({"text": "One"})));
+    let event = world.vapi_event(&world.call(&tool, json!({"text": "One"})));
     let mut message: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
     let list = message["message"]["toolCallList"].as_array_mut().unwrap();
     let mut second = list[0].clone();
@@ -121,7 +121,7 @@ async fn arguments_that_cannot_be_read_are_told_to_the_model() {
     config["text"] = json!("Thank you for calling");
     let tool = world.tool(&config).await;
     world.function_tool(&tool).await;
-    let event = world.wire(&world.call(&tool, json!({})));
+    let event = world.vapi_event(&world.call(&tool, json!({})));
     for broken in [json!("{\"text\": "), json!("[]"), json!([1]), json!(5), json!("5")] {
         let mut message: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
         message["message"]["toolCallList"][0]["function"]["arguments"] = broken.clone();
@@ -144,7 +144,7 @@ async fn a_model_that_repeats_itself_within_one_message_causes_one_effect() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     world.function_tool(&tool).await;
-    let event = world.wire(&world.call(&tool, json!({"text": "One"})));
+    let event = world.vapi_event(&world.call(&tool, json!({"text": "One"})));
     let mut message: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
     let list = message["message"]["toolCallList"].as_array_mut().unwrap();
     for call_id in ["call_again", "call_and_again"] {
@@ -282,7 +282,7 @@ async fn a_body_that_cannot_be_read_is_400() {
 async fn a_body_in_base64_is_read() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
-    let mut event = world.wire(&world.call(&tool, json!({"text": "Hello"}))).to_json();
+    let mut event = world.vapi_event(&world.call(&tool, json!({"text": "Hello"}))).to_json();
     let body = event["body"].as_str().unwrap().to_owned();
     event["body"] = json!(base64::prelude::BASE64_STANDARD.encode(body));
     event["isBase64Encoded"] = json!(true);

@@ -223,7 +223,7 @@ async fn not_naming_the_call_is_no_way_round_a_limit() {
     let tool = world.attached(&limited(json!({"per_call": 1}))).await;
     let nameless = |text: &str, customer: u32| {
         let call = ToolCall { customer_number: phone(customer), ..world.call(&tool, json!({"text": text})) };
-        let event = world.wire(&call);
+        let event = world.vapi_event(&call);
         let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
         body["metadata"].as_object_mut().unwrap().remove("callId");
         event.text(body.to_string())

@@ -218,12 +218,12 @@ async fn a_run(world: &World) {
             .into_iter()
             .find(|row| row["id"] != run["id"] && row["organization_id"] == *organization)
             .unwrap();
-        while world.aws.receive("automation-runs", 0).is_some() {}
+        while world.aws.receive("runs", 0).is_some() {}
         // Its message comes again until a version answers that can read it, and the run is not lost.
         let message = json!({"organization_id": world.home.organization_id, "run_id": bad["id"]});
-        world.aws.post("automation-runs", &message.to_string());
+        world.aws.post("runs", &message.to_string());
         let kept = world.aws.rows("automation_runs").len();
-        let batch = world.aws.receive("automation-runs", 0).unwrap();
+        let batch = world.aws.receive("runs", 0).unwrap();
         assert_eq!(world.run_loop_batch(batch, Duration::from_secs(60)).await, 1);
         assert_eq!(world.aws.rows("automation_runs").len(), kept);
         let key = json!({"id": bad["id"], "part": "run", "organization_id": world.other.organization_id});
@@ -235,7 +235,7 @@ async fn a_run(world: &World) {
     let row = extended(row.take().unwrap(), &json!({"newer": {"deep": [CONTENT]}}));
     world.aws.put("automation_runs", &row);
     let message = json!({"organization_id": world.home.organization_id, "run_id": run["id"]});
-    world.aws.post("automation-runs", &message.to_string());
+    world.aws.post("runs", &message.to_string());
     world.llm.script([Turn::text("````tool\nreturn finalResponse();\n````"), Turn::text("{}")]);
     world.run_loop(Duration::from_secs(60)).await;
     let shown = world.run(text(&run["id"])).await.expect(200);

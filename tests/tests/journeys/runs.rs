@@ -20,7 +20,7 @@ use shared::{
 };
 use tests::{
     Fault, Options, Trouble, World, api_request,
-    automation::{AMPLE, Wanted, begin, calls, conversations, organization, told, whole},
+    automation::{AMPLE, RunSpec, begin, calls, conversations, organization, told, whole},
     http_server::Server,
     phone, sms_without_call,
 };
@@ -47,7 +47,7 @@ fn answer() -> Turn {
     Turn::text(r#"{"opens": "8:00"}"#)
 }
 
-async fn carried_out(world: &World, wanted: Wanted) -> shared::models::WholeRun {
+async fn carried_out(world: &World, wanted: RunSpec) -> shared::models::WholeRun {
     let id = begin(world, wanted).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(world.llm.script_left(), [], "the script was played to its end");
@@ -56,7 +56,7 @@ async fn carried_out(world: &World, wanted: Wanted) -> shared::models::WholeRun 
 
 /// Delivers what waits on the queue, whenever it is due, as long as anything comes of it.
 async fn deliver(world: &World) {
-    while let Some(batch) = world.aws.receive("automation-runs", 900) {
+    while let Some(batch) = world.aws.receive("runs", 900) {
         assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
     }
 }
@@ -64,7 +64,7 @@ async fn deliver(world: &World) {
 /// Delivers what waits on the queue and kills the process where the fault makes it hang. False: it ended before.
 async fn killed(world: &World, fault: Fault) -> bool {
     world.aws.inject(fault);
-    let batch = world.aws.receive("automation-runs", 900).unwrap();
+    let batch = world.aws.receive("runs", 900).unwrap();
     let killed = tokio::select! {
         _ = world.run_loop_batch(batch, AMPLE) => false,
         () = world.aws.stalled() => true,
@@ -78,7 +78,7 @@ async fn a_run_calls_a_tool_and_ends_in_what_was_asked_for() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/hours_(sunday)\", 5000);", site.url);
     world.llm.script([Turn::text(&calls(&fetch)), done(), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!((run.run.status, run.run.error), (RunStatus::Completed, None));
     assert_eq!(run.result, Some(json!({"opens": "8:00"})));
     assert_eq!(site.seen().len(), 1);
@@ -104,7 +104,7 @@ async fn the_system_prompt_is_the_same_in_every_request() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/a\");", site.url);
     world.llm.script([Turn::text("Hm."), Turn::text(&calls(&fetch)), done(), Turn::text("What?"), answer()]);
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     // With a break after each of the first steps.
     for _ in 0..4 {
         killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await;
@@ -125,7 +125,7 @@ async fn a_malformed_call_is_told_in_every_turn_and_is_never_the_answer() {
     let (world, site) = bakery().await;
     let bad = calls(&format!("return wget(\"{}/a\" 5000);\nreturn wget(\"{}/b\");", site.url, site.url));
     world.llm.script([Turn::text(&bad), Turn::text(&bad), done(), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     for reply in &run.replies[..2] {
         let outcomes: Vec<CallOutcome> = reply.calls.iter().map(|call| call.outcome).collect();
@@ -142,7 +142,7 @@ async fn final_response_waits_for_the_other_calls() {
     let (world, site) = bakery().await;
     let both = calls(&format!("return finalResponse();\nreturn wget(\"{}/a\");", site.url));
     world.llm.script([Turn::text(&both), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     assert_eq!(site.seen().len(), 1);
     let told = told(&world);
@@ -155,7 +155,7 @@ async fn a_wrong_final_response_is_told() {
     let wrong = calls(r#"return finalResponse({opens: "8:00"});"#);
     let beside = calls(&format!("return wget(\"{}/a\", \"soon\");\nreturn finalResponse();", site.url));
     world.llm.script([Turn::text(&wrong), Turn::text(&beside), done(), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     let [first, second, _] = &run.replies[..] else { panic!("three replies") };
     assert!(first.text.contains("no parameter \"opens\"") && first.text.contains("finalResponse("), "{}", first.text);
@@ -172,7 +172,7 @@ async fn a_tool_that_was_not_offered_cannot_be_called() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/a\");", site.url);
     world.llm.script([Turn::text(&calls(&fetch)), done(), answer()]);
-    let run = carried_out(&world, Wanted { built_in: Vec::new(), ..Wanted::default() }).await;
+    let run = carried_out(&world, RunSpec { built_in: Vec::new(), ..RunSpec::default() }).await;
     assert!(site.seen().is_empty());
     assert_eq!(run.replies[0].calls[0].outcome, CallOutcome::Unknown);
     assert!(
@@ -187,12 +187,12 @@ async fn the_schema_of_the_automation_is_enforced() {
     let (world, _site) = bakery().await;
     let fenced = Turn::text("Here you are:\n```json\n{\"opens\": \"8:00\"}\n```");
     world.llm.script([done(), Turn::text(r#"{"opens": 8}"#), Turn::text("At eight."), fenced]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!((run.run.status, &run.result), (RunStatus::Completed, &Some(json!({"opens": "8:00"}))));
     assert!(run.replies[1].text.contains("opens") && run.replies[1].text.contains("text"), "{}", run.replies[1].text);
 
     world.llm.script([done(), Turn::text("1"), Turn::text("2"), Turn::text("3")]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!((run.run.status, run.result), (RunStatus::Failed, None));
     assert!(run.run.error.unwrap().contains("after 2 corrections"));
 }
@@ -203,14 +203,14 @@ async fn at_the_limit_the_best_answer_is_asked_for_once() {
     let fetch = |page: &str| Turn::text(&calls(&format!("return wget(\"{}/{page}\");", site.url)));
     let limits = RunLimits { iterations: 2, ..RunLimits::default() };
     world.llm.script([fetch("a"), fetch("b"), answer()]);
-    let run = carried_out(&world, Wanted { limits, ..Wanted::default() }).await;
+    let run = carried_out(&world, RunSpec { limits, ..RunSpec::default() }).await;
     assert_eq!((run.run.status, run.result), (RunStatus::IterationLimit, Some(json!({"opens": "8:00"}))));
     let told = told(&world);
     assert!(told.contains("This is b.") && told.contains("No more tools can be called"), "{told}");
 
     // The last answer is the last: there are no repairs any more.
     world.llm.script([fetch("a"), fetch("b"), Turn::text("Eight!")]);
-    let run = carried_out(&world, Wanted { limits, ..Wanted::default() }).await;
+    let run = carried_out(&world, RunSpec { limits, ..RunSpec::default() }).await;
     assert_eq!((run.run.status, run.result), (RunStatus::IterationLimit, None));
     assert!(run.run.error.unwrap().contains("cannot be used"));
 }
@@ -230,7 +230,7 @@ async fn every_limit_ends_a_run_with_a_status_of_its_own() {
         (RunLimits { iterations: 1, ..defaults }, RunStatus::IterationLimit),
     ] {
         world.llm.script([pages(&["a", "b", "c"]), answer()]);
-        let run = carried_out(&world, Wanted { limits, ..Wanted::default() }).await;
+        let run = carried_out(&world, RunSpec { limits, ..RunSpec::default() }).await;
         assert_eq!((run.run.status, run.result.is_some()), (status, true));
         let not_run = run.replies[0].calls.iter().filter(|call| call.outcome == CallOutcome::NotRun).count();
         assert_eq!(not_run, usize::from(status == RunStatus::CallLimit));
@@ -244,7 +244,7 @@ async fn every_limit_ends_a_run_with_a_status_of_its_own() {
         ..Turn::default()
     };
     world.llm.script([costly, answer()]);
-    let run = carried_out(&world, Wanted { limits: RunLimits { cost: 0.4, ..defaults }, ..Wanted::default() }).await;
+    let run = carried_out(&world, RunSpec { limits: RunLimits { cost: 0.4, ..defaults }, ..RunSpec::default() }).await;
     assert_eq!(run.run.status, RunStatus::CostLimit);
     assert!(run.run.spent.cost >= 0.5);
 }
@@ -254,7 +254,7 @@ async fn calls_beyond_those_of_one_message_are_told_to_wait() {
     let (world, site) = bakery().await;
     let many: Vec<String> = (0..12).map(|page| format!("wget(\"{}/{page}\")", site.url)).collect();
     world.llm.script([Turn::text(&calls(&many.join(";\n"))), done(), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!((site.seen().len(), run.run.spent.calls), (10, 10));
     let last = run.replies[0].calls.last().unwrap();
     assert_eq!(last.outcome, CallOutcome::NotRun);
@@ -266,7 +266,7 @@ async fn calls_beyond_those_of_one_message_are_told_to_wait() {
 async fn no_call_at_all_gets_one_reminder() {
     let (world, _site) = bakery().await;
     world.llm.script([Turn::text("I think it opens at eight."), Turn::text("At eight."), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     assert!(run.replies[0].text.contains("````tool"), "{}", run.replies[0].text);
     assert!(run.replies[1].text.contains("Give the final answer now"), "{}", run.replies[1].text);
@@ -279,7 +279,7 @@ async fn the_same_reading_call_is_answered_from_the_record() {
     let named =
         Turn::text(&calls(&format!("return wget({{uri: '{}/a'}});\nreturn wget(\"{}/a\");", site.url, site.url)));
     world.llm.script([fetch, named, done(), answer()]);
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     // Also by somebody who was not there when it was made.
     killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter).after(1)).await;
     world.later();
@@ -297,7 +297,7 @@ async fn what_tools_return_is_cut_and_no_item_outgrows_the_table() {
     let (world, site) = bakery().await;
     let many: Vec<String> = (0..10).map(|page| format!("wget(\"{}/long\", {})", site.url, 1000 + page)).collect();
     world.llm.script([Turn::text(&calls(&many.join("\n"))), done(), answer()]);
-    let run = carried_out(&world, Wanted::default()).await;
+    let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     assert!(run.replies[0].text.len() < 270_000, "{}", run.replies[0].text.len());
     assert!(run.replies[0].text.contains("cut"));
@@ -310,7 +310,7 @@ async fn an_effect_happens_once_in_a_run() {
     let name = sms["name"].as_str().unwrap();
     let send = Turn::text(&calls(&format!("return {name}({{text: \"See you at nine\"}});")));
     world.llm.script([send.clone(), send, done(), answer()]);
-    let run = carried_out(&world, Wanted { built_in: Vec::new(), tools: vec![sms], ..Wanted::default() }).await;
+    let run = carried_out(&world, RunSpec { built_in: Vec::new(), tools: vec![sms], ..RunSpec::default() }).await;
     assert_eq!(run.run.status, RunStatus::Completed, "{:?}", run.replies);
     let sent = world.twilio.messages();
     assert_eq!(sent.len(), 1, "{:?}", run.replies);
@@ -331,7 +331,7 @@ async fn what_changes_is_asked_again_in_a_run_when_its_author_says_so() {
         assert_eq!(tool["config_metadata"]["repeatable"].as_bool().unwrap_or(true), repeatable);
         let look = Turn::text(&calls(&format!("return {name}();")));
         world.llm.script([look.clone(), look, done(), answer()]);
-        let run = carried_out(&world, Wanted { built_in: Vec::new(), tools: vec![tool], ..Wanted::default() }).await;
+        let run = carried_out(&world, RunSpec { built_in: Vec::new(), tools: vec![tool], ..RunSpec::default() }).await;
         let outcomes: Vec<CallOutcome> = run.replies[..2].iter().map(|reply| reply.calls[0].outcome).collect();
         assert_eq!(outcomes, [CallOutcome::Succeeded, again], "repeatable: {repeatable}");
     }
@@ -345,7 +345,7 @@ async fn a_tool_that_was_changed_or_deleted_since_is_not_run() {
     let call = |tool: &Value| format!("return {}({{text: \"Hi\"}});", tool["name"].as_str().unwrap());
     world.llm.script([Turn::text(&calls(&[call(&changed), call(&deleted)].join("\n"))), done(), answer()]);
     let tools = vec![changed.clone(), deleted.clone()];
-    let id = begin(&world, Wanted { built_in: Vec::new(), tools, ..Wanted::default() }).await;
+    let id = begin(&world, RunSpec { built_in: Vec::new(), tools, ..RunSpec::default() }).await;
     world.update(&changed, &json!({"description": "Another one"})).await.expect(200);
     world.delete(&deleted).await.expect(200);
     world.run_loop(AMPLE).await;
@@ -360,13 +360,13 @@ async fn a_run_is_carried_on_once_however_often_its_message_comes() {
     let (world, site) = bakery().await;
     let fetch = Turn::text(&calls(&format!("return wget(\"{}/a\");", site.url)));
     world.llm.script([fetch, done(), answer()]);
-    let id = begin(&world, Wanted::default()).await;
-    let message = world.aws.messages("automation-runs").remove(0).to_string();
+    let id = begin(&world, RunSpec::default()).await;
+    let message = world.aws.messages("runs").remove(0).to_string();
     for _ in 0..4 {
-        world.aws.post("automation-runs", &message);
+        world.aws.post("runs", &message);
     }
     assert_eq!(world.run_loop(AMPLE).await, 0);
-    world.aws.post("automation-runs", &message);
+    world.aws.post("runs", &message);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(world.llm.script_left(), []);
     assert_eq!((world.llm.requests().len(), site.seen().len()), (3, 1));
@@ -377,8 +377,8 @@ async fn a_run_is_carried_on_once_however_often_its_message_comes() {
 async fn close_to_the_deadline_a_run_puts_itself_back_and_goes_on() {
     let (world, _site) = bakery().await;
     world.llm.script([done(), answer()]);
-    let id = begin(&world, Wanted::default()).await;
-    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    let id = begin(&world, RunSpec::default()).await;
+    let batch = world.aws.receive("runs", 0).unwrap();
     // Less than a step needs.
     assert_eq!(world.run_loop_batch(batch, Duration::from_secs(4)).await, 0);
     assert!(world.llm.requests().is_empty());
@@ -400,7 +400,7 @@ async fn the_organizations_own_model_is_asked_with_its_own_key() {
     let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model"});
     world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);
     own.script([done(), answer()]);
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     world.run_loop(AMPLE).await;
     assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
     assert!(world.llm.requests().is_empty());
@@ -412,7 +412,7 @@ async fn the_organizations_own_model_is_asked_with_its_own_key() {
 #[tokio::test]
 async fn a_run_that_waits_is_cancelled_at_once() {
     let (world, _site) = bakery().await;
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     let runs = &world.process.run_loop.runs;
     assert_eq!(runs.cancel(organization(&world), id).await.unwrap().status, RunStatus::Cancelled);
     world.run_loop(AMPLE).await;
@@ -428,7 +428,7 @@ async fn a_run_under_way_stops_at_its_next_step() {
     let fetch = Turn::text(&calls(&format!("return wget(\"{}/a\");", site.url)));
     world.llm.script([fetch]);
     world.llm.inject(standins::Fault::delay(300));
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     let cancel = async {
         tests::clients::until(|| !world.llm.requests().is_empty()).await;
         let run = world.process.run_loop.runs.cancel(organization(&world), id).await.unwrap();

@@ -67,7 +67,7 @@ fn change(world: &World, run: &Value, attributes: &Value) {
 }
 
 fn waiting(world: &World) -> usize {
-    world.aws.messages("automation-runs").len()
+    world.aws.messages("runs").len()
 }
 
 async fn carry_on(world: &World) {
@@ -75,7 +75,7 @@ async fn carry_on(world: &World) {
 }
 
 fn not_sent() -> Fault {
-    Fault::new("SendMessage", "automation-runs", Trouble::Error("ServiceUnavailable")).times(3)
+    Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3)
 }
 
 // ---------------------------------------------------------------------------------------------------------- starting
@@ -110,7 +110,7 @@ async fn a_prompt_is_enough_for_a_run() {
     assert_eq!((&run["spent"]["tokens"], &run["duration_ms"]), (&json!(0), &Value::Null));
 
     let message = json!({"organization_id": world.home.organization_id, "run_id": run["id"]});
-    assert_eq!(world.aws.messages("automation-runs"), [message]);
+    assert_eq!(world.aws.messages("runs"), [message]);
     let prompt = part(&world, &run, "prompt").unwrap();
     assert_eq!(prompt["prompt"], "Call Ada Lovelace back.");
     let offered: Vec<&str> = prompt["tools"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();

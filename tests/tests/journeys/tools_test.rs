@@ -91,7 +91,7 @@ async fn a_dry_run_that_truly_sends_nothing() {
     }
     assert!(world.pipedream.runs().is_empty() && world.twilio.messages().is_empty());
     assert!(world.executions().is_empty() && world.aws.rows("idempotency").is_empty());
-    assert_eq!(world.aws.messages("runs"), Vec::<Value>::new());
+    assert_eq!(world.aws.messages("executions"), Vec::<Value>::new());
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ fn looked_up(world: &World) -> usize {
 
 /// The call came in through us, with the control URL that VAPI gave.
 fn came_in(world: &World, tenant: &Tenant, call: &ToolCall) {
-    world.wire(call);
+    world.vapi_event(call);
     world.incoming_call(tenant, id(call), &phone(1));
     let url = world.vapi.call(id(call)).unwrap()["monitor"]["controlUrl"].clone();
     world.aws.change("calls", id(call), json!({"control_url": url, "status": "in-progress"}));
@@ -309,7 +309,7 @@ async fn another_organizations_call_is_not_transferred() {
     let logs = Logs::capture();
     let world = World::start().await;
     let tool = world.attached(&transfer(&json!({}))).await;
-    let event = world.wire(&world.call(&tool, json!({})));
+    let event = world.vapi_event(&world.call(&tool, json!({})));
 
     // Known to VAPI, where their assistant answers it; with an assistant of its own, it is nobody's.
     for assistant in [Some(world.other.assistant_id.clone()), None] {
@@ -349,7 +349,7 @@ async fn a_call_that_cannot_be_transferred_is_said_so_and_logged() {
     let tool = world.attached(&transfer(&json!({}))).await;
     let (ended, forwarded, plain) =
         (world.call(&tool, json!({})), world.call(&tool, json!({})), world.call(&tool, json!({})));
-    let events = [&ended, &forwarded, &plain].map(|call| world.wire(call));
+    let events = [&ended, &forwarded, &plain].map(|call| world.vapi_event(call));
     world.vapi.end_call(id(&ended));
     let mut said = vec![refused(&world.send("execute", &events[0]).await)];
     assert!(said[0].contains("is over"));
@@ -393,7 +393,7 @@ async fn a_control_url_in_the_request_is_ignored() {
     let tool = world.attached(&transfer(&json!({}))).await;
 
     let call = world.call(&tool, json!({}));
-    let event = world.wire(&call);
+    let event = world.vapi_event(&call);
     let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
     for place in ["controlUrl", "control_url"] {
         body["metadata"][place] = json!(url);
@@ -407,7 +407,7 @@ async fn a_control_url_in_the_request_is_ignored() {
     let second = world.attached(&transfer(&json!({"label": "By message"}))).await;
     world.function_tool(&second).await;
     let call = world.call(&second, json!({}));
-    let outgoing = world.wire(&call);
+    let outgoing = world.vapi_event(&call);
     let mut message = json!({"message": {"type": "tool-calls", "toolCallList": [
         {"id": "call_1", "type": "function", "function": {"name": second["name"], "arguments": {}}},
     ], "call": {"id": id(&call), "monitor": {"controlUrl": url}}, "phoneNumber": {"number": world.home.phone_number}}});
@@ -484,7 +484,7 @@ async fn a_transfer_that_certainly_did_not_happen_may_be_tried_again() {
         let call = world.call(&tool, json!({}));
         world.vapi.inject(fault.clone());
         let sentence =
-            refused(&world.send("execute", &world.wire(&call).within(std::time::Duration::from_secs(3))).await);
+            refused(&world.send("execute", &world.vapi_event(&call).within(std::time::Duration::from_secs(3))).await);
         assert!(sentence.contains("take a message"), "{fault:?}: {sentence}");
         world.vapi.clear_faults();
         assert_eq!(heard(&world, &call), [json!(null); 0]);

@@ -109,7 +109,7 @@ async fn the_run_tool_event_sends_one_sms_to_its_caller() {
     let event = event("run-tool");
     let run: Value = serde_json::from_str(event["Records"][0]["body"].as_str().unwrap()).unwrap();
     for _ in 0..2 {
-        world.aws.post("runs", &run.to_string());
+        world.aws.post("executions", &run.to_string());
         assert_eq!(world.run_queued().await, 0);
     }
     let messages = world.twilio.messages();

@@ -29,7 +29,7 @@ mod fields;
 mod incoming;
 mod liquid;
 mod server_message;
-mod shelf;
+mod stored_objects;
 mod tool_call;
 mod validation;
 mod webhook;
@@ -55,7 +55,7 @@ use uuid::Uuid;
 use self::{
     calls::Calls,
     incoming::Numbers,
-    shelf::{Listing, Shelf},
+    stored_objects::{Listing, StoredObjects},
 };
 use super::{
     Standin, client, clock,
@@ -179,8 +179,8 @@ pub struct Vapi {
 
 #[derive(Debug, Default)]
 struct State {
-    tools: Shelf,
-    assistants: Shelf,
+    tools: StoredObjects,
+    assistants: StoredObjects,
     calls: Calls,
     numbers: Numbers,
     pinned: BTreeSet<String>,
@@ -188,7 +188,7 @@ struct State {
 }
 
 impl State {
-    fn shelf(&mut self, collection: Collection) -> &mut Shelf {
+    fn stored_objects(&mut self, collection: Collection) -> &mut StoredObjects {
         match collection {
             Collection::Tool => &mut self.tools,
             Collection::Assistant => &mut self.assistants,
@@ -306,7 +306,7 @@ impl Service for Vapi {
             return unknown_route(request);
         }
         let Some(org) = self.account(request) else { return self.failure(401) };
-        if let Some(id) = id.as_ref().filter(|id| !locked(&self.state).shelf(collection).is_of(org, id)) {
+        if let Some(id) = id.as_ref().filter(|id| !locked(&self.state).stored_objects(collection).is_of(org, id)) {
             return unknown_id(collection, id);
         }
         match (request.method.as_str(), id) {
@@ -315,10 +315,10 @@ impl Service for Vapi {
                 Err(problems) => bad_request(&problems),
             },
             ("GET", None) => match Listing::of(&request.query) {
-                Ok(listing) => Answer::json(200, &listing.page(locked(&self.state).shelf(collection), org)),
+                Ok(listing) => Answer::json(200, &listing.page(locked(&self.state).stored_objects(collection), org)),
                 Err(problems) => bad_request(&problems),
             },
-            ("GET", Some(id)) => match locked(&self.state).shelf(collection).get(&id) {
+            ("GET", Some(id)) => match locked(&self.state).stored_objects(collection).get(&id) {
                 Some(found) => Answer::json(200, &json!(found)),
                 None => unknown_id(collection, &id),
             },
@@ -421,14 +421,14 @@ impl Vapi {
         body.insert("createdAt".to_owned(), json!(now));
         body.insert("updatedAt".to_owned(), json!(now));
         mirror_body(&mut body);
-        state.shelf(collection).add(body.clone());
+        state.stored_objects(collection).add(body.clone());
         Ok(Value::Object(body))
     }
 
     fn change(&self, collection: Collection, id: &str, mut body: Map<String, Value>) -> Answer {
         let mut state = locked(&self.state);
         let now = state.time();
-        let Some(found) = state.shelf(collection).get_mut(id) else { return unknown_id(collection, id) };
+        let Some(found) = state.stored_objects(collection).get_mut(id) else { return unknown_id(collection, id) };
         let problems = match collection {
             Collection::Tool => {
                 let kind = found.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -461,7 +461,7 @@ impl Vapi {
             let body = json!({ "error": "tool_pinned", "message": "Tool is pinned by a published assistant version" });
             return Answer::json(409, &body);
         }
-        match state.shelf(collection).remove(id) {
+        match state.stored_objects(collection).remove(id) {
             Some(removed) => Answer::json(200, &Value::Object(removed)),
             None => unknown_id(collection, id),
         }

@@ -19,12 +19,12 @@ const LARGEST_SHELF: usize = 64 * 1024 * 1024;
 pub struct Knowledge {
     bases: KnowledgeBases,
     entries: KnowledgeEntries,
-    shelf: Arc<Mutex<Shelf>>,
+    cache: Arc<Mutex<IndexCache>>,
 }
 
 impl Knowledge {
     pub fn new(bases: KnowledgeBases, entries: KnowledgeEntries) -> Self {
-        Self { bases, entries, shelf: Arc::new(Mutex::new(Shelf { largest: LARGEST_SHELF, indexes: Vec::new() })) }
+        Self { bases, entries, cache: Arc::new(Mutex::new(IndexCache { largest: LARGEST_SHELF, indexes: Vec::new() })) }
     }
 
     /// The base, in one small read, and its index, which is made anew only if the entries have changed.
@@ -38,21 +38,21 @@ impl Knowledge {
     ) -> Result<(KnowledgeBase, Arc<Index>)> {
         let base = self.bases.get(organization, id).await?;
         // Held while the entries are read: whoever asks for the same base in the meantime gets the same index.
-        let mut shelf = self.shelf.lock().await;
-        if let Some(index) = shelf.take(id, base.version) {
+        let mut cache = self.cache.lock().await;
+        if let Some(index) = cache.take(id, base.version) {
             return Ok((base, index));
         }
         // Entries may be newer than the version that was read; then the next query sees another version and reads again.
         let mut builder = Builder::new(&base.fields);
         self.entries.each(organization, id, |entry| builder.add(&entry)).await?;
         let index = Arc::new(builder.finish());
-        shelf.put(id, base.version, Arc::clone(&index));
+        cache.put(id, base.version, Arc::clone(&index));
         Ok((base, index))
     }
 }
 
 /// Indexes, the least lately used first.
-struct Shelf {
+struct IndexCache {
     largest: usize,
     indexes: Vec<Kept>,
 }
@@ -64,7 +64,7 @@ struct Kept {
     index: Arc<Index>,
 }
 
-impl Shelf {
+impl IndexCache {
     /// The index of a base at this version. One of another version is dropped: nobody will ask for it again.
     fn take(&mut self, base: KnowledgeBaseId, version: u64) -> Option<Arc<Index>> {
         let at = self.indexes.iter().position(|kept| kept.base == base)?;
@@ -101,28 +101,28 @@ mod tests {
 
     #[test]
     fn an_index_holds_for_its_version_only() {
-        let mut shelf = Shelf { largest: 10_000, indexes: Vec::new() };
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new() };
         let base = KnowledgeBaseId::generate();
-        shelf.put(base, 1, index());
-        assert!(shelf.take(base, 1).is_some() && shelf.take(base, 1).is_some());
-        assert!(shelf.take(KnowledgeBaseId::generate(), 1).is_none());
-        assert!(shelf.take(base, 2).is_none());
-        assert!(shelf.indexes.is_empty());
+        cache.put(base, 1, index());
+        assert!(cache.take(base, 1).is_some() && cache.take(base, 1).is_some());
+        assert!(cache.take(KnowledgeBaseId::generate(), 1).is_none());
+        assert!(cache.take(base, 2).is_none());
+        assert!(cache.indexes.is_empty());
     }
 
     #[test]
     fn the_least_lately_used_goes_first_and_the_newest_stays() {
-        let mut shelf = Shelf { largest: 10_000, indexes: Vec::new() };
+        let mut cache = IndexCache { largest: 10_000, indexes: Vec::new() };
         let [one, two, three] = std::array::from_fn(|_| KnowledgeBaseId::generate());
-        shelf.put(one, 1, index());
-        shelf.put(two, 1, index());
-        assert!(shelf.take(one, 1).is_some());
-        shelf.largest = 2 * index().size();
-        shelf.put(three, 1, index());
-        let left: Vec<_> = shelf.indexes.iter().map(|kept| kept.base).collect();
+        cache.put(one, 1, index());
+        cache.put(two, 1, index());
+        assert!(cache.take(one, 1).is_some());
+        cache.largest = 2 * index().size();
+        cache.put(three, 1, index());
+        let left: Vec<_> = cache.indexes.iter().map(|kept| kept.base).collect();
         assert_eq!(left, [one, three], "one was used after two");
-        shelf.largest = 0;
-        shelf.put(two, 1, index());
-        assert_eq!(shelf.indexes.len(), 1, "the one in use stays, whatever it takes");
+        cache.largest = 0;
+        cache.put(two, 1, index());
+        assert_eq!(cache.indexes.len(), 1, "the one in use stays, whatever it takes");
     }
 }

@@ -58,11 +58,11 @@ pub(super) enum Whose {
 /// Who a token was given to: the owner, and a digest of the account, so that neither another owner nor a changed account
 /// gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Holder(Whose, [u8; 32]);
+pub(super) struct TokenOwner(Whose, [u8; 32]);
 
 impl Account {
     /// The platform's; `None` if its key was left empty. `model` is asked for if neither the secret nor a request names one.
-    pub fn platforms(credentials: Credentials, model: &str) -> Option<Self> {
+    pub fn of_platform(credentials: Credentials, model: &str) -> Option<Self> {
         match &credentials.key {
             Key::Api { api_key } if api_key.expose_secret().trim().is_empty() => None,
             _ => Some(Self::of(Whose::Platform, credentials, model)),
@@ -80,7 +80,7 @@ impl Account {
         Self { whose, key, base_url, model: given(own).unwrap_or_else(|| model.to_owned()) }
     }
 
-    pub(super) fn holder(&self) -> Holder {
+    pub(super) fn holder(&self) -> TokenOwner {
         let mut content = digest::Context::new(&digest::SHA256);
         let mut add = |text: &str| {
             content.update(&text.len().to_be_bytes());
@@ -97,7 +97,7 @@ impl Account {
                 add(audience.as_deref().unwrap_or_default());
             }
         }
-        Holder(self.whose, content.finish().as_ref().first_chunk().copied().unwrap_or_default())
+        TokenOwner(self.whose, content.finish().as_ref().first_chunk().copied().unwrap_or_default())
     }
 }
 
@@ -117,20 +117,22 @@ mod tests {
 
     #[test]
     fn what_a_secret_leaves_out_has_a_default() {
-        let account = Account::platforms(credentials(json!({"api_key": "k"})), "openrouter/auto").unwrap();
+        let account = Account::of_platform(credentials(json!({"api_key": "k"})), "openrouter/auto").unwrap();
         assert_eq!((account.base_url.as_str(), account.model.as_str()), (OPENROUTER, "openrouter/auto"));
         let given = json!({"api_key": "k", "base_url": "https://l.example/v1/", "model": "small"});
         let account = Account::own(OrganizationId::generate(), credentials(given), "openrouter/auto");
         assert_eq!((account.base_url.as_str(), account.model.as_str()), ("https://l.example/v1", "small"));
         let blank = json!({"api_key": "k", "base_url": "", "model": " "});
-        let account = Account::platforms(credentials(blank), "m").unwrap();
+        let account = Account::of_platform(credentials(blank), "m").unwrap();
         assert_eq!((account.base_url.as_str(), account.model.as_str()), (OPENROUTER, "m"));
     }
 
     #[test]
     fn an_empty_key_is_no_account() {
         for empty in ["", " "] {
-            assert!(Account::platforms(credentials(json!({"api_key": empty, "base_url": OPENROUTER})), "m").is_none());
+            assert!(
+                Account::of_platform(credentials(json!({"api_key": empty, "base_url": OPENROUTER})), "m").is_none()
+            );
         }
         assert!(serde_json::from_value::<Credentials>(json!({"base_url": OPENROUTER})).is_err());
     }
@@ -149,7 +151,7 @@ mod tests {
         let own = |content: Value| Account::own(organization, credentials(content), "m").holder();
         assert_eq!(own(client()), own(client()));
         assert_ne!(own(client()), Account::own(OrganizationId::generate(), credentials(client()), "m").holder());
-        assert_ne!(own(client()), Account::platforms(credentials(client()), "m").unwrap().holder());
+        assert_ne!(own(client()), Account::of_platform(credentials(client()), "m").unwrap().holder());
         for field in ["client_id", "client_secret", "token_url", "base_url", "scope", "audience"] {
             let mut other = client();
             other[field] = json!("https://other.example");
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn nothing_secret_is_shown() {
         for content in [json!({"api_key": "s3cret"}), client()] {
-            let shown = format!("{:?}", Account::platforms(credentials(content), "m"));
+            let shown = format!("{:?}", Account::of_platform(credentials(content), "m"));
             assert!(!shown.contains("s3cret") && !shown.contains("\"s\""), "{shown}");
         }
     }

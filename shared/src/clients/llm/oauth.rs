@@ -13,7 +13,7 @@ use url::form_urlencoded::byte_serialize;
 use super::{
     super::{
         Error, Failure, Reason, Service,
-        bearer::Granted,
+        bearer::TokenResponse,
         http_client::{Retry, excerpt, read, retry_after, retrying},
         outbound,
     },
@@ -28,7 +28,7 @@ const LARGEST_GRANT: usize = 64 * 1024;
 #[derive(Deserialize)]
 struct Answer {
     #[serde(flatten)]
-    granted: Granted,
+    granted: TokenResponse,
     #[serde(default)]
     token_type: Option<String>,
 }
@@ -41,7 +41,7 @@ pub(super) async fn grant(
     post: impl Fn() -> Result<RequestBuilder, Error>,
     client: &Client,
     deadline: Deadline,
-) -> Result<Granted, Error> {
+) -> Result<TokenResponse, Error> {
     let mut form = vec![("grant_type", "client_credentials")];
     form.extend(client.scope.as_deref().map(|scope| ("scope", scope)));
     form.extend(client.audience.as_deref().map(|audience| ("audience", audience)));
@@ -69,7 +69,7 @@ fn basic(client: &Client) -> String {
     format!("Basic {}", STANDARD.encode(pair))
 }
 
-fn granted(body: &[u8]) -> Result<Granted, Error> {
+fn granted(body: &[u8]) -> Result<TokenResponse, Error> {
     let answer: Answer =
         serde_json::from_slice(body).map_err(|_may_quote_the_token| unusable("token_url: access_token is missing"))?;
     let bearer = answer.token_type.as_deref().is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));

@@ -51,7 +51,7 @@ pub(super) struct Private<'a> {
 
 /// An error as far as it can be read.
 #[derive(Default)]
-struct Said {
+struct ErrorBody {
     /// `code` where it is a number, also as text.
     number: Option<u16>,
     /// Codes and types, in lower case.
@@ -66,8 +66,8 @@ struct Said {
 /// The error of an answer that is no success.
 pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Private<'_>) -> Error {
     let said = match serde_json::from_slice(body) {
-        Ok(body) => Said::by(&body),
-        Err(_no_json) => Said { message: String::from_utf8_lossy(body).into_owned(), ..Said::default() },
+        Ok(body) => ErrorBody::by(&body),
+        Err(_no_json) => ErrorBody { message: String::from_utf8_lossy(body).into_owned(), ..ErrorBody::default() },
     };
     let error = said.error(status, Some(private));
     let wait = if error.transient() { retry_after(headers) } else { None };
@@ -77,7 +77,7 @@ pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Privat
 /// The error that stands inside a success: the value of `error`, or a whole body of vLLM's. Its message is kept only if it can be
 /// told from what is private.
 pub(super) fn inside(error: &Value, private: Option<&Private<'_>>) -> Error {
-    let said = Said::by(error);
+    let said = ErrorBody::by(error);
     let known = |words: &[&str]| said.is_any(words);
     let status = match said.number {
         Some(number @ 400..=599) => number,
@@ -90,7 +90,7 @@ pub(super) fn inside(error: &Value, private: Option<&Private<'_>>) -> Error {
     said.error(status, private)
 }
 
-impl Said {
+impl ErrorBody {
     fn by(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
         let error = match body.get("error") {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::models::{RunLimits, RunStatus};
 use tests::{
     Fault, Trouble, World,
-    automation::{AMPLE, Wanted, begin, calls, whole},
+    automation::{AMPLE, RunSpec, begin, calls, whole},
     http_server::Server,
     sms_without_call,
 };
@@ -20,16 +20,16 @@ async fn a_model_that_is_busy_is_asked_again_when_it_says() {
     let (world, _site) = bakery().await;
     world.llm.script([done(), answer()]);
     world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "300"));
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = whole(&world, id).await.run;
     assert_eq!((run.status, run.attempts, run.lease_until), (RunStatus::Running, 1, None));
     // What would wake a successor comes before, and leaves it alone.
-    let early = world.aws.receive("automation-runs", 299).unwrap();
+    let early = world.aws.receive("runs", 299).unwrap();
     assert_eq!(world.run_loop_batch(early, AMPLE).await, 0);
     assert_eq!(world.llm.requests().len(), 1, "it is not asked before");
     world.later();
-    let due = world.aws.receive("automation-runs", 301).unwrap();
+    let due = world.aws.receive("runs", 301).unwrap();
     assert_eq!(world.run_loop_batch(due, AMPLE).await, 0);
     assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
 }
@@ -41,7 +41,7 @@ async fn a_model_that_declines_for_good_ends_the_run_with_a_sentence() {
         world
             .llm
             .inject(standins::Fault::status(status).with_body(json!({"error": {"code": status, "message": "no"}})));
-        let id = begin(&world, Wanted::default()).await;
+        let id = begin(&world, RunSpec::default()).await;
         assert_eq!(world.run_loop(AMPLE).await, 0);
         let run = whole(&world, id).await.run;
         assert_eq!(run.status, RunStatus::Failed);
@@ -53,12 +53,12 @@ async fn a_model_that_declines_for_good_ends_the_run_with_a_sentence() {
 #[tokio::test]
 async fn a_run_that_gets_nowhere_is_given_up() {
     let (world, _site) = bakery().await;
-    let id = begin(&world, Wanted::default()).await;
-    let message = world.aws.messages("automation-runs").remove(0).to_string();
+    let id = begin(&world, RunSpec::default()).await;
+    let message = world.aws.messages("runs").remove(0).to_string();
     for _ in 0..6 {
         world.llm.clear_faults();
         world.llm.inject(standins::Fault::status(503).with_header("Retry-After", "600").times(9));
-        world.aws.post("automation-runs", &message);
+        world.aws.post("runs", &message);
         world.run_loop(AMPLE).await;
         world.later();
     }
@@ -72,7 +72,7 @@ async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
     let (world, _site) = bakery().await;
     world.llm.inject(standins::Fault::status(429).with_header("Retry-After", "600"));
     let limits = RunLimits { seconds: 300, ..RunLimits::default() };
-    let id = begin(&world, Wanted { limits, ..Wanted::default() }).await;
+    let id = begin(&world, RunSpec { limits, ..RunSpec::default() }).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = whole(&world, id).await.run;
     assert_eq!(run.status, RunStatus::TimeLimit);
@@ -86,8 +86,8 @@ async fn who_has_lost_a_run_writes_nothing_to_it() {
     let (world, _site) = bakery().await;
     world.llm.script([done(), answer()]);
     world.llm.inject(standins::Fault::delay(1_000));
-    let id = begin(&world, Wanted::default()).await;
-    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    let id = begin(&world, RunSpec::default()).await;
+    let batch = world.aws.receive("runs", 0).unwrap();
     let another_takes_it = async {
         loop {
             let run = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
@@ -111,7 +111,7 @@ async fn who_has_lost_a_run_writes_nothing_to_it() {
 #[tokio::test]
 async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
     let (world, _site) = bakery().await;
-    let id = begin(&world, Wanted::default()).await;
+    let id = begin(&world, RunSpec::default()).await;
     world.llm.script([done(), answer()]);
     for _ in 0..5 {
         assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
@@ -127,10 +127,10 @@ async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
 #[tokio::test]
 async fn one_message_of_a_batch_that_fails_comes_again_and_its_neighbours_do_not() {
     let (world, _site) = bakery().await;
-    let (first, second) = (begin(&world, Wanted::default()).await, begin(&world, Wanted::default()).await);
-    world.aws.post("automation-runs", "{\"run_id\": 7}");
+    let (first, second) = (begin(&world, RunSpec::default()).await, begin(&world, RunSpec::default()).await);
+    world.aws.post("runs", "{\"run_id\": 7}");
     world.llm.script([done(), done(), answer(), answer()]);
-    let batch = world.aws.receive("automation-runs", 0).unwrap();
+    let batch = world.aws.receive("runs", 0).unwrap();
     assert_eq!(world.run_loop_batch(batch, AMPLE).await, 1);
     for id in [first, second] {
         assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
@@ -150,9 +150,9 @@ async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
     ] {
         let (world, _site) = bakery().await;
         world.llm.script([done(), answer()]);
-        let id = begin(&world, Wanted::default()).await;
+        let id = begin(&world, RunSpec::default()).await;
         world.aws.inject(Fault::throttled(action, "automation_runs").after(after));
-        let batch = world.aws.receive("automation-runs", 0).unwrap();
+        let batch = world.aws.receive("runs", 0).unwrap();
         world.run_loop_batch(batch, AMPLE).await;
         assert_eq!(world.aws.faults_left(), 0, "{action} {after}");
         let run = whole(&world, id).await;
@@ -194,7 +194,7 @@ async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
             let send = calls(&format!("return {}({{text: \"At nine\"}});", sms["name"].as_str().unwrap()));
             let answers = vec![send, calls("return finalResponse();"), r#"{"opens": "9:00"}"#.to_owned()];
             let _model = steady_model(&world, answers).await;
-            let wanted = Wanted { built_in: Vec::new(), tools: vec![sms], ..Wanted::default() };
+            let wanted = RunSpec { built_in: Vec::new(), tools: vec![sms], ..RunSpec::default() };
             let id = begin(&world, wanted).await;
             let fault = Fault::new("*", "*", trouble.clone()).after(step);
             if !killed(&world, fault).await {
@@ -208,7 +208,7 @@ async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
             }
             // What SQS brings again, and what was put on the queue to wake a successor.
             let message = json!({"organization_id": world.home.organization_id, "run_id": id});
-            world.aws.post("automation-runs", &message.to_string());
+            world.aws.post("runs", &message.to_string());
             deliver(&world).await;
             let run = whole(&world, id).await;
             assert_eq!(run.run.status, RunStatus::Completed, "{trouble:?} {step}: {:?}", run.run.error);

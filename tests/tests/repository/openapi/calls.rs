@@ -59,7 +59,7 @@ pub(super) async fn runs_of_tools() -> Given {
         given.note("listCallExecutions", 200, &world.executions_of_call(text(&call)).await);
     }
 
-    let wire = world.wire(&world.call(&sms, json!({"text": "Hi"})));
+    let wire = world.vapi_event(&world.call(&sms, json!({"text": "Hi"})));
     given.note("executeTool", 400, &world.send("execute", &wire.clone().text("{")).await);
     given.note("executeTool", 400, &world.send("execute", &wire.clone().text("[]")).await);
     given.note("executeTool", 401, &world.execute(&id, &json!({"text": "Hi"})).await);

@@ -148,7 +148,7 @@ async fn outages() -> Given {
         given.note(operation, 503, &send(&world, &event).await);
         assert_eq!(world.aws.faults_left(), 0, "{operation}");
     }
-    world.aws.inject(Fault::new("SendMessage", "automation-runs", Trouble::Error("ServiceUnavailable")).times(3));
+    world.aws.inject(Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
     given.note("startRun", 503, &world.start_run(&json!({"prompt": "Hello"})).await);
     for (operation, event) in asked(&world, text(&run["id"])) {
         world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));

@@ -266,7 +266,7 @@ impl Vapi {
         headers.insert("content-type".to_owned(), "application/json".to_owned());
         headers.insert("x-call-id".to_owned(), call.id.clone());
         let tool_call_id = format!("call_{}", Uuid::new_v4().simple());
-        let message = webhook::tool_calls(&webhook::Occasion {
+        let message = webhook::tool_calls(&webhook::EventContext {
             org_id: text(tool, "orgId").unwrap_or_default(),
             assistant,
             tool,

@@ -6,7 +6,7 @@ use super::tool_call::Call;
 use crate::standins::clock;
 
 /// What a message tells about.
-pub(super) struct Occasion<'a> {
+pub(super) struct EventContext<'a> {
     pub(super) org_id: &'a str,
     pub(super) assistant: &'a Map<String, Value>,
     pub(super) tool: &'a Map<String, Value>,
@@ -19,8 +19,8 @@ pub(super) struct Occasion<'a> {
 }
 
 /// `{"message": {…}}`. The history holds the arguments as text and without static parameters, as the model gave them.
-pub(super) fn tool_calls(occasion: &Occasion<'_>) -> Value {
-    let Occasion { org_id, assistant, tool, call, tool_call_id, name, arguments, from_model } = occasion;
+pub(super) fn tool_calls(occasion: &EventContext<'_>) -> Value {
+    let EventContext { org_id, assistant, tool, call, tool_call_id, name, arguments, from_model } = occasion;
     let now = clock::now();
     let wish = json!({
         "id": tool_call_id,

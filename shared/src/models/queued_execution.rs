@@ -1,4 +1,4 @@
-//! What waits on the queue of tool runs.
+//! What waits on the queue of executions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::{CallId, E164, ExecutionId, OrganizationId, Timestamp, ToolId, Trigge
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queued {
-    Run(QueuedRun),
+    Run(QueuedExecution),
     /// The start of a call has waited long enough for its tools: what there is, is told.
     ContextDue {
         organization_id: OrganizationId,
@@ -19,7 +19,7 @@ pub enum Queued {
 
 /// A run to be carried out. Whose call it is was settled before it was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct QueuedRun {
+pub struct QueuedExecution {
     /// The run's place in the history.
     pub execution_id: ExecutionId,
     pub organization_id: OrganizationId,

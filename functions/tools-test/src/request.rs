@@ -11,8 +11,8 @@ use shared::{
 
 /// The body of the request.
 #[derive(Debug)]
-pub(crate) struct Trial {
-    pub(crate) which: Which,
+pub(crate) struct TestRequest {
+    pub(crate) which: TestedTool,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) caller: Option<E164>,
     pub(crate) called: Option<E164>,
@@ -20,18 +20,18 @@ pub(crate) struct Trial {
 }
 
 #[derive(Debug)]
-pub(crate) enum Which {
+pub(crate) enum TestedTool {
     Saved(ToolId),
     Unsaved(Box<ToolConfig>),
 }
 
-impl Trial {
+impl TestRequest {
     /// # Errors
     /// [`shared::Error::Invalid`] with everything that is wrong, the configuration's fields as `config.…`.
     pub(crate) fn read(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
-        let trial = Self::read_fields(body, &mut problems);
-        problems.into_result(trial)
+        let request = Self::read_fields(body, &mut problems);
+        problems.into_result(request)
     }
 
     fn read_fields(body: &Value, problems: &mut Problems) -> Option<Self> {
@@ -44,9 +44,9 @@ impl Trial {
         let dry_run = fields.boolean("dry_run", true);
         let which = match (fields.get("config"), fields.get("tool_id")) {
             (Some(config), None) => {
-                ToolConfig::parse_at(config, "config", fields.problems()).map(Box::new).map(Which::Unsaved)
+                ToolConfig::parse_at(config, "config", fields.problems()).map(Box::new).map(TestedTool::Unsaved)
             }
-            (None, Some(_)) => fields.parse("tool_id").map(Which::Saved),
+            (None, Some(_)) => fields.parse("tool_id").map(TestedTool::Saved),
             (Some(_), Some(_)) => {
                 fields.problem("tool_id", "must not be given together with config");
                 None
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn wrong(body: &Value) -> Vec<String> {
-        match Trial::read(body) {
+        match TestRequest::read(body) {
             Err(Error::Invalid(problems)) => problems.iter().map(|problem| problem.field.clone()).collect(),
             other => panic!("{other:?}"),
         }
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn nothing_is_sent_unless_that_is_asked_for() {
         let id = uuid();
-        assert!(Trial::read(&json!({"tool_id": id})).unwrap().dry_run);
-        assert!(!Trial::read(&json!({"tool_id": id, "dry_run": false})).unwrap().dry_run);
+        assert!(TestRequest::read(&json!({"tool_id": id})).unwrap().dry_run);
+        assert!(!TestRequest::read(&json!({"tool_id": id, "dry_run": false})).unwrap().dry_run);
     }
 
     #[test]

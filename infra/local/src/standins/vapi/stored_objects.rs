@@ -8,9 +8,9 @@ const LARGEST_PAGE: usize = 1000;
 const NO_NUMBER: &str = "limit must be a number conforming to the specified constraints";
 
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Vec<Map<String, Value>>);
+pub(super) struct StoredObjects(Vec<Map<String, Value>>);
 
-impl Shelf {
+impl StoredObjects {
     pub(super) fn add(&mut self, item: Map<String, Value>) {
         self.0.push(item);
     }
@@ -90,7 +90,7 @@ impl Listing {
     }
 
     /// A plain array of what the account has, newest first.
-    pub(super) fn page(&self, of: &Shelf, org_id: &str) -> Value {
+    pub(super) fn page(&self, of: &StoredObjects, org_id: &str) -> Value {
         let within = |item: &Map<String, Value>| {
             self.bounds.iter().all(|(field, holds, bound)| {
                 let at = item.get(*field).and_then(Value::as_str).and_then(|at| at.parse::<Timestamp>().ok());
