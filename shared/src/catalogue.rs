@@ -246,7 +246,7 @@ impl Tool for ExecutedTool {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>> {
         async move {
-            let request = ExecutionRequest { id: ExecutionId::generate(), arguments: &arguments, queued_at: None };
+            let request = ExecutionRequest::new(ExecutionId::generate(), &arguments);
             let executed = self.executor.execute(&self.tool, request, context, None).await;
             if let Some(outage) = executed.outage {
                 return Err(outage);

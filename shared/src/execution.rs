@@ -20,7 +20,6 @@ use crate::{
     tool::{CallContext, Effect, Subject, ToolOutcome, arguments::Checked},
 };
 
-/// A claim must outlast the function that holds it.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
 
 /// Executes actions.
@@ -42,6 +41,17 @@ pub struct ExecutionRequest<'a> {
     pub arguments: &'a Map<String, Value>,
     /// When it was put on a queue, if it was.
     pub queued_at: Option<Timestamp>,
+    /// Its [significant arguments](ActionTool::significant) when it was put on the queue: the tool may have been edited since.
+    pub significant: Option<&'a Map<String, Value>>,
+    /// Why it is not begun any more, as a sentence; what an earlier delivery did is still told.
+    pub too_late: Option<&'a str>,
+}
+
+impl<'a> ExecutionRequest<'a> {
+    /// One to be carried out now.
+    pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
+        Self { id, arguments, queued_at: None, significant: None, too_late: None }
+    }
 }
 
 /// An execution that is over: what the asker is told, and its place in the history.
@@ -64,9 +74,17 @@ pub struct ClaimedAhead {
     claim: Result<Claim>,
 }
 
+impl ClaimedAhead {
+    /// Whether nothing has happened yet, and nobody is at it.
+    pub fn is_mine(&self) -> bool {
+        matches!(self.claim, Ok(Claim::Mine(_)))
+    }
+}
+
 impl Executor {
     /// Claims the effect of a tool, for arguments that are guessed to be the [significant](arguments::significant) ones. If
-    /// they are not, the claim is released when the tool is known, and the right one made.
+    /// they are not, the claim is released when the tool is known, and the right one made. Nobody is waited for here: whoever
+    /// claims several effects would wait for one while holding another.
     pub async fn claim_ahead(
         &self,
         tool: ToolId,
@@ -76,14 +94,15 @@ impl Executor {
         deadline: Deadline,
     ) -> ClaimedAhead {
         let key = effect_key(tool, subject, significant);
-        let claim = self.claim(&key, delivery, deadline).await;
+        let claim = self.idempotency.claim(&key, delivery, lease(deadline), Deadline::after(Duration::ZERO)).await;
         ClaimedAhead { key, claim }
     }
 
     /// While a twin runs, its result is awaited.
-    async fn claim(&self, key: &Key, delivery: Option<&str>, deadline: Deadline) -> Result<Claim> {
-        let lease = deadline.remaining() + LEASE_RESERVE;
-        self.idempotency.claim(key, delivery, lease, deadline.reserving(Duration::from_secs(1))).await
+    async fn claim(&self, key: &Key, context: &CallContext<'_>) -> Result<Claim> {
+        let deadline = context.deadline;
+        let until = deadline.reserving(Duration::from_secs(1));
+        self.idempotency.claim(key, context.delivery, lease(deadline), until).await
     }
 
     /// Releases claims of effects that will not be caused after all.
@@ -158,19 +177,19 @@ impl Executor {
         if !tool.spec.effect {
             // Reading twice does no harm; a claim was made only because nobody could know yet.
             self.release(ahead).await;
-            return Ok((self.act(tool, context, &arguments, &Map::new()).await?, ignored));
+            return Ok((self.act(tool, request, context, &arguments, &Map::new()).await?, ignored));
         }
-        let significant = tool.significant(&arguments, context.conversation);
+        let significant = request.significant.cloned();
+        let significant = significant.unwrap_or_else(|| tool.significant(&arguments, context.conversation));
         let key = effect_key(tool.id, context.subject, significant);
         let claim = match ahead {
-            Some(ahead) if ahead.key == key => ahead.claim?,
-            other => {
-                let claim = self.claim(&key, context.delivery, context.deadline);
-                join!(claim, self.release(other)).0?
+            Some(ClaimedAhead { key: expected, claim }) if expected == key && !matches!(claim, Ok(Claim::Running)) => {
+                claim?
             }
+            other => join!(self.claim(&key, context), self.release(other)).0?,
         };
         let told = match claim {
-            Claim::Mine(ticket) => self.act_claimed(tool, context, &arguments, ticket).await?,
+            Claim::Mine(ticket) => self.act_claimed(tool, request, context, &arguments, ticket).await?,
             Claim::Completed(answer) => replay(answer, ExecutionStatus::Replayed),
             Claim::Unknown(answer) => replay(answer, ExecutionStatus::Unknown),
             Claim::Running => {
@@ -183,19 +202,25 @@ impl Executor {
     async fn act_claimed(
         &self,
         tool: &ActionTool,
+        request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         ticket: Ticket,
     ) -> Result<ToolOutcome> {
-        let acted = self.act(tool, context, arguments, &ticket.done).await;
+        let acted = self.act(tool, request, context, arguments, &ticket.done).await;
         let outcome = match &acted {
             Err(_) => Outcome::Released,
-            Ok(outcome) => match &outcome.effect {
-                Effect::None => Outcome::Released,
-                Effect::Done => Outcome::Completed(Value::Object(outcome.answer.clone())),
-                Effect::Partial { done, unknown } => Outcome::Partial { done: done.clone(), unknown: *unknown },
-                Effect::Unknown => Outcome::Unknown(Value::Object(outcome.answer.clone())),
-            },
+            Ok(outcome) => {
+                let answer = || Value::Object(outcome.answer.clone());
+                match &outcome.effect {
+                    Effect::None => Outcome::Released,
+                    Effect::Done => Outcome::Completed(answer()),
+                    Effect::Partial { done, unknown } => {
+                        Outcome::Partial { answer: answer(), done: done.clone(), unknown: *unknown }
+                    }
+                    Effect::Unknown => Outcome::Unknown(answer()),
+                }
+            }
         };
         self.settle(ticket, outcome).await;
         acted
@@ -204,10 +229,14 @@ impl Executor {
     async fn act(
         &self,
         tool: &ActionTool,
+        request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         done: &Map<String, Value>,
     ) -> Result<ToolOutcome> {
+        if let Some(sentence) = request.too_late {
+            return Ok(ToolOutcome::failed(sentence));
+        }
         let taken = match self.take_room(tool, context).await? {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
@@ -302,6 +331,11 @@ impl Executor {
         let execution = Unredacted::new(execution, tool.redact.clone(), &tool.static_config, parameters);
         Executed { outcome, ignored_arguments: ignored, duration_ms, execution, outage: None }
     }
+}
+
+/// A claim must outlast whoever holds it.
+fn lease(deadline: Deadline) -> Duration {
+    deadline.remaining() + LEASE_RESERVE
 }
 
 /// Names an effect: what the tool does with these arguments, for this subject.

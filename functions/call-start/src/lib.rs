@@ -53,7 +53,7 @@ pub struct Deps {
     pub secrets: Secrets,
     pub accounts: Accounts,
     pub vapi: Vapi,
-    pub runs: Queue<Queued>,
+    pub executions: Queue<Queued>,
     /// The address under which Twilio reaches us, which it signs.
     pub public_url: String,
     /// How long the start of a call waits for its tools.
@@ -73,7 +73,7 @@ impl Deps {
             secrets: platform.secrets().clone(),
             accounts: platform.accounts()?,
             vapi: platform.vapi(),
-            runs: platform.executions_queue()?,
+            executions: platform.executions_queue()?,
             public_url: platform.public_url()?,
             context_due: platform.on_call_start()?,
         })
@@ -153,7 +153,7 @@ fn refuse(error: Error) -> Result<Reply> {
 
 async fn claim(deps: &Deps, id: PhoneNumberId, incoming: &Incoming, deadline: Deadline) -> Result<Claim> {
     let key = Key::new(&["incoming", &id.to_string(), &incoming.call_sid], &Value::Null);
-    // Twilio repeats a request within seconds. The same one hours later is not Twilio's, and begins nothing.
+    // Twilio repeats a request within seconds. The same one hours later gets the same answer, and begins nothing.
     deps.idempotency.claim(&key, Some(&incoming.call_sid), LEASE, deadline.reserving(TWIN_RESERVE)).await
 }
 
@@ -276,10 +276,11 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
             called: Some(call.called_phone_number.clone()),
             arguments: serde_json::Map::new(),
             trigger: Trigger::CallStart,
+            significant: None,
             tool_call_id: None,
             queued_at,
         };
-        (Queued::Run(run), Duration::ZERO)
+        (Queued::Execution(run), Duration::ZERO)
     });
     let mut messages: Vec<(Queued, Duration)> = runs.collect();
     if !tools.is_empty() {
@@ -293,7 +294,7 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
         }
         Err(_elapsed) => tracing::error!(call.id = %call.id, "a call could not be written down in time"),
     });
-    let sent = tokio::time::timeout(ASIDE_WITHIN, deps.runs.send_all(&messages)).map(|sent| match sent {
+    let sent = tokio::time::timeout(ASIDE_WITHIN, deps.executions.send_all(&messages)).map(|sent| match sent {
         Ok(Ok(())) => {}
         Ok(Err(unsent)) => {
             let (count, of) = (unsent.places.len(), messages.len());

@@ -71,7 +71,7 @@ async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> R
 }
 
 async fn show(deps: &Deps, organization: OrganizationId, id: CallId) -> Result<Reply> {
-    let (call, runs) = join!(deps.calls.find(&id), all_runs(deps, organization, &id));
+    let (call, runs) = join!(deps.calls.find(&id), all_executions(deps, organization, &id));
     let (runs, complete) = runs?;
     let call = match call? {
         Some(call) => Some(call.for_owner(organization).ok_or(Error::NotFound("call"))?),
@@ -89,19 +89,19 @@ async fn executions(deps: &Deps, request: &Request, organization: OrganizationId
     let runs = runs?;
     let theirs = match call? {
         Some(call) => call.for_owner(organization).is_some(),
-        None => !runs.items.is_empty() || has_runs(deps, organization, &id).await?,
+        None => !runs.items.is_empty() || has_executions(deps, organization, &id).await?,
     };
     if theirs { Reply::ok(&runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
 }
 
 /// Whether any tool of the organization's ran in a call, whatever page of its executions is asked for.
-async fn has_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
+async fn has_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
     let newest = ExecutionFilter { limit: 1, after: None, status: None };
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
 }
 
 /// The executions in a call, newest first, and whether these are all.
-async fn all_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
+async fn all_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
     let mut wanted = ExecutionFilter { limit: PAGE, after: None, status: None };
     let mut runs = Vec::new();
     for _ in 0..MOST_PAGES {

@@ -35,7 +35,7 @@ pub struct Deps {
     pub accounts: Accounts,
     pub executor: Executor,
     /// Where asynchronous executions wait for `run-tool`.
-    pub runs: Queue<Queued>,
+    pub executions: Queue<Queued>,
 }
 
 impl Deps {
@@ -47,7 +47,7 @@ impl Deps {
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
             executor: platform.executor(platform.idempotency()?)?,
-            runs: platform.executions_queue()?,
+            executions: platform.executions_queue()?,
         })
     }
 }
@@ -88,7 +88,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let nothing_known = Conversation::default();
     let conversation = numbers.as_ref().unwrap_or(&nothing_known);
     let executions = invocation.requested.iter().zip(claims).map(|(requested, claim)| {
-        let request = ExecutionRequest { id: requested.id, arguments: &requested.arguments, queued_at: None };
+        let request = ExecutionRequest::new(requested.id, &requested.arguments);
         let refused = refused(&tool, &invocation, requested, numbers.as_ref().err());
         let context = CallContext {
             organization,
@@ -136,11 +136,14 @@ async fn enqueue(
     context: &CallContext<'_>,
     claim: Option<ClaimedAhead>,
 ) -> Executed {
-    if let Err(sentence) = tool.check(request.arguments) {
-        return deps.executor.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
-    }
+    let checked = match tool.check(request.arguments) {
+        Ok(checked) => checked,
+        Err(sentence) => {
+            return deps.executor.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
+        }
+    };
     let queued_at = Timestamp::now();
-    let queued = Queued::Run(QueuedExecution {
+    let queued = Queued::Execution(QueuedExecution {
         execution_id: request.id,
         organization_id: context.organization,
         tool_id: tool.id,
@@ -149,15 +152,21 @@ async fn enqueue(
         called: context.conversation.called.clone(),
         arguments: request.arguments.clone(),
         trigger: context.trigger,
+        significant: Some(tool.significant(&checked.arguments, context.conversation)),
         tool_call_id: context.delivery.map(str::to_owned),
         queued_at,
     });
-    let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.release(claim));
+    let (sent, ()) = join!(deps.executions.send(&queued), deps.executor.release(claim));
     let told = match sent {
         Ok(()) => {
             let told =
                 "It is being done in the background; its result will not be shown. Do not call it again for the same.";
             ToolOutcome::succeeded(told).status(ExecutionStatus::Queued)
+        }
+        // If it is on the queue, its outcome takes the place of this in the history.
+        Err(error) if error.effect_possible() => {
+            let told = "It is not known whether it will be done; do not call it again for the same.";
+            ToolOutcome::unknown(told).because(error)
         }
         Err(error) => execution::unavailable().because(error),
     };

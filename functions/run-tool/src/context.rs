@@ -107,7 +107,8 @@ async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadl
     loop {
         let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
             Ok(()) => return Ok(()),
-            Err(NotAccepted::Unknown(error)) if error.status().is_none() => {
+            // A 5xx is what the control URL answers while the call is being set up.
+            Err(NotAccepted::Unknown(error)) if error.status().is_none_or(|status| status < 500) => {
                 // It may have been taken; twice would be worse than not.
                 return Err(error::chain(&error));
             }

@@ -10,14 +10,15 @@ mod context;
 use std::time::Duration;
 
 use futures_util::join;
+use serde_json::Map;
 use shared::{
     Deadline, Error, Platform, Result,
     actions::ActionTool,
     execution::{ExecutionRequest, Executor},
-    models::{Call, PhoneNumber, Queued, QueuedExecution, Timestamp, Trigger, Unowned},
+    models::{Call, Execution, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, Trigger, Unowned},
     platform,
     store::{Calls, Tools},
-    tool::{CallContext, Conversation, Subject, ToolOutcome},
+    tool::{CallContext, Conversation, Subject, arguments},
 };
 
 /// What one tool gets at most; the function's time limit must be longer.
@@ -47,7 +48,7 @@ impl Deps {
 
 pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<()> {
     match queued {
-        Queued::Run(run) => Box::pin(carry_out(deps, &run, deadline)).await,
+        Queued::Execution(execution) => Box::pin(carry_out(deps, &execution, deadline)).await,
         Queued::ContextDue { organization_id, call_id } => {
             context::send_results(deps, organization_id, &call_id, deadline).await
         }
@@ -56,42 +57,34 @@ pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<(
 
 async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
     let organization = queued.organization_id;
+    let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
+    let subject = Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name);
     let (row, line, call) =
         join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued));
     let row = match row {
         Ok(row) => row,
-        Err(Error::NotFound(_)) => {
-            tracing::warn!(tool.id = %queued.tool_id, "a queued execution is dropped: its tool was deleted");
-            let deleted = "The tool was deleted before it could be executed; nothing was done.";
-            return deps.executor.executions.end_queued(organization, queued.execution_id, deleted).await;
-        }
+        Err(Error::NotFound(_)) => return drop_deleted(deps, queued, subject, &name, deadline).await,
         Err(error) => return Err(error),
     };
     let conversation =
         Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line: line?, call: call? };
-    let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
     let context = CallContext {
         organization,
         user: None,
-        subject: Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name),
+        subject,
         delivery: Some(&name),
         conversation: &conversation,
         trigger: queued.trigger,
         deadline: deadline.at_most(RUN_WITHIN),
     };
     let tool = ActionTool::of_row(&row)?;
-    let request =
-        ExecutionRequest { id: queued.execution_id, arguments: &queued.arguments, queued_at: Some(queued.queued_at) };
-    let (of_use, asked) = match queued.trigger {
-        Trigger::CallStart => (OF_USE_TO_A_START, "The call began"),
-        _ => (OF_USE_TO_A_CALL, "It was asked for"),
+    let request = ExecutionRequest {
+        queued_at: Some(queued.queued_at),
+        significant: queued.significant.as_ref(),
+        too_late: too_late(queued),
+        ..ExecutionRequest::new(queued.execution_id, &queued.arguments)
     };
-    let executed = if queued.queued_at.plus(of_use) < Timestamp::now() {
-        let told = ToolOutcome::failed(format!("{asked} too long ago for this to be of use; nothing was done."));
-        deps.executor.skip(&tool, request, &context, None, told).await
-    } else {
-        deps.executor.execute(&tool, request, &context, None).await
-    };
+    let executed = deps.executor.execute(&tool, request, &context, None).await;
     if let Some(outage) = executed.outage {
         return Err(outage);
     }
@@ -103,6 +96,55 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     };
     deps.executor.record(&[executed.execution]).await;
     told
+}
+
+/// Why an execution that has not begun is of no use any more.
+fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
+    let (of_use, told) = match queued.trigger {
+        Trigger::CallStart => {
+            (OF_USE_TO_A_START, "The call began too long ago for this to be of use; nothing was done.")
+        }
+        _ => (OF_USE_TO_A_CALL, "It was asked for too long ago to be of use; nothing was done."),
+    };
+    (queued.queued_at.plus(of_use) < Timestamp::now()).then_some(told)
+}
+
+/// The history says that an execution came to nothing because its tool is gone, unless an earlier delivery may have done it.
+async fn drop_deleted(
+    deps: &Deps,
+    queued: &QueuedExecution,
+    subject: Subject<'_>,
+    name: &str,
+    deadline: Deadline,
+) -> Result<()> {
+    tracing::warn!(tool.id = %queued.tool_id, "a queued execution is dropped: its tool was deleted");
+    let significant = queued.significant.clone().unwrap_or_else(|| arguments::significant(&queued.arguments));
+    let claim = deps.executor.claim_ahead(queued.tool_id, subject, Some(name), significant, deadline).await;
+    let (status, why) = if claim.is_mine() {
+        (ExecutionStatus::Failed, "The tool was deleted before it could be executed; nothing was done.")
+    } else {
+        (ExecutionStatus::Unknown, "The tool was deleted; it is not known whether this was done before.")
+    };
+    deps.executor.release([claim]).await;
+    let now = Timestamp::now();
+    let ended = Execution {
+        id: queued.execution_id,
+        organization_id: queued.organization_id,
+        tool_id: queued.tool_id,
+        call_id: queued.call_id.clone(),
+        trigger: queued.trigger,
+        status,
+        error: Some(why.to_owned()),
+        // What of them may be shown nobody knows any more.
+        arguments: Map::new(),
+        result: None,
+        ignored_arguments: Vec::new(),
+        queued_at: Some(queued.queued_at),
+        started_at: now,
+        duration_ms: 0,
+        expires_at: now.plus(deps.executor.history).as_seconds(),
+    };
+    deps.executor.executions.end_queued(&ended).await
 }
 
 async fn find_call(deps: &Deps, queued: &QueuedExecution) -> Result<Option<Call>> {

@@ -21,6 +21,7 @@ use shared::{
     actions::{self, ANSWER_WITHIN, ActionTool},
     execution::{ExecutionRequest, Executor},
     http::{self, Access, Reply, Request},
+    idempotency::Key,
     lifecycle::{self, References},
     models::{E164, ExecutionId, OrganizationId, PhoneNumber, Tool, Trigger},
     platform,
@@ -68,7 +69,9 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ..Conversation::default()
     };
     let id = ExecutionId::generate();
-    let name = key.unwrap_or_else(|| id.to_string());
+    // The same key for another made-up call is another request.
+    let numbers = [&conversation.caller, &conversation.called.as_ref().map(ToString::to_string)];
+    let name = key.map_or_else(|| id.to_string(), |key| Key::new(&["test", &key], &json!(numbers)).as_str().to_owned());
     let context = CallContext {
         organization,
         user: None,
@@ -81,7 +84,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     if request.dry_run {
         show(deps, &tool, &context, &request.arguments).await
     } else {
-        run(deps, &tool, &context, ExecutionRequest { id, arguments: &request.arguments, queued_at: None }).await
+        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await
     }
 }
 

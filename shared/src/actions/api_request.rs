@@ -193,11 +193,11 @@ impl ApiRequest {
                 let ran = ToolOutcome::succeeded(result);
                 if self.has_effect() { ran.with(Effect::Done) } else { ran }
             }
-            // The usual answer of a form: the place of the result, which is not fetched.
-            302 | 303 if self.has_effect() => {
-                ToolOutcome::succeeded("The service took the request and answered with a redirect.").with(Effect::Done)
+            300..=399 if self.has_effect() => {
+                let told = format!("The service took the request and answered with a redirect (status {status}).");
+                ToolOutcome::succeeded(told).with(Effect::Done)
             }
-            _ if self.has_effect() && StatusEffect::of(*status) != StatusEffect::Refused => {
+            _ if self.has_effect() && StatusEffect::of(*status) == StatusEffect::Unknown => {
                 ToolOutcome::unknown(format!(
                     "The service answered with status {status}; it is not known whether it was done. Do not try again."
                 ))

@@ -255,8 +255,10 @@ impl Action {
 
     /// Writes arguments that mean the same in the same way.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
-        if let Self::Sms(action) = self {
-            action.normalize(arguments, conversation);
+        match self {
+            Self::Sms(action) => action.normalize(arguments, conversation),
+            Self::TransferCall(_) => TransferCall::normalize(arguments),
+            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) => {}
         }
     }
 

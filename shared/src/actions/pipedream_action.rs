@@ -187,7 +187,7 @@ impl PipedreamAction {
             // It ran, and how far it came is not known: the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
                 let reason = cut(secrets.replaced(&reason), LONGEST_REASON);
-                ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Done)
+                ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Unknown)
             }
             Err(error) if error.effect_possible() => ToolOutcome::unknown(format!(
                 "{name} did not confirm; it is not known whether it was done. Do not try again."

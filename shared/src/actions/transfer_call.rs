@@ -147,6 +147,11 @@ impl TransferCall {
         Some(Stored { allowed: allowed?, message, strategy }.into())
     }
 
+    /// Where the call goes is the effect; a summary in other words makes it no other.
+    pub(super) fn normalize(arguments: &mut Map<String, Value>) {
+        arguments.remove("summary");
+    }
+
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
         let place = |field: &str, argument: &str| Place { field: field.to_owned(), argument: argument.to_owned() };
         let choice = self.choice.iter().map(|choice| (place("destinations", "destination"), choice));

@@ -18,7 +18,7 @@ use aws_smithy_runtime_api::{
     },
     http::StatusCode,
 };
-use aws_smithy_types::{body::SdkBody, endpoint::Endpoint};
+use aws_smithy_types::{body::SdkBody, endpoint::Endpoint, retry::ErrorKind};
 use reqwest::{
     Method,
     header::{HeaderName, HeaderValue},
@@ -102,7 +102,14 @@ async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpRespo
 }
 
 fn failed(error: reqwest::Error) -> ConnectorError {
-    if error.is_timeout() { ConnectorError::timeout(error.into()) } else { ConnectorError::io(error.into()) }
+    if error.is_connect() {
+        // Another kind than what breaks later, for nothing was sent.
+        ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
+    } else if error.is_timeout() {
+        ConnectorError::timeout(error.into())
+    } else {
+        ConnectorError::io(error.into())
+    }
 }
 
 /// What a failed call means; only the status is told, AWS's own text stays in the chain for the log.
@@ -117,6 +124,7 @@ where
             status => Failure::Rejected { status, excerpt: String::new() },
         },
         SdkError::TimeoutError(_) | SdkError::ResponseError(_) => Failure::NoAnswer,
+        SdkError::DispatchFailure(broken) if broken.is_io() || broken.is_timeout() => Failure::NoAnswer,
         _ => Failure::Unreachable,
     };
     Error::because(service, failure, error)

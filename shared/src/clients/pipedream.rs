@@ -179,11 +179,8 @@ impl Pipedream {
         };
         self.bearer.token(Service::Pipedream, deadline, ask).await.map_err(|error| {
             // Nothing was asked of an action yet: whatever happened here, no effect is possible.
-            let failure = match error.failure {
-                Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => Failure::Unreachable,
-                failure => failure,
-            };
-            Error { failure, acted_before: false, ..error }
+            let error = Error { acted_before: false, ..error };
+            if error.effect_possible() { Error { failure: Failure::Unreachable, ..error } } else { error }
         })
     }
 }

@@ -44,7 +44,7 @@ pub enum Failure {
     NoAnswer,
     /// 429, or what a service says means as much: not processed.
     RateLimited,
-    /// Any other 4xx, and 3xx, which no vendor's API gives: the service understood and declined. `excerpt` is for the log and for building sentences from
+    /// Any other status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is for the log and for building sentences from
     /// known codes, never for the public as it is.
     Rejected { status: u16, excerpt: String },
     /// 5xx, or what a service says means as much: it may or may not have acted.

@@ -9,12 +9,10 @@ use super::{CallId, E164, ExecutionId, OrganizationId, Timestamp, ToolId, Trigge
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queued {
-    Run(QueuedExecution),
+    #[serde(rename = "run")]
+    Execution(QueuedExecution),
     /// The start of a call has waited long enough for its tools: what there is, is told.
-    ContextDue {
-        organization_id: OrganizationId,
-        call_id: CallId,
-    },
+    ContextDue { organization_id: OrganizationId, call_id: CallId },
 }
 
 /// An execution to be carried out. Whose call it is was settled before it was written.
@@ -32,6 +30,9 @@ pub struct QueuedExecution {
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
     pub trigger: Trigger,
+    /// The arguments that tell its effect from another one's; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub significant: Option<Map<String, Value>>,
     /// VAPI's id of the tool call that asked for it, which its redelivery keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,

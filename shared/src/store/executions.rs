@@ -9,12 +9,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Page,
-    database::{Database, key, number, rows, text, to_item},
+    database::{Database, id, key, number, rows, text, to_item},
     table::{Query, Table},
 };
 use crate::{
     Error, Result,
-    models::{CallId, Execution, ExecutionId, ExecutionStatus, OrganizationId, Timestamp, ToolId},
+    models::{CallId, Execution, ExecutionId, ExecutionStatus, OrganizationId, Timestamp, ToolId, Trigger},
 };
 
 /// Pages of the index that are read for one of ours, when few of the rows are wanted.
@@ -53,7 +53,7 @@ impl Executions {
     }
 
     /// Writes an execution down. A queued one is written when it is queued and again when it is done, in whichever order that
-    /// arrives, and perhaps by two at once: what came of it stays, and "replayed" says less than any other outcome.
+    /// arrives, and perhaps by two at once: what came of it stays, and "unknown" and "replayed" say less than any other outcome.
     pub async fn put(&self, execution: &Execution) -> Result<()> {
         let mut item = to_item(execution)?;
         if let Some(call) = &execution.call_id {
@@ -62,30 +62,34 @@ impl Executions {
         let put = self.table.put_item(item);
         let put = match execution.status {
             ExecutionStatus::Queued => put.when("attribute_not_exists(#id)"),
-            status => {
-                let less = if status == ExecutionStatus::Replayed { "" } else { ExecutionStatus::Replayed.as_str() };
-                put.when("attribute_not_exists(#id) OR #status IN (:queued, :less)")
-                    .with([(":queued", text(ExecutionStatus::Queued.as_str())), (":less", text(less))])
-            }
+            ExecutionStatus::Replayed | ExecutionStatus::Unknown => put
+                .when("attribute_not_exists(#id) OR #status = :queued")
+                .with([(":queued", text(ExecutionStatus::Queued.as_str()))]),
+            _ => put.when("attribute_not_exists(#id) OR #status IN (:queued, :replayed, :unknown)").with([
+                (":queued", text(ExecutionStatus::Queued.as_str())),
+                (":replayed", text(ExecutionStatus::Replayed.as_str())),
+                (":unknown", text(ExecutionStatus::Unknown.as_str())),
+            ]),
         };
         put.unless_refused().await.map(drop)
     }
 
-    /// Writes down that an execution came to nothing while it waited on the queue. One of which nothing else is on record is
-    /// none of anybody's business.
-    pub async fn end_queued(&self, organization: OrganizationId, id: ExecutionId, why: &str) -> Result<()> {
-        self.table
-            .update(super::database::id(id), "SET #status = :failed, #error = :why")
+    /// Ends an execution that waited on the queue and is not carried out. What is on record of its arguments stays. One that a
+    /// call's start set off has no row yet.
+    pub async fn end_queued(&self, ended: &Execution) -> Result<()> {
+        let was_queued = self
+            .table
+            .update(id(ended.id), "SET #status = :status, #error = :why")
             .when("#organization_id = :organization AND #status = :queued")
             .with([
-                (":failed", text(ExecutionStatus::Failed.as_str())),
-                (":why", text(why)),
-                (":organization", text(organization)),
+                (":status", text(ended.status.as_str())),
+                (":why", text(ended.error.as_deref().unwrap_or_default())),
+                (":organization", text(ended.organization_id)),
                 (":queued", text(ExecutionStatus::Queued.as_str())),
             ])
             .unless_refused()
-            .await
-            .map(drop)
+            .await?;
+        if was_queued || ended.trigger != Trigger::CallStart { Ok(()) } else { self.put(ended).await }
     }
 
     /// A page of the executions of a tool, newest first.

@@ -43,6 +43,14 @@ use crate::{Deadline, Result, models::Timestamp};
 /// and the queues of the template keep messages for up to four days.
 pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
+/// When nobody has claimed an effect. The second clause lets a retry of our own lost answer through.
+const UNCLAIMED: &str = "attribute_not_exists(#id) OR #token = :token";
+/// When a repetition may claim it. Rows of an older version have no `window_until`; they end with their window.
+const OVER: &str = "#status = :partial OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now))";
+
+/// What taking back a claim of which nothing was heard may take.
+const WITHDRAW_WITHIN: Duration = Duration::from_millis(500);
+
 /// Between two looks at a running twin.
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(480);
@@ -112,9 +120,9 @@ pub struct Ticket {
 pub enum Outcome {
     /// It happened, or was refused for good: a twin gets this answer.
     Completed(Value),
-    /// Some parts happened or may have happened (`done`); the others certainly did not and may be tried again. If it is
-    /// unknown of any part, all of them are remembered as long as an unknown effect.
-    Partial { done: Map<String, Value>, unknown: bool },
+    /// Some parts happened or may have happened (`done`); the others certainly did not, and a repetition may try them again. If it
+    /// is unknown of any part, all of them are remembered as long as an unknown effect. A redelivery gets this answer.
+    Partial { answer: Value, done: Map<String, Value>, unknown: bool },
     /// It may have happened.
     Unknown(Value),
     /// It certainly did not happen: the claim is released.
@@ -186,14 +194,6 @@ impl Idempotency {
         let token = Uuid::new_v4().to_string();
         // `done` and `deliveries` stay: a retry of our own lost answer must still find them. So does the answer to them.
         let change = "SET #status = :in_progress, #token = :token, #lease_until = :lease, #expires_at = :expires";
-        // Rows of an older version have no `window_until`; they end with their window. The last clause lets a retry of our own
-        // lost answer through.
-        let free = |new: &str| {
-            format!(
-                "attribute_not_exists(#id) OR #status = :partial \
-                 OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now){new}) OR #token = :token"
-            )
-        };
         let claim = self.table.update(id(&key.0), change).with([
             (":in_progress", text("in_progress")),
             (":completed", text("completed")),
@@ -206,11 +206,21 @@ impl Idempotency {
         let claim = match delivery {
             Some(delivery) => claim
                 .and(" ADD #deliveries :deliveries")
-                .when(free(" AND NOT contains(#deliveries, :delivery)"))
+                .when(format!("{UNCLAIMED} OR (({OVER}) AND NOT contains(#deliveries, :delivery))"))
                 .with([(":delivery", text(delivery)), (":deliveries", one(delivery))]),
-            None => claim.when(free("")),
+            None => claim.when(format!("{UNCLAIMED} OR {OVER}")),
         };
-        let record: Record = match claim.attempt().await? {
+        let claimed = match claim.attempt().await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                // It may have been written all the same, and would end as an unknown effect although nothing was done.
+                let new = self.table.delete(id(&key.0)).when("#token = :token AND attribute_not_exists(#window_until)");
+                let withdrawn = new.with([(":token", text(&token))]).unless_refused();
+                let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, withdrawn).await;
+                return Err(error);
+            }
+        };
+        let record: Record = match claimed {
             Attempt::Done(row) => {
                 let Record { done, done_until, deliveries, .. } = from_item(row)?;
                 let done = if done_until > now.as_seconds() { done } else { Map::new() };
@@ -222,6 +232,8 @@ impl Idempotency {
             Attempt::Refused(row) => from_item(row)?,
         };
         match record.status {
+            // Only the same delivery meets a partial outcome that is not free.
+            Status::Partial => Ok(Some(Claim::Completed(record.answer()))),
             Status::Completed => {
                 self.remember(key, &record, delivery).await?;
                 Ok(Some(Claim::Completed(record.answer())))
@@ -240,7 +252,7 @@ impl Idempotency {
                 self.record(ticket, Outcome::Unknown(Value::Null)).await?;
                 Ok(None)
             }
-            Status::InProgress | Status::Partial => Ok(None),
+            Status::InProgress => Ok(None),
         }
     }
 
@@ -264,13 +276,12 @@ impl Idempotency {
         let until = |kept: Duration| now.plus(kept).as_seconds();
         let (status, answer, done, done_until) = match outcome {
             Outcome::Completed(answer) => ("completed", answer, Map::new(), 0),
-            Outcome::Partial { done, unknown } => {
+            Outcome::Partial { answer, done, unknown } => {
                 let kept = if unknown { RETENTION } else { self.window };
-                ("partial", Value::Null, done, until(kept).max(ticket.done_until))
+                ("partial", answer, done, until(kept).max(ticket.done_until))
             }
             Outcome::Unknown(answer) => ("unknown", answer, Map::new(), 0),
-            Outcome::Released if ticket.done.is_empty() => return self.release(ticket).await,
-            Outcome::Released => ("partial", Value::Null, ticket.done, ticket.done_until),
+            Outcome::Released => return self.release(ticket).await,
         };
         self.table
             .update(
@@ -294,24 +305,22 @@ impl Idempotency {
             .map(drop)
     }
 
+    /// Leaves the row as if this claim had not been made.
     async fn release(&self, ticket: Ticket) -> Result<()> {
         const OURS: &str = "#token = :token AND #status = :in_progress";
         let row = id(&ticket.key.0);
-        let released = match ticket.delivery {
-            _ if !ticket.answered_before => self.table.delete(row).when(OURS),
-            delivery => {
-                let back = self.table.update(row, "SET #status = :completed").when(OURS);
-                let back = back.with([(":completed", text("completed"))]);
-                match delivery {
-                    Some(delivery) => {
-                        back.and(" DELETE #deliveries :deliveries").with([(":deliveries", one(&delivery))])
-                    }
-                    None => back,
-                }
+        let before = if ticket.done.is_empty() { "completed" } else { "partial" };
+        let released = if ticket.answered_before || !ticket.done.is_empty() {
+            let back = self.table.update(row, "SET #status = :before").with([(":before", text(before))]);
+            match &ticket.delivery {
+                Some(delivery) => back.and(" DELETE #deliveries :deliveries").with([(":deliveries", one(delivery))]),
+                None => back,
             }
+        } else {
+            self.table.delete(row)
         };
         let values = [(":token", text(&ticket.token)), (":in_progress", text("in_progress"))];
-        released.with(values).unless_refused().await.map(drop)
+        released.when(OURS).with(values).unless_refused().await.map(drop)
     }
 }
 

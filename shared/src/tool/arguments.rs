@@ -26,28 +26,32 @@ pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Check
     Ok(Checked { arguments, ignored })
 }
 
-/// What tells the arguments of one effect from those of another, the same however a model writes them: without what is
-/// absent or empty and without the dummy argument, texts trimmed, `3.0` as `3`. The order of names never counts.
+/// What tells the arguments of one effect from those of another, the same however a model writes them: without those that are
+/// null or empty and without the dummy argument, texts trimmed, `3.0` as `3`. The order of names never counts. Within an
+/// argument, null and empty are values: to a service they may mean "delete this".
 pub fn significant(arguments: &Map<String, Value>) -> Map<String, Value> {
     let named = arguments.iter().filter(|(name, _)| *name != NO_ARGUMENTS);
-    named.filter_map(|(name, value)| Some((name.clone(), significant_value(value)?))).collect()
+    named.map(|(name, value)| (name.clone(), respelled(value))).filter(|(_, value)| !is_empty(value)).collect()
 }
 
-fn significant_value(value: &Value) -> Option<Value> {
-    Some(match value {
-        Value::Null => return None,
-        Value::Bool(_) => value.clone(),
+fn respelled(value: &Value) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) => value.clone(),
         Value::Number(number) => number.as_f64().and_then(whole).map_or_else(|| value.clone(), Value::from),
-        Value::String(text) => Value::from(Some(text.trim()).filter(|text| !text.is_empty())?),
-        Value::Array(items) if items.is_empty() => return None,
-        // An empty item keeps its place.
-        Value::Array(items) => items.iter().map(|item| significant_value(item).unwrap_or_default()).collect(),
-        Value::Object(members) => {
-            let members = members.iter().filter_map(|(name, value)| Some((name.clone(), significant_value(value)?)));
-            let members: Map<String, Value> = members.collect();
-            if members.is_empty() { return None } else { Value::Object(members) }
-        }
-    })
+        Value::String(text) => text.trim().into(),
+        Value::Array(items) => items.iter().map(respelled).collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), respelled(value))).collect(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// A whole number that was written with a point, as some models do.

@@ -691,6 +691,76 @@ async fn a_repetition_that_comes_to_nothing_does_not_free_what_happened_before()
     assert_eq!(world.twilio.messages().len(), 2, "the second did not happen and may be tried again");
 }
 
+#[tokio::test]
+async fn a_partial_outcome_is_the_answer_of_its_delivery_and_a_repetition_tries_the_rest() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2)])).await;
+    let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
+    world.twilio.inject(refused);
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let first = world.send("execute", &tool_calls(&world, &tool, &call, "call_1")).await.expect(200);
+    for hours in [0, 1] {
+        world.age_claims(hours * 3_600);
+        let again = world.send("execute", &tool_calls(&world, &tool, &call, "call_1")).await.expect(200);
+        assert_eq!(again, first);
+        assert_eq!(world.twilio.messages().len(), 1, "after {hours} hours");
+    }
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2)])).await;
+    world.twilio.inject(standins::Fault::status(400).with_body(json!({"code": 21211, "message": "x", "status": 400})));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    for (id, sent) in [("call_1", 1), ("call_2", 2), ("call_1", 2), ("call_2", 2)] {
+        world.send("execute", &tool_calls(&world, &tool, &call, id)).await.expect(200);
+        assert_eq!(world.twilio.messages().len(), sent, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn empty_values_within_an_argument_are_values() {
+    let address =
+        standins::twilio::start("127.0.0.1:0".parse().unwrap(), standins::twilio::Options::default()).unwrap();
+    let open_hosts = vec![address.address().to_string()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let mut config = api_request("PATCH", &address.url);
+    config["body"] = json!({"fields": {"mode": "ai", "prompt": "x", "schema": {"type": "object"}}});
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({}));
+    for (number, fields) in [json!({"email": null}), json!({"phone": null}), json!({"phone": ""})].iter().enumerate() {
+        address.inject(standins::Fault::status(200).with_body(json!({})));
+        let another = world.call(&tool, json!({"body_fields": fields}));
+        world.call_tool(&ToolCall { call_id: call.call_id.clone(), ..another }).await.result();
+        assert_eq!(address.requests().len(), number + 1, "{fields}");
+    }
+}
+
+/// Each has one effect of two that the other waits for.
+#[tokio::test]
+async fn two_deliveries_of_a_message_with_several_calls_do_not_wait_for_each_other() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({}));
+    let list = |texts: [&str; 2]| -> Vec<Value> {
+        let item = |text: &&str| json!({"id": format!("call_{text}"), "function": {"name": tool["name"], "arguments": {"text": text}}});
+        texts.iter().map(item).collect()
+    };
+    let message = |texts| {
+        let message = json!({"message": {
+            "type": "tool-calls", "toolCallList": list(texts),
+            "call": {"id": call.call_id}, "customer": {"number": phone(1)}, "phoneNumber": {"number": world.home.phone_number},
+        }});
+        let bearer = world.options.webhook_bearer.clone().unwrap();
+        world.vapi_event(&call).text(message.to_string()).header("authorization", &format!("Bearer {bearer}"))
+    };
+    let (there, back) = (message(["one", "two"]), message(["two", "one"]));
+    let (a, b) = futures_util::join!(world.send("execute", &there), world.send("execute", &back));
+    for answer in [a.expect(200), b.expect(200)] {
+        for result in answer["results"].as_array().unwrap() {
+            assert!(result["result"].is_string(), "{answer}");
+        }
+    }
+    assert_eq!(world.twilio.messages().len(), 2);
+}
+
 /// What may be delivered again is remembered for longer than it can be delivered.
 #[test]
 fn claims_are_kept_for_longer_than_any_queue_keeps_a_message() {

@@ -284,10 +284,17 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
         });
         world.aws.post("executions", &run.to_string());
     }
+    // One whose tool was deleted meanwhile.
+    let run = json!({
+        "kind": "run", "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
+        "tool_id": uuid::Uuid::now_v7().to_string(), "caller": phone(1), "arguments": {}, "trigger": "conversation",
+        "queued_at": Timestamp::now(),
+    });
+    world.aws.post("executions", &run.to_string());
     world.twilio.inject(Fault::status(400));
     assert_eq!(world.run_queued().await, 0);
     note(asked, "run-tool", world);
-    polled(asked, "run-tool", "runs");
+    polled(asked, "run-tool", "executions");
 }
 
 async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {

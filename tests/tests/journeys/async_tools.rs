@@ -43,7 +43,7 @@ async fn what_the_model_must_know_it_hears_before_anything_is_queued() {
 async fn a_queue_that_takes_nothing_is_said_so() {
     let world = World::start().await;
     let tool = later(&world).await;
-    world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::Error("ServiceUnavailable")).times(3));
+    world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::Error("AccessDenied")));
     let call = world.call(&tool, json!({"text": "Hi"}));
     let told = world.call_tool(&call).await.sentence().to_owned();
     assert!(told.contains("not available just now"), "{told}");
@@ -88,6 +88,63 @@ async fn a_message_delivered_again_after_the_window_does_nothing_again() {
     }
     let [ran] = &world.executions()[..] else { panic!("one execution is one row") };
     assert_eq!(ran["status"], "succeeded");
+}
+
+/// The author edits the tool between two deliveries of a message.
+#[tokio::test]
+async fn a_message_delivered_again_after_an_edit_does_nothing_again() {
+    let world = World::start().await;
+    let mut config = tests::ai_sms();
+    config["async"] = json!(true);
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi", "recipients": [phone(2)]}))).await.result();
+    let message = world.aws.messages("executions").remove(0).to_string();
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 2);
+    config["recipients"]["fixedValues"] = json!(["{{caller_phone_number}}", phone(2)]);
+    world.update(&tool, &json!({"recipients": config["recipients"]})).await.expect(200);
+    world.aws.post("executions", &message);
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 2);
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_is_not_said_to_be_undone_because_it_came_late() {
+    for deleted in [false, true] {
+        let world = World::start().await;
+        let tool = later(&world).await;
+        world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+        let mut message = world.aws.messages("executions").remove(0);
+        world.aws.inject(aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::StallBefore).after(1));
+        tokio::select! {
+            _ = world.run_queued() => panic!("nothing stalled"),
+            () = world.aws.stalled() => {}
+        }
+        assert_eq!(world.twilio.messages().len(), 1);
+        world.age_claims(3_600);
+        if deleted {
+            world.delete(&tool).await.expect(200);
+        }
+        message["queued_at"] = json!("2026-01-01T00:00:00.000Z");
+        world.aws.post("executions", &message.to_string());
+        assert_eq!(world.run_queued().await, 0);
+        let [ended] = &world.executions()[..] else { panic!("one execution is one row") };
+        assert_eq!(ended["status"], "unknown", "{ended}");
+        assert!(ended["error"].as_str().unwrap().contains("not known"), "{ended}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_whose_taking_nobody_heard_of_is_not_asked_for_again() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::DropAfter).times(3));
+    let told = world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.sentence().to_owned();
+    assert!(told.contains("not known") && told.contains("do not call it again"), "{told}");
+    assert_eq!(world.executions()[0]["status"], "unknown");
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!((world.twilio.messages().len(), &world.executions()[0]["status"]), (1, &json!("succeeded")));
 }
 
 #[tokio::test]

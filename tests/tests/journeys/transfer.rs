@@ -454,8 +454,21 @@ async fn the_same_transfer_twice_is_one_transfer() {
 }
 
 #[tokio::test]
+async fn a_summary_in_other_words_is_no_other_transfer() {
+    let world = World::start().await;
+    let tool = world.attached(&transfer(&json!({"messageStrategy": "summary"}))).await;
+    let call = world.call(&tool, json!({"summary": "Ana wants a refund."}));
+    came_in(&world, &world.home, &call);
+    world.call_tool(&call).await.result();
+    let again = world.call(&tool, json!({"summary": "A customer, Ana, asks for her money back."}));
+    world.call_tool(&ToolCall { call_id: call.call_id.clone(), ..again }).await.result();
+    assert_eq!(asked(&world), 1);
+}
+
+#[tokio::test]
 async fn a_transfer_whose_outcome_is_unknown_is_not_repeated() {
-    for (fault, done) in [(Fault::drop_after(), 1), (Fault::drop_before(), 0), (Fault::status(500), 0)] {
+    let statuses = [302, 409, 500].map(|status| (Fault::status(status), 0));
+    for (fault, done) in [(Fault::drop_after(), 1), (Fault::drop_before(), 0)].into_iter().chain(statuses) {
         let world = World::start().await;
         let tool = world.attached(&transfer(&json!({}))).await;
         let call = world.call(&tool, json!({}));
@@ -477,7 +490,6 @@ async fn a_transfer_that_certainly_did_not_happen_may_be_tried_again() {
     for fault in [
         Fault::status(404).on("POST", "/control"),
         Fault::status(400).on("POST", "/control"),
-        Fault::status(302).with_header("Location", "http://127.0.0.1:1/x/control").on("POST", "/control"),
         Fault::status(500).on("GET", "/call/").times(9),
         Fault::status(401).on("GET", "/call/"),
     ] {
