@@ -49,6 +49,10 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::OutOfTime => Verdict::GoOn,
         Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
+        Ended::Stopped(Stop::OverBudget(over)) => {
+            let error = Some(format!("The run stopped: {over}."));
+            Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)
+        }
         Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS => {
             Verdict::End(Ending::failed(outage.to_string()), None)
         }

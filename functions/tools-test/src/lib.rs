@@ -8,7 +8,8 @@
 //! `Idempotency-Key`: then the same tool, key and arguments are answered from the record.
 //!
 //! Answer: `{"dry_run", "status", "request" | "answer", "ignored_arguments", "duration_ms", "execution_id"?}`. `answer` is
-//! what the model would be told, also by a dry run whose request cannot be made.
+//! what the model would be told, also by a dry run whose request cannot be made. When the organization has used up its executions
+//! of the hour, nothing is run, and the answer is a 429.
 
 mod request;
 
@@ -138,6 +139,7 @@ async fn run(
     context: &CallContext<'_>,
     request: ExecutionRequest<'_>,
 ) -> Result<Reply> {
+    deps.executor.budgets.has_executions(context.organization)?;
     let executed = deps.executor.execute(tool, request, context, None).await;
     if let Some(outage) = executed.outage {
         return Err(outage);

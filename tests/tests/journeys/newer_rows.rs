@@ -189,6 +189,18 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "list", "/tools").await.status, 200);
             }
             "intents" => intents(world).await,
+            "usage" => {
+                let body = json!({"prompt": "Hello"});
+                world.start_run(&body).await.expect(202);
+                let row = world.aws.rows(&table).remove(0);
+                world.aws.put(&table, &extended(row.clone(), &json!({"newer": CONTENT})));
+                world.start_run(&body).await.expect(202);
+                assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 2);
+                assert_eq!(world.aws.rows(&table)[0]["newer"], CONTENT);
+                // One that cannot be read is left out of what is shown.
+                world.aws.put(&table, &extended(row, &json!({"used": CONTENT})));
+                assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 0);
+            }
             "idempotency" => {
                 let tool = world.attached(&ai_sms()).await;
                 let call = world.call(&tool, json!({"text": "Hello"}));
