@@ -40,6 +40,7 @@ pub struct Platform {
     http: reqwest::Client,
     database: OnceCell<Database>,
     organizations: OnceCell<Organizations>,
+    budgets: OnceCell<Budgets>,
     secrets: OnceCell<Secrets>,
     outbound: OnceCell<Outbound>,
     pipedream: OnceCell<Pipedream>,
@@ -71,6 +72,7 @@ impl Platform {
             http,
             database: OnceCell::new(),
             organizations: OnceCell::new(),
+            budgets: OnceCell::new(),
             secrets: OnceCell::new(),
             outbound: OnceCell::new(),
             pipedream: OnceCell::new(),
@@ -222,7 +224,11 @@ impl Platform {
     /// What organizations have used of their budgets; those that have none of their own have these: `RUNS_PER_HOUR` (100),
     /// `EXECUTIONS_PER_HOUR` (3000), and for runs `PLATFORM_COST_PER_MONTH` (50) and `OWN_COST_PER_MONTH` (1000), in the credits
     /// of an LLM's gateway.
-    pub fn budgets(&self) -> Result<Budgets> {
+    pub fn budgets(&self) -> Result<&Budgets> {
+        once(&self.budgets, || self.new_budgets())
+    }
+
+    fn new_budgets(&self) -> Result<Budgets> {
         let limits = BudgetLimits {
             runs_per_hour: self.environment.parsed("RUNS_PER_HOUR", 100)?,
             executions_per_hour: self.environment.parsed("EXECUTIONS_PER_HOUR", 3_000)?,
@@ -274,7 +280,7 @@ impl Platform {
             executions: Executions::new(database),
             idempotency,
             quotas: Quotas::new(database),
-            budgets: self.budgets()?,
+            budgets: self.budgets()?.clone(),
             services: Services {
                 agents: Agents::new(database),
                 phone_numbers: PhoneNumbers::new(database),

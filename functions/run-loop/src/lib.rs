@@ -70,7 +70,7 @@ impl Deps {
             executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
             accounts: platform.accounts_with_llm()?,
             llm: platform.llm()?,
-            budgets: platform.budgets()?,
+            budgets: platform.budgets()?.clone(),
             ceilings: platform.run_ceilings()?,
             step_needs: STEP_NEEDS,
         })

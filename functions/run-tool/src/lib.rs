@@ -13,8 +13,9 @@ use futures_util::join;
 use shared::{
     Deadline, Error, Platform, Result,
     actions::ActionTool,
+    error,
     execution::{ExecutionRequest, Executor},
-    models::{Call, PhoneNumber, Queued, QueuedExecution, Timestamp, Trigger, Unowned},
+    models::{Call, OrganizationId, PhoneNumber, Queued, QueuedExecution, Timestamp, Trigger, Unowned},
     platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, ToolOutcome},
@@ -54,8 +55,12 @@ pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<(
 
 async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) -> Result<()> {
     let organization = queued.organization_id;
-    let (row, line, call) =
-        join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued));
+    let (row, line, call, ()) = join!(
+        deps.tools.get(organization, queued.tool_id),
+        find_line(deps, queued),
+        find_call(deps, queued),
+        learn_usage(deps, organization, deadline),
+    );
     let row = match row {
         Ok(row) => row,
         Err(Error::NotFound(_)) => {
@@ -96,6 +101,13 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     };
     deps.executor.record(&[executed.execution]).await;
     told
+}
+
+/// Whether the organization has executions left is decided by what is known here: nobody waits, so it is looked up.
+async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
+    if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
+        tracing::warn!("what is used of a budget could not be read: {}", error::chain(&error));
+    }
 }
 
 async fn find_call(deps: &Deps, queued: &QueuedExecution) -> Result<Option<Call>> {

@@ -52,7 +52,7 @@ impl Deps {
             catalogue: platform.catalogue()?,
             queue: platform.runs_queue()?,
             organizations: platform.organizations()?.clone(),
-            budgets: platform.budgets()?,
+            budgets: platform.budgets()?.clone(),
             erasure: platform.erasure()?,
             ceilings: platform.run_ceilings()?,
             history: platform.history()?,

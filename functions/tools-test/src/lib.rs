@@ -58,8 +58,11 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let key = http::idempotency_key(&request)?;
     let request = TestRequest::read(&http::json_body(&request)?)?;
 
-    let (tool, line) =
-        join!(find_tool(deps, organization, request.which, deadline), find_line(deps, organization, request.called));
+    let (tool, line, room) = join!(
+        find_tool(deps, organization, request.which, deadline),
+        find_line(deps, organization, request.called),
+        has_room(deps, organization, request.dry_run, deadline),
+    );
     let (tool, line) = (ActionTool::of_row(&tool?)?, line?);
     let called = line.as_ref().map(|line| line.number.clone());
     let conversation = Conversation {
@@ -81,6 +84,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     if request.dry_run {
         show(deps, &tool, &context, &request.arguments).await
     } else {
+        room?;
         run(deps, &tool, &context, ExecutionRequest { id, arguments: &request.arguments, queued_at: None }).await
     }
 }
@@ -95,6 +99,15 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool,
             Err(error) => Err(error),
         },
     }
+}
+
+/// Whether the organization has an execution left within this hour; a dry run takes none.
+async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, deadline: Deadline) -> Result<()> {
+    if !dry_run {
+        deps.executor.budgets.usage(organization, deadline).await?;
+        deps.executor.budgets.has_executions(organization)?;
+    }
+    Ok(())
 }
 
 /// The number that was called, one of the organization's; the newest of them unless one is named.
@@ -139,7 +152,6 @@ async fn run(
     context: &CallContext<'_>,
     request: ExecutionRequest<'_>,
 ) -> Result<Reply> {
-    deps.executor.budgets.has_executions(context.organization)?;
     let executed = deps.executor.execute(tool, request, context, None).await;
     if let Some(outage) = executed.outage {
         return Err(outage);

@@ -18,7 +18,7 @@ pub struct Deps {
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, budgets: platform.budgets()? })
+        Ok(Self { access: platform.access()?, budgets: platform.budgets()?.clone() })
     }
 }
 

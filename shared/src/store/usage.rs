@@ -4,7 +4,7 @@
 //!
 //! Runs are counted, and the month's cost is looked at, in the transaction that writes a run down: nothing is read for it, and
 //! what is refused is not counted. Cost is added once it is known. Executions are counted after their answer, because a caller
-//! waits for it; whether there is room for one is known from what this process counted last
+//! waits for it; whether there is room for one is known from what this process counted or read last
 //! (docs/adr/0013-budgets-are-counted-after-the-answer.md).
 
 use std::{
@@ -33,7 +33,7 @@ use crate::{
 /// After the end of the window: long enough to look into what was used.
 const KEPT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
-/// Clones share what they have counted.
+/// Clones share what they know of executions.
 #[derive(Clone)]
 pub struct Budgets {
     table: Table,
@@ -77,7 +77,7 @@ impl Budgets {
         Ok(self.deployed.with(self.organizations.budgets(organization).await?))
     }
 
-    /// What is used of each budget now.
+    /// What is used of each budget now. What it says of executions is remembered.
     pub async fn usage(&self, organization: OrganizationId, deadline: Deadline) -> Result<Vec<BudgetUse>> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let mut usage = Budget::ALL.map(|budget| unused(budget, &limits, now));
@@ -88,7 +88,16 @@ impl Budgets {
                 usage.used = found.used.clone();
             }
         }
+        let executions = usage.iter().find(|usage| usage.budget == Budget::ExecutionsPerHour);
+        executions.into_iter().for_each(|usage| self.remember(organization, usage.clone()));
         Ok(usage.into())
+    }
+
+    fn remember(&self, organization: OrganizationId, usage: BudgetUse) {
+        let mut seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of hours that are over say nothing any more.
+        seen.retain(|_, other| other.window == usage.window);
+        seen.insert(organization, usage);
     }
 
     /// For the transaction that writes a new run down.
@@ -120,14 +129,11 @@ impl Budgets {
         let limits = self.limits(organization).await?;
         let unused = unused(Budget::ExecutionsPerHour, &limits, Timestamp::now());
         let usage = self.count(organization, unused, &executions.into()).await?;
-        let mut seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of hours that are over say nothing any more.
-        seen.retain(|_, other| other.window == usage.window);
-        seen.insert(organization, usage);
+        self.remember(organization, usage);
         Ok(())
     }
 
-    /// Whether there is room for another execution, as far as this process knows: by what was used when it counted last.
+    /// Whether there is room for another execution, as far as this process knows: by what was used when it counted or read last.
     ///
     /// # Errors
     /// [`Error::OverBudget`]

@@ -261,8 +261,10 @@ async fn executions_beyond_those_of_the_hour_are_a_sentence_and_nothing_is_sent(
     dry["dry_run"] = json!(true);
     world.try_tool(&dry).await.expect(200);
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    world.attach_as(&world.other, &world.other.agent_id, text(&theirs["id"])).await.expect(201);
     let mut elsewhere = world.call(&theirs, json!({"text": "Hello"}));
     elsewhere.phone_number.clone_from(&world.other.phone_number);
+    elsewhere.assistant_id.clone_from(&world.other.assistant_id);
     world.call_tool(&elsewhere).await.result();
 }
 
@@ -278,6 +280,23 @@ async fn a_new_process_lets_one_through_and_knows_then() {
     world.call_tool(&again(&call, "Two")).await.result();
     world.call_tool(&again(&call, "Three")).await.sentence();
     assert_eq!((world.twilio.messages().len(), &usage(&world).await["executions_per_hour"]["used"]), (2, &json!(2)));
+}
+
+#[tokio::test]
+async fn where_nobody_is_on_the_line_a_new_process_knows_at_once() {
+    let mut world = with_budgets(json!({"executions_per_hour": 1})).await;
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let tool = world.attached(&later).await;
+    world.call_tool(&world.call(&tool, json!({"text": "One"}))).await.result();
+    assert_eq!(world.run_queued().await, 0);
+    world.call_tool(&world.call(&tool, json!({"text": "Two"}))).await.result();
+    world.restart();
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.twilio.messages().len(), 1);
+    world.restart();
+    let trial = json!({"tool_id": tool["id"], "arguments": {"text": "Hi"}, "caller_phone_number": "+14155550101", "dry_run": false});
+    assert_over(&world.try_tool(&trial).await, "executions_per_hour", &json!(1));
 }
 
 #[tokio::test]

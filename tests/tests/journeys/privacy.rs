@@ -194,17 +194,18 @@ async fn a_result_that_comes_when_the_call_is_over_is_not_kept_on_its_row() {
 #[tokio::test]
 async fn the_history_names_a_caller_by_a_hash_of_its_own_for_each_organization() {
     let world = World::start().await;
-    let (ours, theirs) = (world.attached(&ai_sms()).await, world.create_as(&world.other, &ai_sms()).await.expect(201));
-    let of = async |tool: &Value, number: &str| {
+    let (ours, theirs) = (world.attached(&ai_sms()).await, their_tool(&world).await);
+    let of = async |tool: &Value, tenant: &Tenant| {
         let mut call = world.call(tool, json!({"text": "Hello"}));
         call.customer_number = phone(7);
-        call.phone_number = number.to_owned();
+        call.phone_number.clone_from(&tenant.phone_number);
+        call.assistant_id.clone_from(&tenant.assistant_id);
         world.call_tool(&call).await.result();
         let row = world.executions().into_iter().find(|row| row["tool_id"] == tool["id"]).unwrap();
         assert!(!row.to_string().contains(&phone(7)[2..]), "{row}");
         text(&row["caller"]).to_owned()
     };
-    assert_ne!(of(&ours, &world.home.phone_number).await, of(&theirs, &world.other.phone_number).await);
+    assert_ne!(of(&ours, &world.home).await, of(&theirs, &world.other).await);
 }
 
 // ------------------------------------------------------------------------------------------- when it is to be deleted
@@ -310,11 +311,18 @@ async fn a_deletion_that_was_broken_off_is_gone_on_with() {
     assert_eq!(parts(&world, &run), 0);
 }
 
+/// A tool that the other organization's agent has.
+async fn their_tool(world: &World) -> Value {
+    let tool = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    world.attach_as(&world.other, &world.other.agent_id, text(&tool["id"])).await.expect(201);
+    tool
+}
+
 /// Everything of a caller: a call through us with an execution, one that only VAPI knows, one from a line of the
 /// organization's own, and two runs; and the like of another caller and another organization.
 async fn traces(world: &World) -> Value {
     let tool = world.attached(&ai_sms()).await;
-    let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    let theirs = their_tool(world).await;
     for (number, through_us) in [(1, true), (1, false), (2, true), (2, false)] {
         let mut call = world.call(&tool, json!({"text": format!("{number} {through_us}")}));
         call.customer_number = phone(number);
@@ -326,6 +334,7 @@ async fn traces(world: &World) -> Value {
     let mut elsewhere = world.call(&theirs, json!({"text": "Hello"}));
     elsewhere.customer_number = phone(1);
     elsewhere.phone_number.clone_from(&world.other.phone_number);
+    elsewhere.assistant_id.clone_from(&world.other.assistant_id);
     world.incoming_call(&world.other, elsewhere.call_id.as_ref().unwrap(), &phone(1));
     world.call_tool(&elsewhere).await.result();
     tool

@@ -93,7 +93,6 @@ async fn refusals() -> Given {
     world.restart();
     given.note("startRun", 429, &world.start_run(&json!({"prompt": "Hello"})).await);
     let trial = json!({"tool_id": tool["id"], "arguments": {"text": "Hi"}, "caller_phone_number": "+14155550101", "dry_run": false});
-    given.note("testTool", 200, &world.try_tool(&trial).await);
     given.note("testTool", 429, &world.try_tool(&trial).await);
 
     let home = &world.home;
