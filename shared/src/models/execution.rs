@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CallId, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
+use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
 
 /// What stands for the values of arguments in rows of a version that kept names only.
 const NOT_KEPT: &str = "[not kept]";
@@ -58,7 +58,10 @@ pub struct Execution {
 pub struct CallerHash(String);
 
 impl CallerHash {
+    /// However the number is written.
     pub fn of(organization: OrganizationId, caller: &str) -> Self {
+        let number = caller.parse().ok().map(|number: E164| number.to_string());
+        let caller = number.as_deref().unwrap_or(caller);
         let hash = digest(&SHA256, format!("caller {organization} {caller}").as_bytes());
         Self(BASE64_URL_SAFE_NO_PAD.encode(hash))
     }
@@ -212,5 +215,15 @@ mod tests {
             assert_eq!(status.parse::<ExecutionStatus>().unwrap().as_str(), status);
         }
         assert!("Failed".parse::<ExecutionStatus>().is_err());
+    }
+
+    #[test]
+    fn a_caller_has_one_hash_in_each_organization() {
+        let [one, other] = [OrganizationId::generate(), OrganizationId::generate()];
+        let hash = CallerHash::of(one, "+14155550101");
+        assert_eq!(hash, CallerHash::of(one, "+1 (415) 555-0101"));
+        for another in [CallerHash::of(other, "+14155550101"), CallerHash::of(one, "anonymous")] {
+            assert_ne!(hash, another);
+        }
     }
 }

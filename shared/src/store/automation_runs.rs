@@ -79,6 +79,20 @@ pub struct RunEnd<'a> {
     pub error: Option<&'a str>,
 }
 
+/// A run as [`AutomationRuns::listed`] finds it.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListedRun {
+    pub(super) id: RunId,
+    expires_at: i64,
+}
+
+impl ListedRun {
+    /// Whether its time is over, or it was marked for deletion.
+    pub(super) fn is_over(&self) -> bool {
+        self.expires_at <= Timestamp::now().as_seconds()
+    }
+}
+
 /// A run of the organization's that is over and marked for deletion.
 #[derive(Debug)]
 pub(super) struct RunDeletion(RunId);
@@ -348,23 +362,17 @@ impl AutomationRuns {
     }
 
     /// A part of the organization's runs, newest first, those whose time is over too; and where the next part begins.
-    pub(super) async fn ids(
+    pub(super) async fn listed(
         &self,
         organization: OrganizationId,
         after: Option<&Cursor>,
         limit: i32,
-    ) -> Result<(Vec<RunId>, Option<Cursor>)> {
-        #[derive(Deserialize)]
-        struct Named {
-            id: RunId,
-        }
-
+    ) -> Result<(Vec<ListedRun>, Option<Cursor>)> {
         let runs = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let runs = runs.attributes("#id").with([(":organization", text(organization))]);
+        let runs = runs.attributes("#id, #expires_at").with([(":organization", text(organization))]);
         let start = after.map(|after| start_key(organization, after));
         let (page, next) = runs.page(start, Some(limit)).await?;
-        let ids = rows(page).into_iter().map(|Named { id }| id).collect();
-        Ok((ids, next.as_ref().and_then(Cursor::at)))
+        Ok((rows(page), next.as_ref().and_then(Cursor::at)))
     }
 
     /// Whether anything of a run, what it was asked, what was said in it or its result, names this number.

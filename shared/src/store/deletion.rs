@@ -20,7 +20,7 @@ const BESIDE: usize = 4;
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Nothing new is begun with less time than this.
-const LAST_CALL: Duration = Duration::from_millis(1_500);
+pub(super) const LAST_CALL: Duration = Duration::from_millis(1_500);
 
 /// The time was up before all was deleted; what is gone is gone.
 #[derive(Debug)]

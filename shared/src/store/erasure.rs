@@ -9,7 +9,11 @@ use std::{fmt, str::FromStr};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
-use super::{AutomationRuns, Calls, Cursor, Database, Executions, deletion::OutOfTime};
+use super::{
+    AutomationRuns, Calls, Cursor, Database, Executions,
+    automation_runs::ListedRun,
+    deletion::{LAST_CALL, OutOfTime},
+};
 use crate::{
     Deadline, Error, Result,
     models::{CallId, E164, OrganizationId, RunId},
@@ -19,8 +23,8 @@ use crate::{
 const BESIDE: usize = 5;
 /// Runs between two looks at the clock.
 const RUNS: i32 = 25;
-/// Nothing new is begun with less time than this.
-const LAST_CALL: std::time::Duration = std::time::Duration::from_secs(3);
+/// With less time than this, no further part of the calls or the runs is looked through.
+const PART_NEEDS: std::time::Duration = std::time::Duration::from_secs(3);
 
 #[derive(Clone)]
 pub struct Erasure {
@@ -145,7 +149,7 @@ impl Erasure {
             Err(OutOfTime) => return Ok(Some(next)),
         }
         loop {
-            if deadline.remaining() < LAST_CALL {
+            if deadline.remaining() < PART_NEEDS {
                 return Ok(Some(next));
             }
             next = match &next {
@@ -160,7 +164,7 @@ impl Erasure {
                     following.map_or(ErasureCursor::Runs(None), |after| ErasureCursor::Calls(Some(after)))
                 }
                 ErasureCursor::Runs(after) => {
-                    let (runs, following) = self.runs.ids(organization, after.as_ref(), RUNS).await?;
+                    let (runs, following) = self.runs.listed(organization, after.as_ref(), RUNS).await?;
                     if let Err(OutOfTime) = self.erase_runs(organization, number, runs, deadline, done).await? {
                         return Ok(Some(next));
                     }
@@ -178,20 +182,33 @@ impl Erasure {
         &self,
         organization: OrganizationId,
         number: &E164,
-        runs: Vec<RunId>,
+        runs: Vec<ListedRun>,
         deadline: Deadline,
         done: &mut NumberErased,
     ) -> Result<Result<(), OutOfTime>> {
-        let read = async |run: RunId| Ok::<_, Error>((run, self.runs.mentions(organization, run, number).await?));
-        let read: Vec<(RunId, bool)> = stream::iter(runs.into_iter().map(read)).buffered(BESIDE).try_collect().await?;
-        for run in read.into_iter().filter_map(|(run, named)| named.then_some(run)) {
-            match self.erase_run(organization, run, deadline, &mut done.erased).await {
+        let read = async |run: ListedRun| {
+            let named = self.runs.mentions(organization, run.id, number).await?;
+            Ok::<_, Error>((run, named))
+        };
+        let read: Vec<(ListedRun, bool)> =
+            stream::iter(runs.into_iter().map(read)).buffered(BESIDE).try_collect().await?;
+        for (run, named) in read {
+            // What named the number may be gone from a run whose deletion was broken off.
+            if !named && !run.is_over() {
+                continue;
+            }
+            let mut erased = Erased::default();
+            match self.erase_run(organization, run.id, deadline, &mut erased).await {
                 Ok(Ok(())) => {}
                 Ok(Err(out_of_time)) => return Ok(Err(out_of_time)),
-                Err(Error::Conflict(_)) => done.runs_under_way.push(run),
-                // Somebody else has just deleted it.
-                Err(Error::NotFound(_)) => {}
+                Err(Error::Conflict(_)) if named => done.runs_under_way.push(run.id),
+                // It waits for somebody else, or somebody else has just deleted it.
+                Err(Error::Conflict(_) | Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
+            }
+            if named {
+                done.erased.executions += erased.executions;
+                done.erased.runs += erased.runs;
             }
         }
         Ok(Ok(()))
@@ -204,6 +221,9 @@ impl Erasure {
         deadline: Deadline,
         erased: &mut Erased,
     ) -> Result<Result<(), OutOfTime>> {
+        if deadline.remaining() < LAST_CALL {
+            return Ok(Err(OutOfTime));
+        }
         match self.executions.delete_of_call(organization, call, deadline).await? {
             Ok(executions) => erased.executions += executions,
             Err(out_of_time) => return Ok(Err(out_of_time)),
@@ -219,6 +239,9 @@ impl Erasure {
         deadline: Deadline,
         erased: &mut Erased,
     ) -> Result<Result<(), OutOfTime>> {
+        if deadline.remaining() < LAST_CALL {
+            return Ok(Err(OutOfTime));
+        }
         let deletion = self.runs.begin_deletion(organization, run).await?;
         match self.executions.delete_of_run(organization, run, deadline).await? {
             Ok(executions) => erased.executions += executions,

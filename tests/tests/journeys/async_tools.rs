@@ -98,7 +98,7 @@ async fn a_poison_message_ends_in_the_dead_letter_queue_and_does_not_hold_up_its
         assert_eq!(world.run_queued().await, 1);
     }
     assert_eq!(world.run_queued().await, 0);
-    assert_eq!(world.aws.messages("runs-dead"), [json!({"not": "a run"})]);
+    assert_eq!(world.aws.messages("executions-dead"), [json!({"not": "a run"})]);
 }
 
 #[tokio::test]

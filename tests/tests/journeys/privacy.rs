@@ -311,6 +311,21 @@ async fn a_deletion_that_was_broken_off_is_gone_on_with() {
     assert_eq!(parts(&world, &run), 0);
 }
 
+#[tokio::test]
+async fn an_erasure_finishes_a_deletion_that_was_broken_off() {
+    let world = World::start().await;
+    world.llm.script(done());
+    let run = run_over(&world, &format!("Call {} back.", phone(1)), &[]).await;
+    world.aws.inject(tests::Fault::throttled("BatchWriteItem", "automation_runs"));
+    assert_eq!(world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await.status, 503);
+    // As if the part that names the number had been gone by then.
+    let mut prompt = world.aws.rows("automation_runs").into_iter().find(|part| part["part"] == "prompt").unwrap();
+    prompt["prompt"] = json!("");
+    world.aws.put("automation_runs", &prompt);
+    assert_eq!(erase(&world, &phone(1)).await["complete"], true);
+    assert_eq!(parts(&world, &run), 0);
+}
+
 /// A tool that the other organization's agent has.
 async fn their_tool(world: &World) -> Value {
     let tool = world.create_as(&world.other, &ai_sms()).await.expect(201);
