@@ -199,11 +199,10 @@ impl Erasure {
             }
             let mut erased = Erased::default();
             match self.erase_run(organization, run.id, deadline, &mut erased).await {
-                Ok(Ok(())) => {}
                 Ok(Err(out_of_time)) => return Ok(Err(out_of_time)),
                 Err(Error::Conflict(_)) if named => done.runs_under_way.push(run.id),
-                // It waits for somebody else, or somebody else has just deleted it.
-                Err(Error::Conflict(_) | Error::NotFound(_)) => {}
+                // Gone, or somebody else's matter: it waits, or has just been deleted.
+                Ok(Ok(())) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
             if named {

@@ -88,8 +88,9 @@ impl Budgets {
                 usage.used = found.used.clone();
             }
         }
-        let executions = usage.iter().find(|usage| usage.budget == Budget::ExecutionsPerHour);
-        executions.into_iter().for_each(|usage| self.remember(organization, usage.clone()));
+        if let Some(executions) = usage.iter().find(|usage| usage.budget == Budget::ExecutionsPerHour) {
+            self.remember(organization, executions.clone());
+        }
         Ok(usage.into())
     }
 

@@ -153,9 +153,6 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "phone-numbers", &mut world);
     keys(&world).await.expect(200);
     note(&mut asked, "keys", &mut world);
-    privacy(&mut asked, &mut world, &sms).await;
-    ask(&world, "usage", "GET", "usage", &Value::Null).await.expect(200);
-    note(&mut asked, "usage", &mut world);
     asked
 }
 
@@ -331,6 +328,9 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
 async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     run_loop(asked, world, tools).await;
     runs(asked, world, tools).await;
+    privacy(asked, world, tools[0]).await;
+    ask(world, "usage", "GET", "usage", &Value::Null).await.expect(200);
+    note(asked, "usage", world);
 }
 
 /// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
