@@ -40,6 +40,9 @@ pub enum Error {
         done: Vec<String>,
         left: Vec<String>,
     },
+    /// 429: the organization has used up one of its budgets.
+    #[error("{0}")]
+    OverBudget(OverBudget),
     /// 502, 503 or 504: a service we depend on failed.
     #[error("{}", .0.public())]
     Upstream(#[source] upstream::Error),
@@ -81,6 +84,7 @@ impl Error {
             Self::NotFound(_) => 404,
             Self::Conflict(_) => 409,
             Self::Invalid(_) => 422,
+            Self::OverBudget(_) => 429,
             Self::Internal(_) => 500,
             Self::Partly { error, .. } => error.status(),
             Self::Upstream(error) => error.status_for_our_caller(),
@@ -97,6 +101,7 @@ impl Error {
             Self::NotFound(_) => "not_found",
             Self::Conflict(_) => "conflict",
             Self::Invalid(_) => "invalid",
+            Self::OverBudget(_) => "over_budget",
             Self::Internal(_) => "internal",
             Self::Partly { error, .. } => error.code(),
             Self::Upstream(_) => "upstream",
@@ -105,10 +110,31 @@ impl Error {
     }
 }
 
+impl From<OverBudget> for Error {
+    fn from(over: OverBudget) -> Self {
+        Self::OverBudget(over)
+    }
+}
+
 impl From<upstream::Error> for Error {
     fn from(error: upstream::Error) -> Self {
         Self::Upstream(error)
     }
+}
+
+/// A budget that is used up, and until when.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the organization's budget {budget} of {limit} is used up until {until}; {next_step}")]
+pub struct OverBudget {
+    /// `runs_per_hour`
+    pub budget: &'static str,
+    pub limit: serde_json::Number,
+    /// When the next window begins, as ISO 8601 text.
+    pub until: String,
+    /// Seconds until then, at least 1.
+    pub retry_after: u64,
+    /// What can be done about it.
+    pub next_step: &'static str,
 }
 
 /// What is wrong with a request, field by field, all at once.

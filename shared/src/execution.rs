@@ -13,9 +13,9 @@ use crate::{
     actions::{self, ActionTool, Services},
     error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
-    models::{Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
+    models::{Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
     redaction::Unredacted,
-    store::{Executions, Quotas, Room, Taken},
+    store::{Budgets, Executions, Quotas, Room, Taken},
     telemetry,
     tool::{CallContext, Effect, Subject, ToolOutcome, arguments::Checked},
 };
@@ -28,6 +28,8 @@ pub struct Executor {
     pub executions: Executions,
     pub idempotency: Idempotency,
     pub quotas: Quotas,
+    /// The organizations'.
+    pub budgets: Budgets,
     pub services: Services,
     /// How long an execution is kept in the history.
     pub history: Duration,
@@ -147,12 +149,23 @@ impl Executor {
         self.finish(tool, request, context, started, told, Vec::new())
     }
 
-    /// Writes the history, redacted. What cannot be written is reported, and withholds nothing.
+    /// Writes the history, redacted, and counts what has begun against the organization's budget. What cannot be written is
+    /// reported, and withholds nothing.
     pub async fn record(&self, history: &[Unredacted]) {
         let put = async |execution: &Unredacted| self.executions.put(&execution.redacted()).await;
-        let written = join_all(history.iter().map(put)).await;
+        let (written, ()) = join!(join_all(history.iter().map(put)), self.count(history));
         for error in written.into_iter().filter_map(Result::err) {
             tracing::error!("an execution could not be written to the history: {}", error::chain(&error));
+        }
+    }
+
+    /// All of it is one organization's.
+    async fn count(&self, history: &[Unredacted]) {
+        let begun: Vec<_> = history.iter().filter_map(Unredacted::counts_for).collect();
+        if let Some(organization) = begun.first()
+            && let Err(error) = self.budgets.count_executions(*organization, begun.len()).await
+        {
+            tracing::error!("executions were not counted: {}", error::chain(&error));
         }
     }
 
@@ -237,6 +250,9 @@ impl Executor {
         if let Some(sentence) = request.too_late {
             return Ok(ToolOutcome::failed(sentence));
         }
+        if self.budgets.has_executions(context.organization).is_err() {
+            return Ok(over_budget(tool));
+        }
         let taken = match self.take_room(tool, context).await? {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
@@ -312,6 +328,8 @@ impl Executor {
             organization_id: context.organization,
             tool_id: tool.id,
             call_id: context.call_id().cloned(),
+            run_id: context.run_id(),
+            caller: context.conversation.caller.as_ref().map(|caller| CallerHash::of(context.organization, caller)),
             trigger: context.trigger,
             status,
             error: answer.get("error").and_then(Value::as_str).map(str::to_owned),
@@ -372,6 +390,14 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
             "This tool has been used as often as is allowed within one hour; do not call it again in this call, and offer something else."
         }
     };
+    ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
+}
+
+/// What a model hears of the organization's budget.
+fn over_budget(tool: &ActionTool) -> ToolOutcome {
+    telemetry::execution_limited(tool.action.kind().as_str(), Budget::ExecutionsPerHour.as_str());
+    let sentence = "This organization's tools have been used as often as is allowed within one hour; do not call any tool \
+                    again in this call, and offer something else.";
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod agent_tool;
 mod automation_run;
+mod budget;
 mod call;
 mod control_url;
 mod execution;
@@ -27,12 +28,13 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use automation_run::{
-    AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunLimit, RunLimits, RunPrompt,
-    RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings, RunLimit, RunLimits,
+    RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
+pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
-pub use execution::{Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
+pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use ids::{
     AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
 };

@@ -22,9 +22,10 @@ use crate::{
     idempotency::Idempotency,
     injection::built_in_tools,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
-    models::{Queued, QueuedRun},
+    models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Database, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers, Quotas, Tools,
+        Agents, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers,
+        Quotas, Tools,
     },
     telemetry,
 };
@@ -39,6 +40,7 @@ pub struct Platform {
     http: reqwest::Client,
     database: OnceCell<Database>,
     organizations: OnceCell<Organizations>,
+    budgets: OnceCell<Budgets>,
     secrets: OnceCell<Secrets>,
     outbound: OnceCell<Outbound>,
     pipedream: OnceCell<Pipedream>,
@@ -70,6 +72,7 @@ impl Platform {
             http,
             database: OnceCell::new(),
             organizations: OnceCell::new(),
+            budgets: OnceCell::new(),
             secrets: OnceCell::new(),
             outbound: OnceCell::new(),
             pipedream: OnceCell::new(),
@@ -218,6 +221,42 @@ impl Platform {
         Ok(Duration::from_secs(self.environment.parsed("ON_CALL_START_SECONDS", 3)?))
     }
 
+    /// What organizations have used of their budgets; those that have none of their own have these: `RUNS_PER_HOUR` (100),
+    /// `EXECUTIONS_PER_HOUR` (3000), and for runs `PLATFORM_COST_PER_MONTH` (50) and `OWN_COST_PER_MONTH` (1000), in the credits
+    /// of an LLM's gateway.
+    pub fn budgets(&self) -> Result<&Budgets> {
+        once(&self.budgets, || self.new_budgets())
+    }
+
+    fn new_budgets(&self) -> Result<Budgets> {
+        let limits = BudgetLimits {
+            runs_per_hour: self.environment.parsed("RUNS_PER_HOUR", 100)?,
+            executions_per_hour: self.environment.parsed("EXECUTIONS_PER_HOUR", 3_000)?,
+            platform_cost_per_month: self.environment.parsed("PLATFORM_COST_PER_MONTH", 50.0)?,
+            own_cost_per_month: self.environment.parsed("OWN_COST_PER_MONTH", 1_000.0)?,
+        };
+        Ok(Budgets::new(self.database()?, self.organizations()?.clone(), limits))
+    }
+
+    /// What one run may use on the platform's key of an LLM, whatever its limits say (`PLATFORM_RUN_COST`, 5, in the gateway's
+    /// credits; `PLATFORM_RUN_SECONDS`, 3600).
+    pub fn run_ceilings(&self) -> Result<RunCeilings> {
+        Ok(RunCeilings {
+            cost: self.environment.parsed("PLATFORM_RUN_COST", 5.0)?,
+            seconds: self.environment.parsed("PLATFORM_RUN_SECONDS", 3_600)?,
+        })
+    }
+
+    /// Deletes what somebody wants deleted.
+    pub fn erasure(&self) -> Result<Erasure> {
+        Ok(Erasure::new(self.database()?))
+    }
+
+    /// How long calls are kept (`CALL_DAYS`, 90).
+    pub fn calls_kept(&self) -> Result<Duration> {
+        Ok(Duration::from_secs(self.environment.parsed::<u64>("CALL_DAYS", 90)? * 24 * 60 * 60))
+    }
+
     /// How long the history is kept (`HISTORY_DAYS`, 30).
     pub fn history(&self) -> Result<Duration> {
         Ok(Duration::from_secs(self.environment.parsed::<u64>("HISTORY_DAYS", 30)? * 24 * 60 * 60))
@@ -241,6 +280,7 @@ impl Platform {
             executions: Executions::new(database),
             idempotency,
             quotas: Quotas::new(database),
+            budgets: self.budgets()?.clone(),
             services: Services {
                 agents: Agents::new(database),
                 phone_numbers: PhoneNumbers::new(database),

@@ -10,6 +10,7 @@
 mod hidden_texts;
 mod history;
 mod marks;
+mod mentions;
 mod names;
 mod patterns;
 mod redactor;
@@ -18,6 +19,7 @@ mod transcript;
 pub use hidden_texts::HiddenTexts;
 pub use history::Unredacted;
 pub use marks::{Marks, below};
+pub use mentions::mentions;
 pub use names::is_secret;
 pub use transcript::{MarkedCall, Transcript};
 

@@ -89,7 +89,8 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
         schema: spec.schema.map(|schema| schema.to_string()),
         tools: found.iter().map(Found::offered).collect(),
     };
-    run_loop.runs.create(&run, &prompt).await.unwrap();
+    let deadline = Deadline::after(AMPLE);
+    run_loop.runs.create(&run, &prompt, &run_loop.budgets, false, deadline).await.unwrap();
     let message = QueuedRun { organization_id: run.organization_id, run_id: run.id };
     run_loop.queue.send(&message).await.unwrap();
     run.id

@@ -140,6 +140,8 @@ pub struct Answer {
     pub content_type: String,
     /// JSON; the text if it is XML; null if there is none.
     pub body: Value,
+    /// The header `Retry-After`.
+    pub retry_after: Option<String>,
     /// When the answer was ready; what follows it is done later.
     pub at: Instant,
 }
@@ -152,11 +154,13 @@ impl Answer {
             Body::Text(text) if xml => text.as_str().into(),
             Body::Binary(bytes) if xml => String::from_utf8_lossy(bytes).into(),
             Body::Text(text) => serde_json::from_str(text).expect("an answer is JSON"),
+            Body::Binary(bytes) if bytes.is_empty() => Value::Null,
             Body::Binary(bytes) => serde_json::from_slice(bytes).expect("an answer is JSON"),
             _ => Value::Null,
         };
-        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-        Self { status: response.status().as_u16(), content_type: content_type.unwrap_or_default().to_owned(), body, at }
+        let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let (status, content_type) = (response.status().as_u16(), header("content-type").unwrap_or_default());
+        Self { status, content_type, body, retry_after: header("retry-after"), at }
     }
 
     /// The body of an answer that must have this status.

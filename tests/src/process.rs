@@ -39,6 +39,8 @@ pub struct Process {
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
     pub calls: calls::Deps,
+    pub erasures: erasures::Deps,
+    pub usage: usage::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -96,6 +98,8 @@ impl Process {
             agents: agents::Deps::new(platform)?,
             phone_numbers: phone_numbers::Deps::new(platform)?,
             calls: calls::Deps::new(platform)?,
+            erasures: erasures::Deps::new(platform)?,
+            usage: usage::Deps::new(platform)?,
             tokens: platform.tokens()?,
         })
     }
@@ -143,6 +147,10 @@ impl Process {
                     .await
             }
             "calls" => Box::pin(answer("calls", request, |request| calls::handle(calls, request))).await,
+            "erasures" => {
+                Box::pin(answer("erasures", request, |request| erasures::handle(&self.erasures, request))).await
+            }
+            "usage" => Box::pin(answer("usage", request, |request| usage::handle(&self.usage, request))).await,
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }

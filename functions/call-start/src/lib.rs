@@ -58,6 +58,8 @@ pub struct Deps {
     pub public_url: String,
     /// How long the start of a call waits for its tools.
     pub context_due: Duration,
+    /// How long a call is kept.
+    pub calls_kept: Duration,
 }
 
 impl Deps {
@@ -76,6 +78,7 @@ impl Deps {
             executions: platform.executions_queue()?,
             public_url: platform.public_url()?,
             context_due: platform.on_call_start()?,
+            calls_kept: platform.calls_kept()?,
         })
     }
 }
@@ -115,7 +118,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     );
     let (twiml, call) = match answered {
         Ok((twiml, Some(stream))) => {
-            let call = ticket.as_ref().map(|_| begun(&number, &incoming, stream, &tools, received_at));
+            let expires_at = received_at.plus(deps.calls_kept).as_seconds();
+            let call = ticket.as_ref().map(|_| begun(&number, &incoming, stream, &tools, received_at, expires_at));
             (twiml, call)
         }
         Ok((twiml, None)) => (twiml, None),
@@ -230,6 +234,7 @@ fn begun(
     stream: twiml::Stream,
     tools: &[Tool],
     received_at: Timestamp,
+    expires_at: i64,
 ) -> Call {
     let now = Timestamp::now();
     let started = |tool: &Tool| StartedTool {
@@ -260,6 +265,7 @@ fn begun(
         cost: None,
         created_at: received_at,
         updated_at: now,
+        expires_at: Some(expires_at),
     }
 }
 

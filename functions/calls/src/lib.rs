@@ -1,9 +1,11 @@
-//! Shows calls and what happened in them to members of the organization; is told by VAPI how a call goes on.
+//! Shows calls and what happened in them to members of the organization, and deletes them; is told by VAPI how a call goes on.
 //!
 //! - GET /api/{slug}/calls?limit=&cursor=: the calls that came in through us, newest first, as `{items, next_cursor}`.
 //! - GET /api/{slug}/calls/{id}: a call and its timeline, from Twilio's request to its end (`timeline.rs`).
 //! - GET /api/{slug}/calls/{id}/executions?limit=&cursor=&status=: what became of the tools in a call, newest first, as
 //!   `{items, next_cursor}`. A call that did not come in through us, which only VAPI knows, is known by the executions of its tools.
+//! - DELETE /api/{slug}/calls/{id}: deletes a call and the executions in it; for owners and admins. What a live call does
+//!   afterwards is written down anew.
 //! - POST /api/vapi/events: VAPI's server messages, let in by the bearer of VAPI's credential (`events.rs`).
 
 mod events;
@@ -17,7 +19,7 @@ use shared::{
     http::{self, Access, Reply, Request},
     models::{CallId, Execution, ExecutionView, OrganizationId},
     platform,
-    store::{Calls, ExecutionFilter, Executions},
+    store::{Calls, Erasure, ExecutionFilter, Executions},
 };
 
 use crate::{
@@ -33,6 +35,7 @@ pub struct Deps {
     pub access: Access,
     pub calls: Calls,
     pub executions: Executions,
+    pub erasure: Erasure,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
 }
@@ -44,6 +47,7 @@ impl Deps {
             access: platform.access()?,
             calls: Calls::new(database),
             executions: Executions::new(database),
+            erasure: platform.erasure()?,
             accounts: platform.accounts()?,
         })
     }
@@ -53,10 +57,18 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     if let ["POST", "api", "vapi", "events"] = http::route(&request)[..] {
         return events::take(deps, &request).await;
     }
-    let organization = deps.access.member(&request).await?.organization_id;
+    let member = deps.access.member(&request).await?;
+    let organization = member.organization_id;
     match http::route(&request)[..] {
         ["GET", "api", _, "calls"] => list(deps, &request, organization).await,
         ["GET", "api", _, "calls", id] => show(deps, organization, http::id(id, "call")?).await,
+        ["DELETE", "api", _, "calls", id] => {
+            member.must_be_administrator()?;
+            let id = http::id(id, "call")?;
+            deps.erasure.call(organization, &id, http::deadline(&request)).await?;
+            tracing::info!(call.id = %id, "a call was deleted");
+            Ok(Reply::no_content())
+        }
         ["GET", "api", _, "calls", id, "executions"] => {
             executions(deps, &request, organization, http::id(id, "call")?).await
         }

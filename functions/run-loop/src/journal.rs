@@ -2,11 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use futures_util::join;
 use shared::{
     Result,
+    error::{self, OverBudget},
     injection::{Dialogue, Journal},
-    models::{AutomationRun, RunAnswer, RunReply},
-    store::{AutomationRuns, Lease, Saved, Step},
+    models::{AutomationRun, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp},
+    store::{AutomationRuns, Budgets, Lease, Saved, Step, over},
 };
 
 /// The run's items in the table, written under its lease.
@@ -14,6 +16,35 @@ pub(crate) struct RunJournal<'a> {
     pub(crate) runs: &'a AutomationRuns,
     pub(crate) run: &'a AutomationRun,
     pub(crate) lease: &'a Lease,
+    pub(crate) meter: CostMeter<'a>,
+}
+
+/// What the organization's runs cost this month, as far as this run knows: read when it was taken up, and told with each cost
+/// that it adds.
+pub(crate) struct CostMeter<'a> {
+    pub(crate) budgets: &'a Budgets,
+    pub(crate) organization: OrganizationId,
+    pub(crate) on_own_key: bool,
+    pub(crate) usage: Option<BudgetUse>,
+    /// What could not be added yet.
+    pub(crate) uncounted: f64,
+}
+
+impl CostMeter<'_> {
+    async fn add(&mut self, cost: f64) {
+        self.uncounted += cost;
+        if self.uncounted <= 0.0 {
+            return;
+        }
+        match self.budgets.spend(self.organization, self.on_own_key, self.uncounted).await {
+            Ok(usage) => (self.usage, self.uncounted) = (Some(usage), 0.0),
+            Err(error) => tracing::error!("what a run has cost was not counted: {}", error::chain(&error)),
+        }
+    }
+
+    fn over(&self) -> Option<OverBudget> {
+        self.usage.as_ref().filter(|usage| usage.is_used_up(Timestamp::now())).map(over)
+    }
 }
 
 /// Why a run does not go on here.
@@ -23,6 +54,8 @@ pub(crate) enum Stop {
     CancelRequested(UnsavedStep),
     /// Somebody else carries it on.
     LeaseLost,
+    /// The organization has no money left for it.
+    OverBudget(OverBudget),
 }
 
 #[derive(Debug)]
@@ -43,8 +76,15 @@ impl UnsavedStep {
 impl Journal for RunJournal<'_> {
     type Stop = Stop;
 
+    fn may_ask(&self) -> ControlFlow<Stop> {
+        self.meter.over().map_or(ControlFlow::Continue(()), |over| ControlFlow::Break(Stop::OverBudget(over)))
+    }
+
     async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
-        let saved = self.runs.save(self.run, self.lease, Step::Answer(answer), dialogue.spent()).await?;
+        let saved = self.runs.save(self.run, self.lease, Step::Answer(answer), dialogue.spent());
+        // It was spent, whether the answer can be saved or not.
+        let (saved, ()) = join!(saved, self.meter.add(answer.cost));
+        let saved = saved?;
         Ok(stop(saved, || UnsavedStep::Answer(answer.clone())))
     }
 

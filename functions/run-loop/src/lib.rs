@@ -10,6 +10,7 @@ mod verdict;
 
 use std::time::Duration;
 
+use futures_util::join;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
@@ -19,15 +20,15 @@ use shared::{
     execution::Executor,
     idempotency::Idempotency,
     injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
-    models::{AutomationRun, QueuedRun, RunStatus, Spent, Timestamp, Trigger, WholeRun},
+    models::{AutomationRun, Budget, QueuedRun, RunCeilings, RunStatus, Spent, Timestamp, Trigger, WholeRun},
     platform,
-    store::{AcquiredRun, AutomationRuns, Lease, RunEnd},
+    store::{AcquiredRun, AutomationRuns, Budgets, Lease, RunEnd},
     telemetry,
     tool::{CallContext, Conversation, Subject},
 };
 
 use crate::{
-    journal::{RunJournal, Stop, UnsavedStep},
+    journal::{CostMeter, RunJournal, Stop, UnsavedStep},
     verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, ends_at},
 };
 
@@ -37,6 +38,9 @@ const STEP_NEEDS: Duration = Duration::from_secs(130);
 
 /// A run may be carried on by somebody else long after an effect, and must still find it: longer than any run may take.
 const EFFECTS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What reading the organization's budgets gets.
+const USAGE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A lease outlasts the invocation that holds it, and the message that wakes a successor comes after that.
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
@@ -49,6 +53,9 @@ pub struct Deps {
     pub executor: Executor,
     pub accounts: Accounts,
     pub llm: Llm,
+    pub budgets: Budgets,
+    /// What a run may use of the platform's key.
+    pub ceilings: RunCeilings,
     /// What must be left for a step to begin; tests need less.
     pub step_needs: Duration,
 }
@@ -63,6 +70,8 @@ impl Deps {
             executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
             accounts: platform.accounts_with_llm()?,
             llm: platform.llm()?,
+            budgets: platform.budgets()?.clone(),
+            ceilings: platform.run_ceilings()?,
             step_needs: STEP_NEEDS,
         })
     }
@@ -137,10 +146,14 @@ async fn take_steps(
         let schema = whole.prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         let format = FinalFormat::new(schema.as_ref())?;
         let toolbox = deps.catalogue.toolbox(organization, &whole.prompt.tools, &deps.executor, deadline).await?;
-        let account = deps.accounts.llm(organization).await?;
-        Ok((format, toolbox, account))
+        let (account, usage) =
+            join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
+        let account = account?;
+        let budget = Budget::of_cost(account.is_own());
+        let usage = usage?.into_iter().find(|usage| usage.budget == budget);
+        Ok((format, toolbox, account, usage))
     };
-    let (format, toolbox, account) = match ready.await {
+    let (format, toolbox, account, usage) = match ready.await {
         Ok(ready) => ready,
         Err(error) if Error::is_outage(&error) => return (Ended::Outage(error), run.spent),
         Err(error) => {
@@ -148,6 +161,9 @@ async fn take_steps(
             return (Ended::Over(Ending::failed(error.to_string())), run.spent);
         }
     };
+    // The organization may have had a key of its own when it asked for more.
+    let limits = if account.is_own() { run.limits } else { run.limits.at_most(deps.ceilings) };
+    let run = &AutomationRun { limits, ..run.clone() };
     let mut dialogue = Dialogue::resume(whole, |name| is_repeatable(&toolbox, name));
     let feedback = FeedbackLoop {
         model: &LlmModel { llm: &deps.llm, account: &account, model: run.model.as_deref() },
@@ -166,7 +182,8 @@ async fn take_steps(
         },
         step_needs: deps.step_needs,
     };
-    let ended = feedback.run(&mut dialogue, &mut RunJournal { runs: &deps.runs, run, lease }).await;
+    let meter = CostMeter { budgets: &deps.budgets, organization, on_own_key: account.is_own(), usage, uncounted: 0.0 };
+    let ended = feedback.run(&mut dialogue, &mut RunJournal { runs: &deps.runs, run, lease, meter }).await;
     (ended, *dialogue.spent())
 }
 

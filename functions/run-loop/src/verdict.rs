@@ -49,6 +49,10 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::OutOfTime => Verdict::GoOn,
         Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
+        Ended::Stopped(Stop::OverBudget(over)) => {
+            let error = Some(format!("The run stopped: {over}."));
+            Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)
+        }
         Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS => {
             Verdict::End(Ending::failed(outage.to_string()), None)
         }
@@ -85,7 +89,10 @@ fn pause(outage: &Error, attempts: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use shared::models::{OrganizationId, RunAnswer, RunId, RunLimits};
+    use shared::{
+        error::OverBudget,
+        models::{OrganizationId, RunAnswer, RunId, RunLimits},
+    };
 
     use super::*;
 
@@ -147,6 +154,18 @@ mod tests {
         let run = run(&json!({}));
         assert!(matches!(decided(Ended::Stopped(Stop::LeaseLost), &run, 0), Verdict::Abandon));
         assert!(matches!(decided(Ended::OutOfTime, &run, 0), Verdict::GoOn));
+        let over = OverBudget {
+            budget: "own_cost_per_month",
+            limit: 5.into(),
+            until: NOW.to_owned(),
+            retry_after: 1,
+            next_step: "wait until then",
+        };
+        let Verdict::End(ending, None) = decided(Ended::Stopped(Stop::OverBudget(over)), &run, 0) else {
+            panic!("there is no money for it")
+        };
+        assert_eq!((ending.status, ending.result), (RunStatus::CostLimit, None));
+        assert!(ending.error.unwrap().contains("own_cost_per_month of 5 is used up until 2026-11-20"));
         let answer: RunAnswer =
             serde_json::from_value(json!({"step": 1, "text": "", "started_at": NOW, "duration_ms": 1})).unwrap();
         let stop = Stop::CancelRequested(UnsavedStep::Answer(answer));

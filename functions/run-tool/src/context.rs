@@ -55,6 +55,8 @@ pub(crate) async fn add(
         pause = (pause * 2).min(LONGEST_PAUSE);
     };
     match added {
+        // Nobody is there to be told any more; that is to stand in the row.
+        Added::Over(call) => send_results(deps, organization, &call, deadline).await,
         Added::NoCall => {
             tracing::error!(call.id = %call, tool.id = %tool.id, "a result has no call to be told in");
             Ok(())
@@ -62,7 +64,8 @@ pub(crate) async fn add(
         // The others were told without it.
         Added::Now(call) if call.context_taken_at.is_some() => {
             if let Some(line) = line {
-                tell(deps, &call, &format!("{HEADING}\n{line}"), deadline).await;
+                let message = format!("{HEADING}\n{line}");
+                tell(deps, &call, &message, &[execution.to_string()], deadline).await;
             }
             Ok(())
         }
@@ -81,14 +84,18 @@ pub(crate) async fn send_results(
     deadline: Deadline,
 ) -> Result<()> {
     let Some(call) = deps.calls.take_context(organization, id).await? else { return Ok(()) };
-    if let Some(message) = message(&call) {
-        tell(deps, &call, &message, deadline).await;
+    if call.is_over() {
+        note(deps, &call, &[], Err("the call is over")).await;
+    } else if let Some(message) = message(&call) {
+        let told: Vec<String> = call.results.keys().cloned().collect();
+        tell(deps, &call, &message, &told, deadline).await;
     }
     Ok(())
 }
 
-/// Puts a message into the conversation, trying again while the call does not take it yet; what came of it is noted.
-async fn tell(deps: &Deps, call: &Call, message: &str, deadline: Deadline) {
+/// Puts a message with the results of these executions into the conversation, trying again while the call does not take it yet;
+/// what came of it is noted.
+async fn tell(deps: &Deps, call: &Call, message: &str, executions: &[String], deadline: Deadline) {
     let told = match &call.control_url {
         Some(url) => insist(deps, call, url, message, deadline.at_most(TOLD_WITHIN)).await,
         None => Err("the call has no control URL".to_owned()),
@@ -96,7 +103,11 @@ async fn tell(deps: &Deps, call: &Call, message: &str, deadline: Deadline) {
     if let Err(why) = &told {
         tracing::error!(call.id = %call.id, "the context of a call could not be told: {why}");
     }
-    let noted = deps.calls.note_context(call.organization_id, &call.id, told.as_ref().copied().map_err(String::as_str));
+    note(deps, call, executions, told.as_ref().copied().map_err(String::as_str)).await;
+}
+
+async fn note(deps: &Deps, call: &Call, executions: &[String], told: Result<(), &str>) {
+    let noted = deps.calls.note_context(call.organization_id, &call.id, executions, told);
     if let Err(error) = noted.await {
         tracing::warn!(call.id = %call.id, "what came of a call's context could not be noted: {}", error::chain(&error));
     }

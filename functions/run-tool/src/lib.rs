@@ -14,8 +14,12 @@ use serde_json::Map;
 use shared::{
     Deadline, Error, Platform, Result,
     actions::ActionTool,
+    error,
     execution::{ExecutionRequest, Executor},
-    models::{Call, Execution, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, Trigger, Unowned},
+    models::{
+        Call, CallerHash, Execution, ExecutionStatus, OrganizationId, PhoneNumber, Queued, QueuedExecution, Timestamp,
+        Trigger, Unowned,
+    },
     platform,
     store::{Calls, Tools},
     tool::{CallContext, Conversation, Subject, arguments},
@@ -59,8 +63,12 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     let organization = queued.organization_id;
     let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
     let subject = Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name);
-    let (row, line, call) =
-        join!(deps.tools.get(organization, queued.tool_id), find_line(deps, queued), find_call(deps, queued));
+    let (row, line, call, ()) = join!(
+        deps.tools.get(organization, queued.tool_id),
+        find_line(deps, queued),
+        find_call(deps, queued),
+        learn_usage(deps, organization, deadline),
+    );
     let row = match row {
         Ok(row) => row,
         Err(Error::NotFound(_)) => return drop_deleted(deps, queued, subject, &name, deadline).await,
@@ -98,6 +106,13 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     told
 }
 
+/// Whether the organization has executions left is decided by what is known here: nobody waits, so it is looked up.
+async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
+    if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
+        tracing::warn!("what is used of a budget could not be read: {}", error::chain(&error));
+    }
+}
+
 /// Why an execution that has not begun is of no use any more.
 fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
     let (of_use, told) = match queued.trigger {
@@ -132,6 +147,8 @@ async fn drop_deleted(
         organization_id: queued.organization_id,
         tool_id: queued.tool_id,
         call_id: queued.call_id.clone(),
+        run_id: None,
+        caller: queued.caller.as_ref().map(|caller| CallerHash::of(queued.organization_id, caller)),
         trigger: queued.trigger,
         status,
         error: Some(why.to_owned()),

@@ -8,6 +8,7 @@
 //! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps, redacted, and its result (`view.rs`).
 //! - POST /api/{slug}/runs/{id}/cancel: a run that nobody is at ends now, another one at its next step; answers the row. One
 //!   that is over is a 409.
+//! - DELETE /api/{slug}/runs/{id}: deletes a run that is over, its steps and the executions in it; for owners and admins.
 
 mod request;
 mod start;
@@ -21,9 +22,9 @@ use shared::{
     catalogue::Catalogue,
     clients::Queue,
     http::{self, Access, Reply, Request},
-    models::{AutomationRun, OrganizationId, QueuedRun, RunId, Timestamp},
+    models::{AutomationRun, OrganizationId, QueuedRun, RunCeilings, RunId, Timestamp},
     platform,
-    store::AutomationRuns,
+    store::{AutomationRuns, Budgets, Erasure, Organizations},
     telemetry,
 };
 
@@ -34,6 +35,11 @@ pub struct Deps {
     pub runs: AutomationRuns,
     pub catalogue: Catalogue,
     pub queue: Queue<QueuedRun>,
+    pub organizations: Organizations,
+    pub budgets: Budgets,
+    pub erasure: Erasure,
+    /// What a run may use of the platform's key.
+    pub ceilings: RunCeilings,
     /// How long a run is kept.
     pub history: Duration,
 }
@@ -45,6 +51,10 @@ impl Deps {
             runs: AutomationRuns::new(platform.database()?),
             catalogue: platform.catalogue()?,
             queue: platform.runs_queue()?,
+            organizations: platform.organizations()?.clone(),
+            budgets: platform.budgets()?.clone(),
+            erasure: platform.erasure()?,
+            ceilings: platform.run_ceilings()?,
             history: platform.history()?,
         })
     }
@@ -57,6 +67,13 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["POST", "api", _, "runs"] => start::start(deps, &request, member).await,
         ["GET", "api", _, "runs"] => list(deps, &request, organization).await,
         ["GET", "api", _, "runs", id] => show(deps, organization, http::id(id, "run")?).await,
+        ["DELETE", "api", _, "runs", id] => {
+            member.must_be_administrator()?;
+            let id = http::id(id, "run")?;
+            deps.erasure.run(organization, id, http::deadline(&request)).await?;
+            tracing::info!(run.id = %id, "a run was deleted");
+            Ok(Reply::no_content())
+        }
         ["POST", "api", _, "runs", id, "cancel"] => cancel(deps, organization, http::id(id, "run")?).await,
         _ => Err(Error::NotFound("route")),
     }

@@ -9,7 +9,7 @@ use shared::{
     error::Problems,
     fields::{Fields, kind},
     injection::FinalFormat,
-    models::{RunLimits, ToolRef},
+    models::{RunCeilings, RunLimits, ToolRef},
 };
 
 /// In bytes: all of it stands in one item, which may have 400 KB.
@@ -40,10 +40,11 @@ pub(crate) struct NamedTool {
 
 impl RunRequest {
     /// Reads the body, and notes everything that is wrong with it. The tools are read whatever else is wrong, so that what
-    /// is wrong with them can be told with the rest.
+    /// is wrong with them can be told with the rest. `ceilings` are those of the platform's key, if the run will use it.
     pub(crate) fn read(
         body: &Value,
         built_in: &BuiltInTools,
+        ceilings: Option<RunCeilings>,
         problems: &mut Problems,
     ) -> Result<(Vec<NamedTool>, Option<Self>)> {
         let Some(mut fields) = Fields::of(body, "", problems) else { return Ok((Vec::new(), None)) };
@@ -55,7 +56,7 @@ impl RunRequest {
         let tools = tools(&mut fields, built_in);
         let schema = schema(&mut fields)?;
         let model = fields.text("model", LONGEST_MODEL);
-        let limits = limits(&mut fields);
+        let limits = limits(&mut fields, ceilings);
         fields.finish();
         let request = prompt.map(|prompt| Self { prompt, system_prompt, schema, model, limits });
         Ok((tools, request))
@@ -135,8 +136,9 @@ fn schema(fields: &mut Fields<'_>) -> Result<Option<String>> {
     }
 }
 
-fn limits(fields: &mut Fields<'_>) -> RunLimits {
+fn limits(fields: &mut Fields<'_>, ceilings: Option<RunCeilings>) -> RunLimits {
     let usual = RunLimits::default();
+    let usual = ceilings.map_or(usual, |ceilings| usual.at_most(ceilings));
     let Some(value) = fields.get("limits") else { return usual };
     let Some(mut fields) = Fields::of(value, "limits", fields.problems()) else { return usual };
     let highest = RunLimits::HIGHEST;
@@ -150,8 +152,24 @@ fn limits(fields: &mut Fields<'_>) -> RunLimits {
         cost: cost(&mut fields, highest.cost).unwrap_or(usual.cost),
         seconds: large(&mut fields, "seconds", 1..=highest.seconds).unwrap_or(usual.seconds),
     };
+    if let Some(ceilings) = ceilings {
+        stay_below(&mut fields, &limits, ceilings);
+    }
     fields.finish();
     limits
+}
+
+/// Notes what is asked for beyond the ceilings of the platform's key.
+fn stay_below(fields: &mut Fields<'_>, limits: &RunLimits, ceilings: RunCeilings) {
+    const OWN: &str = "on the platform's key; ask for less, or store a key of your own (PUT /api/{slug}/keys/llm)";
+    let RunCeilings { cost, seconds } = ceilings;
+    if limits.cost > cost {
+        fields.problem("cost", format!("must be at most {cost} {OWN}"));
+    }
+    // What no run may have has its problem already.
+    if (seconds + 1..=RunLimits::HIGHEST.seconds).contains(&limits.seconds) {
+        fields.problem("seconds", format!("must be at most {seconds} {OWN}"));
+    }
 }
 
 fn large(fields: &mut Fields<'_>, name: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
@@ -176,7 +194,7 @@ mod tests {
 
     fn read(body: &Value) -> (Vec<NamedTool>, Option<RunRequest>, Vec<String>) {
         let mut problems = Problems::default();
-        let (tools, request) = RunRequest::read(body, &BuiltInTools::default(), &mut problems).unwrap();
+        let (tools, request) = RunRequest::read(body, &BuiltInTools::default(), None, &mut problems).unwrap();
         (tools, request, problems.iter().map(|problem| problem.field.clone()).collect())
     }
 
@@ -218,6 +236,25 @@ mod tests {
         let highest = serde_json::to_value(RunLimits::HIGHEST).unwrap();
         let (_, request, problems) = read(&json!({"prompt": "Hello", "limits": highest}));
         assert_eq!((request.unwrap().limits, problems.len()), (RunLimits::HIGHEST, 0));
+    }
+
+    #[test]
+    fn on_the_platforms_key_cost_and_time_have_ceilings() {
+        let ceilings = RunCeilings { cost: 1.5, seconds: 600 };
+        let read = |limits: Value| {
+            let mut problems = Problems::default();
+            let body = json!({"prompt": "Hello", "limits": limits});
+            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(ceilings), &mut problems).unwrap();
+            let problems: Vec<_> = problems.iter().map(|it| format!("{} {}", it.field, it.problem)).collect();
+            (read.1.unwrap().limits, problems)
+        };
+        let (limits, problems) = read(json!({"calls": 3}));
+        assert_eq!((limits.cost, limits.seconds, limits.calls, problems.len()), (1.5, 600, 3, 0));
+        assert_eq!(read(json!({"cost": 1.5, "seconds": 600})).1.len(), 0);
+        let (_, problems) = read(json!({"cost": 1.6, "seconds": 601}));
+        assert!(problems[0].starts_with("limits.cost must be at most 1.5 on the platform's key"), "{problems:?}");
+        assert!(problems[1].starts_with("limits.seconds must be at most 600 on the platform's key"), "{problems:?}");
+        assert_eq!(read(json!({"cost": 101, "seconds": 21_601})).1.len(), 2, "each is named once");
     }
 
     #[test]

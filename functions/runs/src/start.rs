@@ -12,8 +12,8 @@ use shared::{
     idempotency::Key,
     injection::{FINAL_RESPONSE, system_prompt},
     models::{
-        AutomationRun, Member, OrganizationId, QueuedRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolRef, UserId,
+        AutomationRun, KeyService, Member, OrganizationId, QueuedRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent,
+        Timestamp, ToolRef, UserId,
     },
 };
 
@@ -45,7 +45,10 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     });
 
     let mut problems = Problems::default();
-    let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, &mut problems)?;
+    // Access has just read the organization's row.
+    let on_own_key = deps.organizations.own_keys(organization).await?.get(KeyService::Llm).is_some();
+    let ceilings = (!on_own_key).then_some(deps.ceilings);
+    let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, ceilings, &mut problems)?;
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
     let (earlier, resolved) = join!(
         earlier(deps, organization, keyed.as_ref()),
@@ -67,7 +70,8 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     }
     let (asked, prompt) = problems.into_result(asked.zip(prompt))?;
     let run = row(deps, organization, member.user_id, keyed.as_ref(), asked);
-    match (deps.runs.create(&run, &prompt).await, keyed) {
+    let created = deps.runs.create(&run, &prompt, &deps.budgets, on_own_key, http::deadline(request)).await;
+    match (created, keyed) {
         (Ok(()), _) => Reply::accepted(&RunView::from(put_on_queue(deps, run).await?)),
         // The same request came twice at once.
         (Err(Error::Conflict(_)), Some(keyed)) => match earlier_of(deps, organization, &keyed).await? {

@@ -8,7 +8,8 @@
 //! `Idempotency-Key`: then the same tool, key and arguments are answered from the record.
 //!
 //! Answer: `{"dry_run", "status", "request" | "answer", "ignored_arguments", "duration_ms", "execution_id"?}`. `answer` is
-//! what the model would be told, also by a dry run whose request cannot be made.
+//! what the model would be told, also by a dry run whose request cannot be made. When the organization has used up its executions
+//! of the hour, nothing is run, and the answer is a 429.
 
 mod request;
 
@@ -58,8 +59,11 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let key = http::idempotency_key(&request)?;
     let request = TestRequest::read(&http::json_body(&request)?)?;
 
-    let (tool, line) =
-        join!(find_tool(deps, organization, request.which, deadline), find_line(deps, organization, request.called));
+    let (tool, line, room) = join!(
+        find_tool(deps, organization, request.which, deadline),
+        find_line(deps, organization, request.called),
+        has_room(deps, organization, request.dry_run, deadline),
+    );
     let (tool, line) = (ActionTool::of_row(&tool?)?, line?);
     let called = line.as_ref().map(|line| line.number.clone());
     let conversation = Conversation {
@@ -84,6 +88,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     if request.dry_run {
         show(deps, &tool, &context, &request.arguments).await
     } else {
+        room?;
         run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await
     }
 }
@@ -98,6 +103,15 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool,
             Err(error) => Err(error),
         },
     }
+}
+
+/// Whether the organization has an execution left within this hour; a dry run takes none.
+async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, deadline: Deadline) -> Result<()> {
+    if !dry_run {
+        deps.executor.budgets.usage(organization, deadline).await?;
+        deps.executor.budgets.has_executions(organization)?;
+    }
+    Ok(())
 }
 
 /// The number that was called, one of the organization's; the newest of them unless one is named.

@@ -16,6 +16,8 @@ pub struct Reply {
     status: u16,
     content_type: &'static str,
     body: Vec<u8>,
+    /// Seconds, for the header `Retry-After`.
+    retry_after: Option<u64>,
     afterwards: Option<Afterwards>,
 }
 
@@ -35,17 +37,17 @@ impl Reply {
 
     /// 204: it is done, and there is nothing to show.
     pub fn no_content() -> Self {
-        Self { status: 204, content_type: "application/json", body: Vec::new(), afterwards: None }
+        Self { status: 204, content_type: "application/json", body: Vec::new(), retry_after: None, afterwards: None }
     }
 
     /// TwiML, for Twilio: another content type than `text/xml` is an error to it.
     pub fn twiml(twiml: String) -> Self {
-        Self { status: 200, content_type: "text/xml", body: twiml.into_bytes(), afterwards: None }
+        Self { status: 200, content_type: "text/xml", body: twiml.into_bytes(), retry_after: None, afterwards: None }
     }
 
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
-        Ok(Self { status, content_type: "application/json", body, afterwards: None })
+        Ok(Self { status, content_type: "application/json", body, retry_after: None, afterwards: None })
     }
 
     /// RFC 9457, with `code`, `request_id` and, for wrong fields, `errors: [{field, problem}]`.
@@ -68,13 +70,20 @@ impl Reply {
                     problem.insert("agents_done".into(), json!(done));
                     problem.insert("agents_left".into(), json!(left));
                 }
+                Error::OverBudget(over) => {
+                    problem.insert("budget".into(), over.budget.into());
+                    problem.insert("limit".into(), over.limit.clone().into());
+                    problem.insert("until".into(), over.until.as_str().into());
+                }
                 _ => {}
             }
         }
+        let retry_after = if let Error::OverBudget(over) = error { Some(over.retry_after) } else { None };
         Self {
             status,
             content_type: "application/problem+json",
             body: problem.to_string().into_bytes(),
+            retry_after,
             afterwards: None,
         }
     }
@@ -98,6 +107,9 @@ impl Reply {
         let mut response = Response::builder().status(self.status).header("cache-control", "no-store");
         if !self.body.is_empty() {
             response = response.header("content-type", self.content_type);
+        }
+        if let Some(seconds) = self.retry_after {
+            response = response.header("retry-after", seconds);
         }
         Ok((response.body(Body::from(self.body)).map_err(Error::internal)?, self.afterwards))
     }

@@ -82,6 +82,11 @@ pub trait Journal: Send {
     /// Why the run does not go on here.
     type Stop: Send;
 
+    /// Whether the model may be asked once more. `Break`: the run is to stop.
+    fn may_ask(&self) -> ControlFlow<Self::Stop> {
+        ControlFlow::Continue(())
+    }
+
     /// Writes an answer down. `Break`: the run is to stop.
     fn answered(
         &mut self,
@@ -156,6 +161,9 @@ impl<M: Model> FeedbackLoop<'_, M> {
             let answer = if let Some(answer) = dialogue.pending.take() {
                 answer
             } else {
+                if let ControlFlow::Break(stop) = journal.may_ask() {
+                    return Ok(Ended::Stopped(stop));
+                }
                 let answer = match self.ask(dialogue).await {
                     Ok(answer) => answer,
                     // What cannot be read is seldom all that a service says.

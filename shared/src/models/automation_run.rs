@@ -146,6 +146,22 @@ impl RunLimits {
     };
 }
 
+impl RunLimits {
+    /// The same, with no more than this.
+    #[must_use]
+    pub fn at_most(self, ceilings: RunCeilings) -> Self {
+        Self { cost: self.cost.min(ceilings.cost), seconds: self.seconds.min(ceilings.seconds), ..self }
+    }
+}
+
+/// What one run may use of the platform's key of an LLM.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunCeilings {
+    /// In the gateway's credits.
+    pub cost: f64,
+    pub seconds: u64,
+}
+
 impl Default for RunLimits {
     fn default() -> Self {
         Self { iterations: 20, calls_per_iteration: 10, calls: 50, tokens: 500_000, cost: 2.0, seconds: 15 * 60 }

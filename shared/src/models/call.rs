@@ -75,7 +75,7 @@ pub struct Call {
     /// May be withheld or no number at all (`client:…`, `sip:…`), hence text.
     pub caller_phone_number: String,
     pub called_phone_number: E164,
-    /// A secret: it stands in the row and in no answer.
+    /// A secret: it stands in the row, until the call is over, and in no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_url: Option<ControlUrl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,8 @@ pub struct Call {
     /// The tools that its start set off, in the order in which their results are told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_call_start: Vec<StartedTool>,
-    /// What came of them so far, by execution id: the line that the model is told, or null if there is nothing to tell.
+    /// What came of them so far, by execution id: the line that the model is told, or null if there is nothing to tell, or
+    /// nothing any more.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
     /// When the results were taken to be told to the model, which happens once; later ones follow on their own.
@@ -117,6 +118,9 @@ pub struct Call {
     pub cost: Option<f64>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// When DynamoDB may drop the row; seconds since 1970. Rows of an older version have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
 }
 
 /// A tool that the start of a call set off.
@@ -131,6 +135,11 @@ impl Call {
     /// Whether every tool that was set off has come to an end.
     pub fn has_all_results(&self) -> bool {
         self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
+    }
+
+    /// Whether the row is still to be shown: DynamoDB may drop it up to two days late.
+    pub fn is_kept(&self) -> bool {
+        self.expires_at.is_none_or(|at| at > Timestamp::now().as_seconds())
     }
 
     pub fn is_over(&self) -> bool {

@@ -2,10 +2,12 @@
 
 use std::str::FromStr;
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CallId, ExecutionId, OrganizationId, Timestamp, ToolId, named};
+use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
 
 /// What stands for the values of arguments in rows of a version that kept names only.
 const NOT_KEPT: &str = "[not kept]";
@@ -18,6 +20,12 @@ pub struct Execution {
     pub tool_id: ToolId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// The run of an automation that it was part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// For whose call it was, where a caller is known; to find it by, when everything of a number is erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<CallerHash>,
     #[serde(default)]
     pub trigger: Trigger,
     pub status: ExecutionStatus,
@@ -43,6 +51,26 @@ pub struct Execution {
     pub expires_at: i64,
 }
 
+/// A caller of an organization's in place of the number, which the history does not hold. Another organization's hash of the
+/// same number is another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallerHash(String);
+
+impl CallerHash {
+    /// However the number is written.
+    pub fn of(organization: OrganizationId, caller: &str) -> Self {
+        let number = caller.parse().ok().map(|number: E164| number.to_string());
+        let caller = number.as_deref().unwrap_or(caller);
+        let hash = digest(&SHA256, format!("caller {organization} {caller}").as_bytes());
+        Self(BASE64_URL_SAFE_NO_PAD.encode(hash))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// An older version kept a list of the arguments' names.
 fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     match Value::deserialize(deserializer)? {
@@ -61,6 +89,7 @@ pub struct ExecutionView {
     id: ExecutionId,
     tool_id: ToolId,
     call_id: Option<CallId>,
+    run_id: Option<RunId>,
     trigger: Trigger,
     status: ExecutionStatus,
     error: Option<String>,
@@ -78,6 +107,7 @@ impl From<Execution> for ExecutionView {
             id: row.id,
             tool_id: row.tool_id,
             call_id: row.call_id,
+            run_id: row.run_id,
             trigger: row.trigger,
             status: row.status,
             error: row.error,
@@ -185,5 +215,15 @@ mod tests {
             assert_eq!(status.parse::<ExecutionStatus>().unwrap().as_str(), status);
         }
         assert!("Failed".parse::<ExecutionStatus>().is_err());
+    }
+
+    #[test]
+    fn a_caller_has_one_hash_in_each_organization() {
+        let [one, other] = [OrganizationId::generate(), OrganizationId::generate()];
+        let hash = CallerHash::of(one, "+14155550101");
+        assert_eq!(hash, CallerHash::of(one, "+1 (415) 555-0101"));
+        for another in [CallerHash::of(other, "+14155550101"), CallerHash::of(one, "anonymous")] {
+            assert_ne!(hash, another);
+        }
     }
 }

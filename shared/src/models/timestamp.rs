@@ -36,6 +36,21 @@ impl Timestamp {
         self.to_string().chars().take(13).collect()
     }
 
+    /// When the hour of the clock began that it lies in, UTC.
+    #[must_use]
+    pub fn start_of_hour(self) -> Self {
+        let milliseconds = self.as_millis();
+        Self::from_millis(milliseconds - milliseconds.rem_euclid(60 * 60 * 1_000))
+    }
+
+    /// When the month began that it lies in, UTC.
+    #[must_use]
+    pub fn start_of_month(self) -> Self {
+        let month: String = self.to_string().chars().take(7).collect();
+        // What is written here can be read.
+        format!("{month}-01T00:00:00.000Z").parse().unwrap_or(self)
+    }
+
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let milliseconds = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::Value;
 
 use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
-use crate::models::{Execution, ExecutionId, NO_ARGUMENTS};
+use crate::models::{Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
 
 /// In place of an argument that the tool does not have.
 const IGNORED: &str = "[ignored]";
@@ -42,6 +42,16 @@ impl Unredacted {
         self.execution.id
     }
 
+    /// The organization whose budget it counts against, if it does: one that was answered from the record, that a limit held
+    /// back or that only waits does not.
+    pub fn counts_for(&self) -> Option<OrganizationId> {
+        let begun = !matches!(
+            self.execution.status,
+            ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited
+        );
+        begun.then_some(self.execution.organization_id)
+    }
+
     /// What may be written down, shown and logged. Values of arguments that the tool does not have are not kept: nobody could
     /// have marked them.
     pub fn redacted(&self) -> Execution {
@@ -60,6 +70,8 @@ impl Unredacted {
             organization_id: self.execution.organization_id,
             tool_id: self.execution.tool_id,
             call_id: self.execution.call_id.clone(),
+            run_id: self.execution.run_id,
+            caller: self.execution.caller.clone(),
             trigger: self.execution.trigger,
             status: self.execution.status,
             error: error.as_ref().map(shown),

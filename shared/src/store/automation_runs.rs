@@ -20,16 +20,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Cursor, Lease, Page,
-    database::{Database, Item, from_item, is_of, key, number, text, to_attribute, to_item},
+    Budgets, Cursor, Lease, Page,
+    backoff::Backoff,
+    database::{Database, Item, from_item, is_of, key, number, rows, text, to_attribute, to_item},
+    deletion::OutOfTime,
     table::Table,
-    write::{Write, transact, transact_unless_refused},
+    write::{Attempt, Refused, Write, transact, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
     models::{
-        AutomationRun, OrganizationId, RunAnswer, RunId, RunPrompt, RunReply, RunStatus, Spent, Timestamp, WholeRun,
+        AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPrompt, RunReply, RunStatus, Spent, Timestamp,
+        WholeRun,
     },
+    redaction,
 };
 
 const RUN: &str = "run";
@@ -37,6 +41,12 @@ const PROMPT: &str = "prompt";
 const RESULT: &str = "result";
 const ANSWER: &str = "#answer";
 const REPLY: &str = "#reply";
+
+/// Transactions on the same count refuse each other, so some of many at once must come again.
+const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(300);
+/// Kept back to put the run on its queue.
+const RESERVE: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub struct AutomationRuns {
@@ -69,6 +79,24 @@ pub struct RunEnd<'a> {
     pub error: Option<&'a str>,
 }
 
+/// A run as [`AutomationRuns::listed`] finds it.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListedRun {
+    pub(super) id: RunId,
+    expires_at: i64,
+}
+
+impl ListedRun {
+    /// Whether its time is over, or it was marked for deletion.
+    pub(super) fn is_over(&self) -> bool {
+        self.expires_at <= Timestamp::now().as_seconds()
+    }
+}
+
+/// A run of the organization's that is over and marked for deletion.
+#[derive(Debug)]
+pub(super) struct RunDeletion(RunId);
+
 /// What became of a write under the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
@@ -90,14 +118,36 @@ impl AutomationRuns {
         Self { table: database.table("automation_runs") }
     }
 
-    /// Writes a new run down, whole or not at all.
+    /// Writes a new run down, whole or not at all, and counts it; `on_own_key` says whose key of an LLM it will use.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if there is a run with its id.
-    pub async fn create(&self, run: &AutomationRun, prompt: &RunPrompt) -> Result<()> {
+    /// [`Error::OverBudget`] if the organization's budgets leave no room for it, [`Error::Conflict`] if there is a run with
+    /// its id, [`Error::Unavailable`] if others change the same counts until `deadline`.
+    pub async fn create(
+        &self,
+        run: &AutomationRun,
+        prompt: &RunPrompt,
+        budgets: &Budgets,
+        on_own_key: bool,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let counted = budgets.run_in_transaction(run.organization_id, on_own_key).await?;
         let parts = [(RUN, to_item(run)?), (PROMPT, to_item(prompt)?)];
         let new = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
-        transact(new.into()).await.map_err(|refused| refused.or("there is such a run"))
+        let writes: Vec<Write> = new.into_iter().chain([counted.count.clone(), counted.check.clone()]).collect();
+        let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.reserving(RESERVE));
+        loop {
+            match transact(writes.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(Refused::Condition(place)) => {
+                    let budget = place.checked_sub(2).map(|budget| counted.refused(budget));
+                    return Err(budget.unwrap_or_else(|| Error::Conflict("there is such a run".into())));
+                }
+                // Another run was counted, or cost something, at the same moment.
+                Err(Refused::Busy(_)) if backoff.pause().await => {}
+                Err(Refused::Busy(error) | Refused::Other(error)) => return Err(error),
+            }
+        }
     }
 
     /// The row of a run, as of now.
@@ -112,11 +162,7 @@ impl AutomationRuns {
         after: Option<&Cursor>,
         limit: i32,
     ) -> Result<Page<AutomationRun>> {
-        let start = after.map(|cursor| {
-            let mut key = cursor.start_key(organization);
-            key.insert("part".into(), text(RUN));
-            key
-        });
+        let start = after.map(|cursor| start_key(organization, cursor));
         Page::newest_from(organization, &self.table, start, limit).await
     }
 
@@ -275,6 +321,74 @@ impl AutomationRuns {
         self.or_as_it_is(queued, organization, id).await
     }
 
+    /// Marks a run for deletion: from then on it is not shown and not carried on. One that has been marked may be again.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has no such run, [`Error::Conflict`] if it is not over.
+    pub(super) async fn begin_deletion(&self, organization: OrganizationId, id: RunId) -> Result<RunDeletion> {
+        let marked = self
+            .update(organization, id, "SET #expires_at = :clock, #updated_at = :now")
+            .when("#organization_id = :organization AND NOT #status IN (:queued, :running)")
+            .with([
+                (":queued", text(RunStatus::Queued.as_str())),
+                (":running", text(RunStatus::Running.as_str())),
+                (":clock", number(Timestamp::now().as_seconds())),
+            ]);
+        match marked.attempt().await? {
+            Attempt::Done(_) => Ok(RunDeletion(id)),
+            Attempt::Refused(row) if is_of(&row, organization) => Err(Error::Conflict(format!(
+                "the run is not over; cancel it first (POST /api/{{slug}}/runs/{id}/cancel), and delete it when it has ended"
+            ))),
+            Attempt::Refused(_) => Err(Error::NotFound(RUN)),
+        }
+    }
+
+    /// Deletes all items of a run, its row last: as long as the row is there it can be gone on with.
+    pub(super) async fn delete(&self, run: &RunDeletion, deadline: Deadline) -> Result<Result<(), OutOfTime>> {
+        let mut keys = Vec::new();
+        let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(run.0))]);
+        parts
+            .each_page(|page| {
+                keys.extend(page);
+                Ok(())
+            })
+            .await?;
+        let is_row = |key: &Item| key.get("part") == Some(&text(RUN));
+        let (row, others): (Vec<Item>, Vec<Item>) = keys.into_iter().partition(is_row);
+        if let Err(out_of_time) = self.table.delete_all(others, deadline).await? {
+            return Ok(Err(out_of_time));
+        }
+        self.table.delete_all(row, deadline).await
+    }
+
+    /// A part of the organization's runs, newest first, those whose time is over too; and where the next part begins.
+    pub(super) async fn listed(
+        &self,
+        organization: OrganizationId,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<(Vec<ListedRun>, Option<Cursor>)> {
+        let runs = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
+        let runs = runs.attributes("#id, #expires_at").with([(":organization", text(organization))]);
+        let start = after.map(|after| start_key(organization, after));
+        let (page, next) = runs.page(start, Some(limit)).await?;
+        Ok((rows(page), next.as_ref().and_then(Cursor::at)))
+    }
+
+    /// Whether anything of a run, what it was asked, what was said in it or its result, names this number.
+    pub(super) async fn mentions(&self, organization: OrganizationId, id: RunId, number: &E164) -> Result<bool> {
+        let (mut found, mut theirs) = (false, false);
+        let parts = self.table.query("#id = :id").now().with([(":id", text(id))]);
+        parts
+            .each_page(|page| {
+                theirs = theirs || page.iter().any(|item| is_of(item, organization));
+                found = found || page.iter().flat_map(Item::values).any(|value| names(value, number));
+                Ok(())
+            })
+            .await?;
+        Ok(found && theirs)
+    }
+
     async fn or_as_it_is(&self, change: Write, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         match change.updated().await? {
             Some(run) => Ok(run),
@@ -308,6 +422,25 @@ impl Step<'_> {
             Self::Answer(answer) => (format!("{:04}{ANSWER}", answer.step), to_item(answer)?),
             Self::Reply(reply) => (format!("{:04}{REPLY}", reply.step), to_item(reply)?),
         })
+    }
+}
+
+/// Where a page of the index begins.
+fn start_key(organization: OrganizationId, after: &Cursor) -> Item {
+    let mut key = after.start_key(organization);
+    key.insert("part".into(), text(RUN));
+    key
+}
+
+/// Whether a number stands in any text of a value.
+fn names(value: &AttributeValue, number: &E164) -> bool {
+    match value {
+        AttributeValue::S(text) => redaction::mentions(text, number),
+        AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
+        AttributeValue::M(members) => {
+            members.iter().any(|(name, value)| redaction::mentions(name, number) || names(value, number))
+        }
+        _ => false,
     }
 }
 

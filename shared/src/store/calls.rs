@@ -1,19 +1,22 @@
-//! `calls`. Key: id, which is VAPI's id of the call. Index `by_organization`: `organization_id`, `created_at`.
+//! `calls`. Key: id, which is VAPI's id of the call. Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller`
+//! (`caller_phone_number`, `organization_id`). Rows leave by themselves (TTL on `expires_at`); until they do, up to two days late,
+//! they are not shown.
 //!
 //! What the start of a call brings together is brought together here: each tool adds its result in one write, whose answer
-//! says whether it was the last, and one conditional write decides who tells the model.
+//! says whether it was the last, and one conditional write decides who tells the model. What has been told is not kept here,
+//! and when the call is over neither is what has not, nor where the call was controlled.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Cursor, Page,
-    database::{Database, from_item, id, text, to_attribute},
-    table::Table,
+    database::{Database, Item, from_item, id, rows, text, to_attribute},
+    table::{Query, Table},
     write::{Attempt, Write},
 };
 use crate::{
     Error, Result,
-    models::{Call, CallId, CallStatus, ControlUrl, ExecutionId, OrganizationId, Timestamp, Unowned},
+    models::{Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, OrganizationId, Timestamp, Unowned},
 };
 
 #[derive(Clone)]
@@ -28,6 +31,8 @@ pub enum Added {
     Now(Box<Call>),
     /// It, or another outcome of the same run, was there.
     Before(Box<Call>),
+    /// The call is over, and nothing was added.
+    Over(CallId),
     /// The call's row is not there, or not yet.
     NoCall,
 }
@@ -48,7 +53,8 @@ impl Calls {
 
     /// The call, if it came in through us. Read beside the tool that tells whose call it must be.
     pub async fn find(&self, call: &CallId) -> Result<Option<Unowned<Call>>> {
-        Ok(self.table.get(id(call)).await?.map(Unowned::new))
+        let call: Option<Call> = self.table.get(id(call)).await?;
+        Ok(call.filter(Call::is_kept).map(Unowned::new))
     }
 
     /// A page of the organization's calls, newest first.
@@ -62,7 +68,7 @@ impl Calls {
     }
 
     /// Adds what came of a tool that the call's start set off: the line to be told, or nothing to tell. The first outcome of
-    /// an execution stays.
+    /// an execution stays. When the call is over nobody is there to be told.
     pub async fn add_result(
         &self,
         organization: OrganizationId,
@@ -72,12 +78,16 @@ impl Calls {
     ) -> Result<Added> {
         let added = self
             .update(organization, call, "SET #results.#execution = :line, #updated_at = :now")
-            .when("#organization_id = :organization AND attribute_not_exists(#results.#execution)")
+            .when(
+                "#organization_id = :organization AND attribute_not_exists(#results.#execution) \
+                 AND attribute_not_exists(#ended_at)",
+            )
             .alias("#execution", &execution.to_string())
             .with([(":line", line.map_or(AttributeValue::Null(true), text))]);
         match added.attempt().await? {
             Attempt::Done(row) => Ok(Added::Now(Box::new(from_item(row)?))),
             Attempt::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(Added::NoCall),
+            Attempt::Refused(row) if row.contains_key("ended_at") => Ok(Added::Over(call.clone())),
             Attempt::Refused(row) => Ok(Added::Before(Box::new(from_item(row)?))),
         }
     }
@@ -90,18 +100,25 @@ impl Calls {
             .await
     }
 
-    /// Notes whether the call took what it was to be told.
+    /// Notes whether the call took what it was to be told: the results of these executions (their ids), which are not kept any
+    /// longer. That they came is.
     pub async fn note_context(
         &self,
         organization: OrganizationId,
         call: &CallId,
+        executions: impl IntoIterator<Item = &String>,
         told: Result<(), &str>,
     ) -> Result<()> {
         let change = self.update(organization, call, "SET #updated_at = :now");
-        let change = match told {
+        let mut change = match told {
             Ok(()) => change.and(", #context_injected_at = if_not_exists(#context_injected_at, :now)"),
             Err(why) => change.and(", #context_error = :why, #context_failed_at = :now").with([(":why", text(why))]),
         };
+        for (number, execution) in executions.into_iter().enumerate() {
+            let alias = format!("#execution_{number}");
+            change = change.and(&format!(", #results.{alias} = :nothing")).alias(&alias, execution);
+            change = change.with([(":nothing", AttributeValue::Null(true))]);
+        }
         change.unless_refused().await.map(drop)
     }
 
@@ -132,11 +149,12 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// Closes the call with what VAPI told of its end; what an earlier message told stays unless this one says more.
+    /// Closes the call with what VAPI told of its end; what an earlier message told stays unless this one says more. What only
+    /// a live call needs goes.
     pub async fn close(&self, organization: OrganizationId, call: &CallId, end: &End) -> Result<()> {
         let mut change = self
-            .update(organization, call, "SET #status = :ended, #updated_at = :now")
-            .with([(":ended", to_attribute(&CallStatus::Ended)?)]);
+            .update(organization, call, "SET #status = :ended, #updated_at = :now, #results = :none")
+            .with([(":ended", to_attribute(&CallStatus::Ended)?), (":none", AttributeValue::M(Item::new()))]);
         change = match end.at {
             Some(at) => change.and(", #ended_at = :at").with([(":at", text(at))]),
             None => change.and(", #ended_at = if_not_exists(#ended_at, :now)"),
@@ -150,7 +168,43 @@ impl Calls {
         if let Some(cost) = end.cost {
             change = change.and(", #cost = :cost").with([(":cost", to_attribute(&cost)?)]);
         }
+        let change = change.and(" REMOVE #control_url");
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }
+    }
+
+    /// The organization's calls from this number.
+    pub(super) async fn of_caller(&self, organization: OrganizationId, caller: &E164) -> Result<Vec<CallId>> {
+        let calls = self.table.query_index("by_caller", "#caller_phone_number = :caller AND #organization_id = :whose");
+        let mut found = Vec::new();
+        calls
+            .attributes("#id")
+            .with([(":caller", text(caller)), (":whose", text(organization))])
+            .each_page(|page| {
+                found.extend(ids(page));
+                Ok(())
+            })
+            .await?;
+        Ok(found)
+    }
+
+    /// A part of the organization's calls, newest first: those to this number, and where the next part begins.
+    pub(super) async fn of_called(
+        &self,
+        organization: OrganizationId,
+        called: &E164,
+        after: Option<&Cursor>,
+    ) -> Result<(Vec<CallId>, Option<Cursor>)> {
+        let calls: Query = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
+        let calls = calls.filter("#called_phone_number = :called").attributes("#id");
+        let calls = calls.with([(":called", text(called)), (":organization", text(organization))]);
+        let (page, next) = calls.page(after.map(|after| after.start_key(organization)), None).await?;
+        Ok((ids(page), next.as_ref().and_then(Cursor::at)))
+    }
+
+    /// False if there was none.
+    pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
+        let delete = self.table.delete(id(call)).when("#organization_id = :organization");
+        delete.with([(":organization", text(organization))]).unless_refused().await
     }
 
     /// A change of the organization's call; `:organization` and `:now` are there to be used.
@@ -158,4 +212,14 @@ impl Calls {
         let change = self.table.update(id(call), change).when("#organization_id = :organization");
         change.with([(":organization", text(organization)), (":now", text(Timestamp::now()))])
     }
+}
+
+/// The ids of rows, whatever else can be read of them.
+fn ids(items: Vec<Item>) -> Vec<CallId> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        id: CallId,
+    }
+
+    rows(items).into_iter().map(|Named { id }| id).collect()
 }

@@ -1,13 +1,18 @@
 //! Pages of a list.
 
+use std::fmt;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    database::{Item, key, rows, text},
+    database::{Item, key, number, rows, text},
     table::Table,
 };
-use crate::{Error, Result, models::OrganizationId};
+use crate::{
+    Error, Result,
+    models::{OrganizationId, Timestamp},
+};
 
 /// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
 #[derive(Debug, Serialize)]
@@ -24,7 +29,8 @@ impl<T> Page<T> {
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    /// A page of what an organization has, newest first, by the table's index `by_organization`.
+    /// A page of what an organization has, newest first, by the table's index `by_organization`. Rows whose time is over are
+    /// not shown: DynamoDB drops them up to two days late.
     pub(super) async fn newest(
         organization: OrganizationId,
         table: &Table,
@@ -42,7 +48,9 @@ impl<T: DeserializeOwned> Page<T> {
         limit: i32,
     ) -> Result<Self> {
         let newest = table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let (items, next) = newest.with([(":organization", text(organization))]).page(start, Some(limit)).await?;
+        let kept = newest.filter("attribute_not_exists(#expires_at) OR #expires_at > :now");
+        let values = [(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))];
+        let (items, next) = kept.with(values).page(start, Some(limit)).await?;
         Ok(Self { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
     }
 }
@@ -73,10 +81,20 @@ impl Cursor {
     }
 
     /// The cursor of the page that follows the one that ended at `key`.
+    pub(super) fn at(key: &Item) -> Option<Self> {
+        let text = |name: &str| key.get(name)?.as_s().ok().cloned();
+        Some(Self { created_at: text("created_at")?, id: text("id")? })
+    }
+
+    /// As [`Cursor::at`], as text.
     pub(super) fn after(key: &Item) -> Option<String> {
-        let created_at = key.get("created_at")?.as_s().ok()?;
-        let id = key.get("id")?.as_s().ok()?;
-        Some(BASE64_URL_SAFE_NO_PAD.encode(format!("{created_at} {id}")))
+        Self::at(key).map(|cursor| cursor.to_string())
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&BASE64_URL_SAFE_NO_PAD.encode(format!("{} {}", self.created_at, self.id)))
     }
 }
 

@@ -1,21 +1,28 @@
-//! `executions`. Key: id. Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id). Rows leave by themselves
-//! (TTL on `expires_at`); until they do, up to two days late, they are not shown.
+//! `executions`. Key: id. Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id). Rows
+//! leave by themselves (TTL on `expires_at`); until they do, up to two days late, they are not shown.
 //!
 //! Ids made later sort later, so both indexes are in the order in which the executions were asked for. A call's id is the word
 //! of whoever calls the tool: `organization_call`, `<organization>#<call>`, keeps apart the calls that two organizations name
-//! alike.
+//! alike. Executions in a run of an automation stand under `<organization>#run:<run>`; no call's id has a colon in it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Page,
     database::{Database, id, key, number, rows, text, to_item},
+    deletion::OutOfTime,
     table::{Query, Table},
 };
 use crate::{
-    Error, Result,
-    models::{CallId, Execution, ExecutionId, ExecutionStatus, OrganizationId, Timestamp, ToolId, Trigger},
+    Deadline, Error, Result,
+    models::{
+        CallId, CallerHash, E164, Execution, ExecutionId, ExecutionStatus, OrganizationId, RunId, Timestamp, ToolId,
+        Trigger,
+    },
 };
+
+/// How many rows were deleted, or that there was too little time for all of them.
+pub(super) type Deleted = Result<u64, OutOfTime>;
 
 /// Pages of the index that are read for one of ours, when few of the rows are wanted.
 const MOST_READS: usize = 5;
@@ -56,8 +63,11 @@ impl Executions {
     /// arrives, and perhaps by two at once: what came of it stays, and "unknown" and "replayed" say less than any other outcome.
     pub async fn put(&self, execution: &Execution) -> Result<()> {
         let mut item = to_item(execution)?;
-        if let Some(call) = &execution.call_id {
-            item.insert("organization_call".into(), text(organization_call(execution.organization_id, call)));
+        let organization = execution.organization_id;
+        let part_of = execution.call_id.as_ref().map(|call| organization_call(organization, call));
+        let part_of = part_of.or_else(|| execution.run_id.map(|run| organization_run(organization, run)));
+        if let Some(part_of) = part_of {
+            item.insert("organization_call".into(), text(part_of));
         }
         let put = self.table.put_item(item);
         let put = match execution.status {
@@ -114,10 +124,69 @@ impl Executions {
         let query = self.table.query_index("by_call", "#organization_call = :call").with([(":call", call.clone())]);
         page(organization, query, ("organization_call", call), wanted).await
     }
+
+    /// Deletes the executions in a call; gives their number.
+    pub(super) async fn delete_of_call(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        deadline: Deadline,
+    ) -> Result<Deleted> {
+        self.delete_part(organization, organization_call(organization, call), deadline).await
+    }
+
+    /// Deletes the executions in a run of an automation; gives their number.
+    pub(super) async fn delete_of_run(
+        &self,
+        organization: OrganizationId,
+        run: RunId,
+        deadline: Deadline,
+    ) -> Result<Deleted> {
+        self.delete_part(organization, organization_run(organization, run), deadline).await
+    }
+
+    async fn delete_part(&self, organization: OrganizationId, part: String, deadline: Deadline) -> Result<Deleted> {
+        let query = self.table.query_index("by_call", "#organization_call = :part").with([(":part", text(part))]);
+        self.delete_found(organization, query, deadline).await
+    }
+
+    /// Deletes the executions for this caller; gives their number.
+    pub(super) async fn delete_of_caller(
+        &self,
+        organization: OrganizationId,
+        caller: &E164,
+        deadline: Deadline,
+    ) -> Result<Deleted> {
+        let caller = CallerHash::of(organization, caller.as_str());
+        let query = self.table.query_index("by_caller", "#caller = :caller").with([(":caller", text(caller.as_str()))]);
+        self.delete_found(organization, query, deadline).await
+    }
+
+    async fn delete_found(&self, organization: OrganizationId, query: Query, deadline: Deadline) -> Result<Deleted> {
+        let query = query.filter("#organization_id = :organization").with([(":organization", text(organization))]);
+        let query = query.attributes("#id");
+        let (mut deleted, mut start) = (0, None);
+        loop {
+            let (keys, next) = query.page(start, None).await?;
+            let found = u64::try_from(keys.len()).unwrap_or(u64::MAX);
+            if let Err(out_of_time) = self.table.delete_all(keys, deadline).await? {
+                return Ok(Err(out_of_time));
+            }
+            deleted += found;
+            if next.is_none() {
+                return Ok(Ok(deleted));
+            }
+            start = next;
+        }
+    }
 }
 
 fn organization_call(organization: OrganizationId, call: &CallId) -> String {
     format!("{organization}#{call}")
+}
+
+fn organization_run(organization: OrganizationId, run: RunId) -> String {
+    format!("{organization}#run:{run}")
 }
 
 /// A page of what `query` finds in an index by `partition` and id. It may be short, and go on all the same, when few of the

@@ -6,14 +6,14 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use futures_util::{TryStreamExt, stream, try_join};
+use futures_util::try_join;
 
 use super::{
     KnowledgeBases, Page,
     backoff::Backoff,
-    database::{Database, Item, failed, key, rows, text, to_item},
+    database::{Database, Item, key, rows, text, to_item},
+    deletion::OutOfTime,
     table::{Query, Table},
     write::{Refused, Write, transact},
 };
@@ -25,11 +25,7 @@ use crate::{
 /// Entries of one [`KnowledgeEntries::load`]: a transaction takes 100 items, and the base's row is one of them.
 pub const LARGEST_LOAD: usize = 99;
 
-/// DynamoDB takes 25 writes in one batch.
-const BATCH: usize = 25;
-/// Batches of deletions on their way beside each other.
-const BESIDE: usize = 4;
-/// Between two tries: of what somebody else's change got in the way of, or of what DynamoDB left out.
+/// Between two tries of what somebody else's change got in the way of.
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Nothing new is begun with less time than this.
@@ -173,38 +169,13 @@ impl KnowledgeEntries {
         let mut start = None;
         loop {
             let (keys, next) = entries.page(start, None).await?;
-            let batches: Vec<Vec<Item>> = keys.chunks(BATCH).map(<[Item]>::to_vec).collect();
-            stream::iter(batches.into_iter().map(Ok))
-                .try_for_each_concurrent(BESIDE, |batch| self.delete_batch(batch, deadline))
-                .await?;
+            let too_late =
+                |_: OutOfTime| Error::Conflict("not all entries could be deleted in time; delete it again".into());
+            self.table.delete_all(keys, deadline).await?.map_err(too_late)?;
             if next.is_none() {
                 return Ok(());
             }
             start = next;
-        }
-    }
-
-    async fn delete_batch(&self, keys: Vec<Item>, deadline: Deadline) -> Result<()> {
-        let too_late = || Error::Conflict("not all entries could be deleted in time; delete it again".into());
-        let request = |key: Item| {
-            let delete = DeleteRequest::builder().set_key(Some(key)).build().map_err(Error::internal)?;
-            Ok(WriteRequest::builder().delete_request(delete).build())
-        };
-        let Table { client, name } = &self.table;
-        let mut left = keys.into_iter().map(request).collect::<Result<Vec<_>>>()?;
-        let mut backoff = tries(deadline);
-        if deadline.remaining() < LAST_CALL {
-            return Err(too_late());
-        }
-        loop {
-            let sent = client.batch_write_item().request_items(name, left).send().await.map_err(failed)?;
-            left = sent.unprocessed_items.and_then(|mut left| left.remove(name)).unwrap_or_default();
-            if left.is_empty() {
-                return Ok(());
-            }
-            if !backoff.pause().await {
-                return Err(too_late());
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! `organizations`. Key: id. Index `by_slug`: slug.
 //!
-//! Every route of the dashboard's reads the organization by its slug; which keys of its own it has is remembered from there,
-//! so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). Clones share what they remember:
+//! Every route of the dashboard's reads the organization by its slug; which keys and budgets of its own it has is remembered
+//! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). Clones share what they remember:
 //! `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
@@ -18,7 +18,9 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{Intent, IntentId, KeyService, Organization, OrganizationId, OwnKey, OwnKeys, Slug, Timestamp},
+    models::{
+        Intent, IntentId, KeyService, Organization, OrganizationId, OwnBudgets, OwnKey, OwnKeys, Slug, Timestamp,
+    },
 };
 
 /// Just longer than a request of the dashboard's may last, so that what its access read holds to its end.
@@ -28,29 +30,31 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub struct Organizations {
     table: Table,
     intents: Intents,
-    seen: OwnKeysCache,
+    seen: OwnCache,
 }
 
-/// Which own keys organizations had when their rows were last read.
-#[derive(Clone, Default)]
-struct OwnKeysCache(Arc<Mutex<HashMap<OrganizationId, (Instant, OwnKeys)>>>);
+/// What organizations had of their own when their rows were last read.
+type Own = (OwnKeys, OwnBudgets);
 
-impl OwnKeysCache {
-    fn get(&self, organization: OrganizationId) -> Option<OwnKeys> {
+#[derive(Clone, Default)]
+struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
+
+impl OwnCache {
+    fn get(&self, organization: OrganizationId) -> Option<Own> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, keys)| keys.clone())
+        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, own)| own.clone())
     }
 
-    fn put(&self, organization: OrganizationId, keys: OwnKeys) {
+    fn put(&self, organization: OrganizationId, own: Own) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
-        seen.insert(organization, (Instant::now(), keys));
+        seen.insert(organization, (Instant::now(), own));
     }
 }
 
 impl Organizations {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("organizations"), intents: Intents::new(database), seen: OwnKeysCache::default() }
+        Self { table: database.table("organizations"), intents: Intents::new(database), seen: OwnCache::default() }
     }
 
     /// The organization in a URL. Whether the reader belongs to it is for `http::access` to find out.
@@ -69,15 +73,23 @@ impl Organizations {
 
     fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
         let organization = found.ok_or(Error::NotFound("organization"))?;
-        self.seen.put(organization.id, organization.own_keys.clone());
+        self.seen.put(organization.id, (organization.own_keys.clone(), organization.budgets));
         Ok(organization)
     }
 
     /// At which services the organization has an account of its own, as this request has read it, or as of now.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
         match self.seen.get(organization) {
-            Some(keys) => Ok(keys),
+            Some((keys, _)) => Ok(keys),
             None => Ok(self.get_consistent(organization).await?.own_keys),
+        }
+    }
+
+    /// What the organization may use of its own, known as in [`Organizations::own_keys`].
+    pub async fn budgets(&self, organization: OrganizationId) -> Result<OwnBudgets> {
+        match self.seen.get(organization) {
+            Some((_, budgets)) => Ok(budgets),
+            None => Ok(self.get_consistent(organization).await?.budgets),
         }
     }
 
@@ -107,7 +119,7 @@ impl Organizations {
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let written = transact(writes).await;
         written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
-        self.seen.put(before.id, keys);
+        self.seen.put(before.id, (keys, before.budgets));
         Ok(())
     }
 }

@@ -64,6 +64,14 @@ impl<'a> CallContext<'a> {
             _ => None,
         }
     }
+
+    /// The run of an automation.
+    pub fn run_id(&self) -> Option<RunId> {
+        match self.subject {
+            Subject::Run(id) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Subject<'a> {

@@ -88,6 +88,9 @@ impl Setting {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (world, looked_up, refused) = runtime.block_on(async {
             let world = World::start().await;
+            // More is asked for than any organization would.
+            let budgets = json!({"runs_per_hour": 1_000_000_000, "executions_per_hour": 1_000_000_000});
+            world.aws.change("organizations", &world.home.organization_id, json!({"budgets": budgets}));
             let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
             // Not among the open hosts: the guard refuses it before anything is sent.
             let refused = attached_tool(&world, "Refused", "http://127.0.0.1:9/").await;
@@ -151,6 +154,7 @@ impl Setting {
             .text(json!({"tool_id": nobody}).to_string());
         let edit = ask("PATCH", &format!("/tools/{}", self.refused["id"].as_str().unwrap_or_default()))(0);
         let dry_run = ask("POST", "/tools/test")(0).text(json!({"tool_id": self.looked_up["id"]}).to_string());
+        let erasure = ask("POST", "/erasures")(0).text(json!({"phone_number": "+14155559999"}).to_string());
         let run_of_automation = ask("POST", "/runs")(0).text(json!({"prompt": "Hello", "tools": ["wget"]}).to_string());
         let incoming = {
             let path = format!("/api/phone-number/{}/incoming", home.phone_number_id);
@@ -168,11 +172,13 @@ impl Setting {
             Job::new("calls", "a page", 200, ask("GET", "/calls")),
             Job::new("delete", "a tool that is not there", 404, ask("DELETE", &format!("/tools/{nobody}"))),
             Job::new("detach", "a tool that is not there", 404, move |_| detach.clone()),
+            Job::new("erasures", "of a number nobody knows", 200, move |_| erasure.clone()),
             Job::new("keys", "all", 200, ask("GET", "/keys")),
             Job::new("knowledge", "a page", 200, ask("GET", "/knowledge-bases")),
             Job::new("phone-numbers", "a page", 200, ask("GET", "/phone-numbers")),
             Job::new("runs", "a run, to the queue", 202, move |_| run_of_automation.clone()),
             Job::new("tools-test", "a dry run", 200, move |_| dry_run.clone()),
+            Job::new("usage", "all", 200, ask("GET", "/usage")),
             Job::new("update", "a description, at VAPI too", 200, move |number| {
                 edit.clone().text(json!({"description": format!("Number {number}")}).to_string())
             }),

@@ -70,6 +70,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             json!({"message": {"type": "status-update", "status": "ended", "call": {"id": CALL}}})
         }
         "POST /api/{slug}/runs" => json!({"prompt": "Hello"}),
+        "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),

@@ -19,7 +19,7 @@ use iam::{allows, granted, needed, pascal};
 use serde_json::{Value, json};
 use shared::{
     Deadline,
-    models::{CallOutcome, RunStatus, Timestamp},
+    models::{CallOutcome, CallerHash, RunStatus, Timestamp},
 };
 use tests::{
     Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
@@ -154,6 +154,41 @@ async fn asked(own: bool) -> Permissions {
     keys(&world).await.expect(200);
     note(&mut asked, "keys", &mut world);
     asked
+}
+
+/// A call, a run and everything of a number are deleted.
+async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
+    let now = Timestamp::now();
+    let execution = |more: Value| {
+        let mut row = json!({
+            "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "tool_id": tool["id"],
+            "status": "succeeded", "started_at": now, "duration_ms": 1, "expires_at": 4_000_000_000_u64,
+        });
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.aws.put("executions", &row);
+    };
+    for call in ["call-2", "call-3"] {
+        world.incoming_call(&world.home, call, &phone(8));
+        execution(json!({"organization_call": format!("{}#{call}", world.home.organization_id)}));
+    }
+    let organization = world.home.organization_id.parse().unwrap();
+    execution(json!({"caller": CallerHash::of(organization, &phone(8)).as_str()}));
+    let mut runs = Vec::new();
+    for prompt in ["Hello".to_owned(), format!("Call {}", phone(8))] {
+        let run = world.start_run(&json!({"prompt": prompt})).await.expect(202)["id"].as_str().unwrap().to_owned();
+        world.cancel_run(&run).await.expect(200);
+        execution(json!({"organization_call": format!("{}#run:{run}", world.home.organization_id)}));
+        runs.push(run);
+    }
+    world.restart();
+    world.aws.clear_operations();
+    ask(world, "calls", "DELETE", "calls/call-2", &Value::Null).await.expect(204);
+    note(asked, "calls", world);
+    ask(world, "runs", "DELETE", &format!("runs/{}", runs[0]), &Value::Null).await.expect(204);
+    note(asked, "runs", world);
+    let erased = ask(world, "erasures", "POST", "erasures", &json!({"phone_number": phone(8)})).await.expect(200);
+    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1}), "{erased}");
+    note(asked, "erasures", world);
 }
 
 /// Attaching bases and detaching them; and what attaching, removing an agent and settling ask for because of it.
@@ -300,6 +335,9 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
 async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     run_loop(asked, world, tools).await;
     runs(asked, world, tools).await;
+    privacy(asked, world, tools[0]).await;
+    ask(world, "usage", "GET", "usage", &Value::Null).await.expect(200);
+    note(asked, "usage", world);
 }
 
 /// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.

@@ -56,7 +56,8 @@ async fn execute_of_a_reading_tool_waits_for_one_read_before_and_none_after() {
     assert_eq!(summary(&waited), [["GetItem calls", "GetItem tools", "Query phone_numbers"]]);
     let effect = moment(&crm.requests()[0].at);
     assert!(waited.iter().all(|operation| operation.to <= effect), "all of it before the effect");
-    assert_eq!(summary(&all)[1..], [["PutItem executions"]], "the history is written beside the answer");
+    let afterwards = [["PutItem executions", "UpdateItem usage"]];
+    assert_eq!(summary(&all)[1..], afterwards, "the history is written after the answer, and the budget counted");
 }
 
 #[tokio::test]
@@ -98,7 +99,7 @@ async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() 
         let [before, after] = [0, 1].map(|wave| waves(&waited)[wave].clone());
         assert!(before.iter().all(|operation| operation.to <= effect), "{at}");
         assert!(after.iter().all(|operation| operation.from >= effect), "{at}");
-        assert_eq!(summary(&all)[2..], [["PutItem executions"]]);
+        assert_eq!(summary(&all)[2..], [["PutItem executions", "UpdateItem usage"]]);
     }
 }
 
@@ -320,4 +321,16 @@ async fn an_event_of_vapis_waits_for_two_reads_and_one_write() {
         let expected: Vec<_> = reads.into_iter().chain(written.map(|write| vec![write])).collect();
         assert_eq!(summary(&waited), expected, "{call}");
     }
+}
+
+/// What keeps a run within the budgets is part of the transaction that writes it down.
+#[tokio::test]
+async fn a_run_waits_for_access_and_its_row_and_nothing_for_its_budgets() {
+    let world = World::start().await;
+    let path = format!("/api/{}/runs", world.home.slug);
+    let event = Event::post(&path, &json!({"prompt": "Hello"})).user(&world.home.user_id);
+    let Asked { answer, waited, .. } = measured(&world, "runs", &event).await;
+    answer.expect(202);
+    let access = vec!["Query organization_members", "Query organizations"];
+    assert_eq!(summary(&waited), [access, vec!["TransactWriteItems automation_runs+usage"]]);
 }

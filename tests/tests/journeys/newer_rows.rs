@@ -126,15 +126,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 world.tool(&ai_sms()).await;
                 list_of(world, &table, "list", "/tools", &json!({"type": CONTENT})).await;
             }
-            "knowledge_bases" => {
-                let base = world.knowledge_base(&json!([]), &json!([{"text": "a lake"}])).await;
-                let fields = json!([{"name": "price", "type": CONTENT}]);
-                list_of(world, &table, "knowledge", "/knowledge-bases", &json!({"fields": fields})).await;
-                mark(world, &table, text(&base["id"]));
-                let entries = format!("/{}/entries", text(&base["id"]));
-                world.knowledge("POST", &entries, &json!({"entries": [{"text": "a river"}]})).await.expect(200);
-                assert_marked(world, &table, text(&base["id"]));
-            }
+            "knowledge_bases" => a_base(world).await,
             "knowledge_entries" => {
                 let base =
                     world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
@@ -189,6 +181,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "list", "/tools").await.status, 200);
             }
             "intents" => intents(world).await,
+            "usage" => a_count(world).await,
             "idempotency" => {
                 let tool = world.attached(&ai_sms()).await;
                 let call = world.call(&tool, json!({"text": "Hello"}));
@@ -204,6 +197,29 @@ async fn every_table_takes_rows_of_a_newer_version() {
             other => panic!("no test says what becomes of a row of {other} that a newer version wrote"),
         }
     }
+}
+
+async fn a_base(world: &World) {
+    let base = world.knowledge_base(&json!([]), &json!([{"text": "a lake"}])).await;
+    let fields = json!([{"name": "price", "type": CONTENT}]);
+    list_of(world, "knowledge_bases", "knowledge", "/knowledge-bases", &json!({"fields": fields})).await;
+    mark(world, "knowledge_bases", text(&base["id"]));
+    let entries = format!("/{}/entries", text(&base["id"]));
+    world.knowledge("POST", &entries, &json!({"entries": [{"text": "a river"}]})).await.expect(200);
+    assert_marked(world, "knowledge_bases", text(&base["id"]));
+}
+
+async fn a_count(world: &World) {
+    let body = json!({"prompt": "Hello"});
+    world.start_run(&body).await.expect(202);
+    let row = world.aws.rows("usage").remove(0);
+    world.aws.put("usage", &extended(row.clone(), &json!({"newer": CONTENT})));
+    world.start_run(&body).await.expect(202);
+    assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 2);
+    assert_eq!(world.aws.rows("usage")[0]["newer"], CONTENT);
+    // One that cannot be read is left out of what is shown.
+    world.aws.put("usage", &extended(row, &json!({"used": CONTENT})));
+    assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 0);
 }
 
 async fn a_run(world: &World) {

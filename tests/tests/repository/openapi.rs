@@ -6,6 +6,7 @@ mod agents_and_phone_numbers;
 mod calls;
 mod examples;
 mod keys;
+mod privacy_and_budgets;
 mod runs;
 mod specification;
 mod tools_test;
@@ -127,7 +128,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(knowledge),
     ];
     let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
-    let given = given.chain(tools_test::parts());
+    let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

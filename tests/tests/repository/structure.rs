@@ -386,7 +386,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 18] = [
+const WIRINGS: [(&str, Wiring); 20] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -394,6 +394,7 @@ const WIRINGS: [(&str, Wiring); 18] = [
     ("create", |platform| create::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
     ("detach", |platform| detach::Deps::new(platform).map(drop)),
+    ("erasures", |platform| erasures::Deps::new(platform).map(drop)),
     ("execute", |platform| execute::Deps::new(platform).map(drop)),
     ("keys", |platform| keys::Deps::new(platform).map(drop)),
     ("knowledge", |platform| knowledge::Deps::new(platform).map(drop)),
@@ -405,6 +406,7 @@ const WIRINGS: [(&str, Wiring); 18] = [
     ("settle", |platform| settle::Deps::new(platform).map(drop)),
     ("tools-test", |platform| tools_test::Deps::new(platform).map(drop)),
     ("update", |platform| update::Deps::new(platform).map(drop)),
+    ("usage", |platform| usage::Deps::new(platform).map(drop)),
 ];
 
 /// Puts a function together where every variable is a number, but for those in `without`; gives the variables that were looked

@@ -80,6 +80,11 @@ impl Account {
         Self { whose, key, base_url, model: given(own).unwrap_or_else(|| model.to_owned()) }
     }
 
+    /// Whether it is the organization's own, and not the platform's.
+    pub fn is_own(&self) -> bool {
+        matches!(self.whose, Whose::Organization(_))
+    }
+
     pub(super) fn holder(&self) -> TokenOwner {
         let mut content = digest::Context::new(&digest::SHA256);
         let mut add = |text: &str| {

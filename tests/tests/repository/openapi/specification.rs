@@ -88,6 +88,11 @@ impl Document {
         let Answer { status, content_type, body, .. } = answer;
         let described = self.operation(operation).value["responses"][status.to_string()].clone();
         assert!(!described.is_null(), "{operation} answers {status}, which is not described: {body}");
+        if self.resolve(&described)["content"].is_null() {
+            assert!(body.is_null() && content_type.is_empty(), "{operation} answers {status} with a body: {body}");
+            self.seen.insert((operation.to_owned(), *status, String::new()));
+            return;
+        }
         let content = &self.resolve(&described)["content"][content_type];
         assert!(!content.is_null(), "{operation} answers {status} as {content_type}, which is not described");
         self.hold(&format!("{operation} {status}"), &content["schema"], body);
@@ -100,7 +105,9 @@ impl Document {
         let mut unseen = Vec::new();
         for operation in self.operations() {
             for (status, response) in operation.value["responses"].as_object().unwrap() {
-                for (content_type, content) in self.resolve(response)["content"].as_object().unwrap() {
+                let no_content = json!({"": {}});
+                let content = self.resolve(response)["content"].as_object();
+                for (content_type, content) in content.or(no_content.as_object()).unwrap() {
                     let described = (operation.id.clone(), status.parse().unwrap(), content_type.clone());
                     if content["schema"] != gateway && !self.seen.contains(&described) {
                         unseen.push(described);

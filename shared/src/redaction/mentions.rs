@@ -1,0 +1,121 @@
+//! Whether a text names a certain phone number.
+
+use crate::models::E164;
+
+/// Digits of a number at least that is written without its country code: fewer are somebody else's as easily.
+const FEWEST_DIGITS: usize = 9;
+/// Of a phone number, with what is dialled before it.
+const MOST_DIGITS: usize = 18;
+/// Characters that may stand between two digits.
+const WIDEST_GAP: usize = 3;
+
+/// Whether the number stands in a text, in whatever groups its digits are written: with its country code (`+49 30 1234567`,
+/// `0049301234567`), or as it is dialled in its country if that has nine digits.
+pub fn mentions(text: &str, number: &E164) -> bool {
+    let digits = number.as_str().trim_start_matches('+');
+    let national = digits.get(country_code(digits)..).map(|rest| rest.trim_start_matches('0'));
+    let wanted: Vec<&str> =
+        std::iter::once(digits).chain(national.filter(|rest| rest.len() >= FEWEST_DIGITS)).collect();
+    let mut before = ' ';
+    for (at, letter) in text.char_indices() {
+        if letter.is_ascii_digit()
+            && !before.is_ascii_digit()
+            && begins_with(text.get(at..).unwrap_or_default(), &wanted)
+        {
+            return true;
+        }
+        before = letter;
+    }
+    false
+}
+
+/// How many digits of a number in E.164 are its country code.
+fn country_code(digits: &str) -> usize {
+    const OF_TWO: [&str; 44] = [
+        "20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48", "49",
+        "51", "52", "53", "54", "55", "56", "57", "58", "60", "61", "62", "63", "64", "65", "66", "81", "82", "84",
+        "86", "90", "91", "92", "93", "94", "95", "98",
+    ];
+    match digits.get(..2) {
+        Some(code) if code.starts_with(['1', '7']) => 1,
+        Some(code) if OF_TWO.contains(&code) => 2,
+        _ => 3,
+    }
+}
+
+/// Whether a text begins with one of these numbers, and no digit follows at once.
+fn begins_with(text: &str, wanted: &[&str]) -> bool {
+    let (mut digits, mut gap) = (String::with_capacity(MOST_DIGITS), 0);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter.is_ascii_digit() {
+            digits.push(letter);
+            gap = 0;
+            let ends = !letters.peek().is_some_and(char::is_ascii_digit);
+            if ends && wanted.contains(&digits.trim_start_matches('0')) {
+                return true;
+            }
+            if digits.len() == MOST_DIGITS {
+                return false;
+            }
+        } else if matches!(letter, ' ' | '-' | '.' | '/' | '(' | ')' | '\u{a0}') && gap < WIDEST_GAP {
+            gap += 1;
+        } else {
+            return false;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn number(text: &str) -> E164 {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_number_is_found_however_it_is_written() {
+        let american = number("+14155550101");
+        for text in [
+            "+14155550101",
+            "{\"to\":\"+14155550101\"}",
+            "Call +1 (415) 555-0101, please",
+            "on 2026-11-20 415.555.0101 was called",
+            "1-415-555-0101",
+            "tel:0014155550101",
+            "(415) 555 0101",
+        ] {
+            assert!(mentions(text, &american), "{text}");
+        }
+        let german = number("+49301234567");
+        for text in ["+49 30 1234567", "0049/30/1234567", "030 1234567 ist es", "030/1234567"] {
+            assert!(mentions(text, &german), "{text}");
+        }
+        let short = number("+4930123456");
+        assert!(mentions("+49 30 123456", &short));
+        assert!(!mentions("030 123456", &short), "eight digits are too few");
+        assert!(mentions("089 123456789", &number("+4989123456789")));
+        assert!(mentions("tel. 06 12345678", &number("+390612345678")));
+    }
+
+    #[test]
+    fn another_number_is_not() {
+        let wanted = number("+14155550101");
+        for text in ["", "+14155550102", "+141555501011", "24155550101", "5550101", "155550101", "1415x5550101"] {
+            assert!(!mentions(text, &wanted), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_in_the_middle_of_anything_is_found(before in "\\PC{0,40}", after in "\\PC{0,40}", digits in "[1-9][0-9]{8,13}") {
+            let text = format!("{before}:+{digits}:{after}");
+            let number = number(&format!("+{digits}"));
+            prop_assert!(mentions(&text, &number));
+        }
+    }
+}

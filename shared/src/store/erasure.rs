@@ -1,0 +1,280 @@
+//! What belongs together and goes together: a call with the executions in it, a run with its steps and executions, and all of
+//! them for one phone number.
+//!
+//! What names the others goes last, so that a deletion that is broken off is found again and gone on with. Not touched are the
+//! rows of `idempotency`: they are found by what they are the hash of, hold a repeated effect back, and leave by themselves.
+
+use std::{fmt, str::FromStr};
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use serde::Serialize;
+
+use super::{
+    AutomationRuns, Calls, Cursor, Database, Executions,
+    automation_runs::ListedRun,
+    deletion::{LAST_CALL, OutOfTime},
+};
+use crate::{
+    Deadline, Error, Result,
+    models::{CallId, E164, OrganizationId, RunId},
+};
+
+/// Runs whose content is read beside each other.
+const BESIDE: usize = 5;
+/// Runs between two looks at the clock.
+const RUNS: i32 = 25;
+/// With less time than this, no further part of the calls or the runs is looked through.
+const PART_NEEDS: std::time::Duration = std::time::Duration::from_secs(3);
+
+#[derive(Clone)]
+pub struct Erasure {
+    calls: Calls,
+    executions: Executions,
+    runs: AutomationRuns,
+}
+
+/// How many rows were deleted; a run with all its steps counts as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Erased {
+    pub calls: u64,
+    pub executions: u64,
+    pub runs: u64,
+}
+
+/// What came of the erasure of a number.
+#[derive(Debug)]
+pub struct NumberErased {
+    pub erased: Erased,
+    /// Runs that name the number and are not over, so that they are still there.
+    pub runs_under_way: Vec<RunId>,
+    /// Where it goes on, if the time was up before everything had been looked at.
+    pub next: Option<ErasureCursor>,
+}
+
+/// Where an erasure goes on, opaque to the reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErasureCursor {
+    /// At the calls to the number.
+    Calls(Option<Cursor>),
+    /// At the runs.
+    Runs(Option<Cursor>),
+}
+
+impl fmt::Display for ErasureCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (part, after) = match self {
+            Self::Calls(after) => ("calls", after),
+            Self::Runs(after) => ("runs", after),
+        };
+        match after {
+            Some(after) => write!(f, "{part}.{after}"),
+            None => f.write_str(part),
+        }
+    }
+}
+
+impl FromStr for ErasureCursor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "is not a next_cursor of an earlier erasure";
+        let (part, after) = text.split_once('.').map_or((text, None), |(part, after)| (part, Some(after)));
+        let after = after.map(Cursor::parse).transpose().map_err(|_no_cursor| WRONG)?;
+        match part {
+            "calls" => Ok(Self::Calls(after)),
+            "runs" => Ok(Self::Runs(after)),
+            _ => Err(WRONG),
+        }
+    }
+}
+
+impl Erasure {
+    pub fn new(database: &Database) -> Self {
+        Self { calls: Calls::new(database), executions: Executions::new(database), runs: AutomationRuns::new(database) }
+    }
+
+    /// Deletes a call and the executions in it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if the time did not suffice; what is gone is
+    /// gone, and it can be gone on with.
+    pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
+        let mut erased = Erased::default();
+        self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
+        if erased == Erased::default() { Err(Error::NotFound("call")) } else { Ok(erased) }
+    }
+
+    /// Deletes a run that is over, its steps and the executions in it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has none, [`Error::Conflict`] if it is not over, or if the time did not suffice.
+    pub async fn run(&self, organization: OrganizationId, run: RunId, deadline: Deadline) -> Result<Erased> {
+        let mut erased = Erased::default();
+        self.erase_run(organization, run, deadline, &mut erased).await?.map_err(too_late)?;
+        Ok(erased)
+    }
+
+    /// Deletes everything of a number, from `from` on: the calls from it and to it with the executions in them, the executions
+    /// for it in calls that only VAPI knows, and the runs that name it.
+    pub async fn number(
+        &self,
+        organization: OrganizationId,
+        number: &E164,
+        from: Option<ErasureCursor>,
+        deadline: Deadline,
+    ) -> Result<NumberErased> {
+        let mut done = NumberErased { erased: Erased::default(), runs_under_way: Vec::new(), next: None };
+        done.next = self.erase_number(organization, number, from, deadline, &mut done).await?;
+        Ok(done)
+    }
+
+    /// Where it goes on.
+    async fn erase_number(
+        &self,
+        organization: OrganizationId,
+        number: &E164,
+        from: Option<ErasureCursor>,
+        deadline: Deadline,
+        done: &mut NumberErased,
+    ) -> Result<Option<ErasureCursor>> {
+        let mut next = from.unwrap_or(ErasureCursor::Calls(None));
+        // What an index finds is looked for each time: there may be something new.
+        for call in self.calls.of_caller(organization, number).await? {
+            if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await? {
+                return Ok(Some(next));
+            }
+        }
+        match self.executions.delete_of_caller(organization, number, deadline).await? {
+            Ok(executions) => done.erased.executions += executions,
+            Err(OutOfTime) => return Ok(Some(next)),
+        }
+        loop {
+            if deadline.remaining() < PART_NEEDS {
+                return Ok(Some(next));
+            }
+            next = match &next {
+                ErasureCursor::Calls(after) => {
+                    let (calls, following) = self.calls.of_called(organization, number, after.as_ref()).await?;
+                    for call in calls {
+                        if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await?
+                        {
+                            return Ok(Some(next));
+                        }
+                    }
+                    following.map_or(ErasureCursor::Runs(None), |after| ErasureCursor::Calls(Some(after)))
+                }
+                ErasureCursor::Runs(after) => {
+                    let (runs, following) = self.runs.listed(organization, after.as_ref(), RUNS).await?;
+                    if let Err(OutOfTime) = self.erase_runs(organization, number, runs, deadline, done).await? {
+                        return Ok(Some(next));
+                    }
+                    match following {
+                        Some(after) => ErasureCursor::Runs(Some(after)),
+                        None => return Ok(None),
+                    }
+                }
+            };
+        }
+    }
+
+    /// Deletes those of the runs that name the number.
+    async fn erase_runs(
+        &self,
+        organization: OrganizationId,
+        number: &E164,
+        runs: Vec<ListedRun>,
+        deadline: Deadline,
+        done: &mut NumberErased,
+    ) -> Result<Result<(), OutOfTime>> {
+        let read = async |run: ListedRun| {
+            let named = self.runs.mentions(organization, run.id, number).await?;
+            Ok::<_, Error>((run, named))
+        };
+        let read: Vec<(ListedRun, bool)> =
+            stream::iter(runs.into_iter().map(read)).buffered(BESIDE).try_collect().await?;
+        for (run, named) in read {
+            // What named the number may be gone from a run whose deletion was broken off.
+            if !named && !run.is_over() {
+                continue;
+            }
+            let mut erased = Erased::default();
+            match self.erase_run(organization, run.id, deadline, &mut erased).await {
+                Ok(Err(out_of_time)) => return Ok(Err(out_of_time)),
+                Err(Error::Conflict(_)) if named => done.runs_under_way.push(run.id),
+                // Gone, or somebody else's matter: it waits, or has just been deleted.
+                Ok(Ok(())) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+            if named {
+                done.erased.executions += erased.executions;
+                done.erased.runs += erased.runs;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn erase_call(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        deadline: Deadline,
+        erased: &mut Erased,
+    ) -> Result<Result<(), OutOfTime>> {
+        if deadline.remaining() < LAST_CALL {
+            return Ok(Err(OutOfTime));
+        }
+        match self.executions.delete_of_call(organization, call, deadline).await? {
+            Ok(executions) => erased.executions += executions,
+            Err(out_of_time) => return Ok(Err(out_of_time)),
+        }
+        erased.calls += u64::from(self.calls.delete(organization, call).await?);
+        Ok(Ok(()))
+    }
+
+    async fn erase_run(
+        &self,
+        organization: OrganizationId,
+        run: RunId,
+        deadline: Deadline,
+        erased: &mut Erased,
+    ) -> Result<Result<(), OutOfTime>> {
+        if deadline.remaining() < LAST_CALL {
+            return Ok(Err(OutOfTime));
+        }
+        let deletion = self.runs.begin_deletion(organization, run).await?;
+        match self.executions.delete_of_run(organization, run, deadline).await? {
+            Ok(executions) => erased.executions += executions,
+            Err(out_of_time) => return Ok(Err(out_of_time)),
+        }
+        if let Err(out_of_time) = self.runs.delete(&deletion, deadline).await? {
+            return Ok(Err(out_of_time));
+        }
+        erased.runs += 1;
+        Ok(Ok(()))
+    }
+}
+
+fn too_late(OutOfTime: OutOfTime) -> Error {
+    Error::Conflict("not everything could be deleted in the time there was; send the request again".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_what_it_writes() {
+        let after = Cursor::parse(&Cursor::parse("MjAyNi0xMS0yMFQxNjoyMDo1Mi4xMjNaIGE").unwrap().to_string()).unwrap();
+        for cursor in [
+            ErasureCursor::Calls(None),
+            ErasureCursor::Calls(Some(after.clone())),
+            ErasureCursor::Runs(None),
+            ErasureCursor::Runs(Some(after)),
+        ] {
+            assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
+        }
+        for wrong in ["", "tools", "runs.x", "runs."] {
+            assert!(wrong.parse::<ErasureCursor>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `usage`: what organizations have used of their budgets. Key: id, one item a budget and window, such as
+//! `<organization>#runs_per_hour#2026-11-20T16` or `<organization>#own_cost_per_month#2026-11`. They hold an amount and nothing of
+//! anybody's, and leave by themselves (TTL on `expires_at`).
+//!
+//! Runs are counted, and the month's cost is looked at, in the transaction that writes a run down: nothing is read for it, and
+//! what is refused is not counted. Cost is added once it is known. Executions are counted after their answer, because a caller
+//! waits for it; whether there is room for one is known from what this process counted or read last
+//! (docs/adr/0013-budgets-are-counted-after-the-answer.md).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
+use serde_json::Number;
+use uuid::Uuid;
+
+use super::{
+    Organizations,
+    database::{Database, Item, from_item, id, number, rows, text},
+    table::Table,
+    write::{Attempt, Write},
+};
+use crate::{
+    Deadline, Error, Result,
+    error::OverBudget,
+    models::{Budget, BudgetLimits, BudgetUse, OrganizationId, Timestamp},
+};
+
+/// After the end of the window: long enough to look into what was used.
+const KEPT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
+/// Clones share what they know of executions.
+#[derive(Clone)]
+pub struct Budgets {
+    table: Table,
+    organizations: Organizations,
+    /// Of organizations that have no others.
+    deployed: BudgetLimits,
+    executions: Arc<Mutex<HashMap<OrganizationId, BudgetUse>>>,
+}
+
+/// An item of the table, as far as it is read.
+#[derive(Deserialize)]
+struct Used {
+    id: String,
+    used: Number,
+}
+
+/// The part of a new run's transaction that keeps it within the budgets.
+pub(super) struct RunCount {
+    /// Counts the run.
+    pub(super) count: Write,
+    /// Holds if the month's cost leaves room.
+    pub(super) check: Write,
+    runs: BudgetUse,
+    cost: BudgetUse,
+}
+
+impl RunCount {
+    /// What is to be said when `count` or `check`, in this order from 0, refused the transaction.
+    pub(super) fn refused(&self, place: usize) -> Error {
+        over(if place == 0 { &self.runs } else { &self.cost }).into()
+    }
+}
+
+impl Budgets {
+    pub fn new(database: &Database, organizations: Organizations, deployed: BudgetLimits) -> Self {
+        Self { table: database.table("usage"), organizations, deployed, executions: Arc::default() }
+    }
+
+    /// What there is of each budget.
+    async fn limits(&self, organization: OrganizationId) -> Result<BudgetLimits> {
+        Ok(self.deployed.with(self.organizations.budgets(organization).await?))
+    }
+
+    /// What is used of each budget now. What it says of executions is remembered.
+    pub async fn usage(&self, organization: OrganizationId, deadline: Deadline) -> Result<Vec<BudgetUse>> {
+        let (limits, now) = (self.limits(organization).await?, Timestamp::now());
+        let mut usage = Budget::ALL.map(|budget| unused(budget, &limits, now));
+        let keys = usage.iter().map(|usage| id(key(organization, usage))).collect();
+        let found: Vec<Used> = rows(self.table.batch_get(keys, Some("#id, #used"), deadline).await?);
+        for usage in &mut usage {
+            if let Some(found) = found.iter().find(|found| found.id == key(organization, usage)) {
+                usage.used = found.used.clone();
+            }
+        }
+        if let Some(executions) = usage.iter().find(|usage| usage.budget == Budget::ExecutionsPerHour) {
+            self.remember(organization, executions.clone());
+        }
+        Ok(usage.into())
+    }
+
+    fn remember(&self, organization: OrganizationId, usage: BudgetUse) {
+        let mut seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of hours that are over say nothing any more.
+        seen.retain(|_, other| other.window == usage.window);
+        seen.insert(organization, usage);
+    }
+
+    /// For the transaction that writes a new run down.
+    ///
+    /// # Errors
+    /// [`Error::OverBudget`] if a budget has nothing in it to begin with.
+    pub(super) async fn run_in_transaction(&self, organization: OrganizationId, on_own_key: bool) -> Result<RunCount> {
+        let (limits, now) = (self.limits(organization).await?, Timestamp::now());
+        let [runs, cost] =
+            [Budget::RunsPerHour, Budget::of_cost(on_own_key)].map(|budget| unused(budget, &limits, now));
+        if let Some(nothing) = [&runs, &cost].into_iter().find(|budget| budget.is_used_up(now)) {
+            return Err(over(nothing).into());
+        }
+        let room = "attribute_not_exists(#used) OR #used < :limit";
+        let count = self.add(organization, &runs, &1.into()).when(room).with([(":limit", amount(&runs.limit))]);
+        let check = self.table.check(id(key(organization, &cost))).when(room).with([(":limit", amount(&cost.limit))]);
+        Ok(RunCount { count, check, runs, cost })
+    }
+
+    /// Adds what a run has cost; gives what is used by now, by everybody.
+    pub async fn spend(&self, organization: OrganizationId, on_own_key: bool, cost: f64) -> Result<BudgetUse> {
+        let limits = self.limits(organization).await?;
+        let cost = Number::from_f64(cost).unwrap_or_else(|| 0.into());
+        self.count(organization, unused(Budget::of_cost(on_own_key), &limits, Timestamp::now()), &cost).await
+    }
+
+    /// Counts executions that have begun.
+    pub async fn count_executions(&self, organization: OrganizationId, executions: usize) -> Result<()> {
+        let limits = self.limits(organization).await?;
+        let unused = unused(Budget::ExecutionsPerHour, &limits, Timestamp::now());
+        let usage = self.count(organization, unused, &executions.into()).await?;
+        self.remember(organization, usage);
+        Ok(())
+    }
+
+    /// Whether there is room for another execution, as far as this process knows: by what was used when it counted or read last.
+    ///
+    /// # Errors
+    /// [`Error::OverBudget`]
+    pub fn has_executions(&self, organization: OrganizationId) -> Result<()> {
+        let seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get(&organization).filter(|usage| usage.is_used_up(Timestamp::now())) {
+            Some(used_up) => Err(over(used_up).into()),
+            None => Ok(()),
+        }
+    }
+
+    async fn count(&self, organization: OrganizationId, unused: BudgetUse, more: &Number) -> Result<BudgetUse> {
+        let token = Uuid::new_v4().to_string();
+        // `last` is who counted last: an update whose answer was lost is sent again by the SDK, and must not count twice.
+        let counted = self
+            .add(organization, &unused, more)
+            .and(", #last = :token")
+            .when("attribute_not_exists(#last) OR #last <> :token")
+            .with([(":token", text(token))]);
+        let (Attempt::Done(row) | Attempt::Refused(row)) = counted.attempt().await?;
+        let used: Used = from_item(row)?;
+        Ok(BudgetUse { used: used.used, ..unused })
+    }
+
+    fn add(&self, organization: OrganizationId, usage: &BudgetUse, more: &Number) -> Write {
+        let key: Item = id(key(organization, usage));
+        let change = "SET #used = if_not_exists(#used, :zero) + :more, #expires_at = :expires";
+        self.table.update(key, change).with([
+            (":zero", number(0)),
+            (":more", amount(more)),
+            (":expires", number(usage.window.until.plus(KEPT).as_seconds())),
+        ])
+    }
+}
+
+fn unused(budget: Budget, limits: &BudgetLimits, now: Timestamp) -> BudgetUse {
+    BudgetUse { budget, used: 0.into(), limit: limits.of(budget), window: budget.window(now) }
+}
+
+fn key(organization: OrganizationId, usage: &BudgetUse) -> String {
+    format!("{organization}#{}#{}", usage.budget.as_str(), usage.window.name)
+}
+
+fn amount(number: &Number) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+/// What is said of a budget that is used up.
+pub fn over(usage: &BudgetUse) -> OverBudget {
+    let left = usage.window.until.as_millis() - Timestamp::now().as_millis();
+    OverBudget {
+        budget: usage.budget.as_str(),
+        limit: usage.limit.clone(),
+        until: usage.window.until.to_string(),
+        retry_after: u64::try_from(left).unwrap_or_default().div_ceil(1_000).max(1),
+        next_step: match usage.budget {
+            Budget::PlatformCostPerMonth => {
+                "wait until then, or store a key of your own for an LLM (PUT /api/{slug}/keys/llm)"
+            }
+            _ => "wait until then, or have the budget raised",
+        },
+    }
+}

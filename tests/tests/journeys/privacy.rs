@@ -1,0 +1,464 @@
+//! What is kept of people has an end: by time, when a call is over, and when somebody wants it deleted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{
+    Answer, Event, Options, Template, Tenant, World, ai_sms, api_request,
+    automation::AMPLE,
+    logs::Logs,
+    phone, sms_without_call,
+    standins::{Fault, llm::Turn, twilio},
+};
+
+const DAY: i64 = 24 * 60 * 60;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+async fn ask(world: &World, tenant: &Tenant, method: &str, path: &str) -> Answer {
+    let function = path.trim_start_matches('/').split('/').next().unwrap();
+    let event = Event::new(method, &format!("/api/{}{path}", tenant.slug)).user(&tenant.user_id);
+    world.send(function, &event).await
+}
+
+async fn delete(world: &World, path: &str) -> Answer {
+    ask(world, &world.home, "DELETE", path).await
+}
+
+fn erasure(world: &World, body: &Value) -> Event {
+    Event::post(&format!("/api/{}/erasures", world.home.slug), body).user(&world.home.user_id)
+}
+
+async fn erase(world: &World, number: &str) -> Value {
+    world.send("erasures", &erasure(world, &json!({"phone_number": number}))).await.expect(200)
+}
+
+/// The home organization's user is a member and no more.
+fn as_member(world: &World) {
+    let home = &world.home;
+    let row = json!({"user_id": home.user_id, "organization_id": home.organization_id, "role": "member"});
+    world.aws.put("organization_members", &row);
+}
+
+/// What VAPI tells of a call.
+async fn told(world: &World, call: &str, status: &str) {
+    let message = json!({"message": {
+        "type": "status-update", "status": status,
+        "call": {"id": call, "monitor": {"controlUrl": format!("https://phone.vapi.ai/{call}/control")}},
+    }});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
+    world.send("calls", &event).await.expect(200);
+}
+
+/// A world with a tool that looks a caller up when the call starts, and a call that has just come in.
+async fn looked_up() -> (World, String) {
+    let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
+    crm.inject(Fault::body(json!({"name": "Ana Ruiz"})).times(9));
+    let world = World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await;
+    let mut config = api_request("GET", &crm.url);
+    config["execute_on_call_start"] = json!(true);
+    config["attach_to_agent"] = json!(false);
+    world.attached(&config).await;
+    world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
+    let call = text(&world.aws.rows("calls")[0]["id"]).to_owned();
+    // The service lives as long as the tool is called.
+    Box::leak(Box::new(crm));
+    (world, call)
+}
+
+/// A run of an automation of this prompt, to its end.
+async fn run_over(world: &World, prompt: &str, tools: &[&Value]) -> String {
+    let tools: Vec<&Value> = tools.iter().map(|tool| &tool["id"]).collect();
+    let run = world.start_run(&json!({"prompt": prompt, "tools": tools})).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    text(&run["id"]).to_owned()
+}
+
+fn done() -> [Turn; 2] {
+    [Turn::text("````tool\nreturn finalResponse();\n````"), Turn::text("\"done\"")]
+}
+
+fn parts(world: &World, run: &str) -> usize {
+    world.aws.rows("automation_runs").iter().filter(|part| part["id"] == run).count()
+}
+
+// ------------------------------------------------------------------------------------------------------- by time
+
+/// Whoever adds a table says whether anything of a person's can stand in it; then DynamoDB must drop its rows.
+#[test]
+fn every_table_with_something_of_a_person_drops_its_rows() {
+    let written_by_the_organization = [
+        "agent_tools",
+        "agents",
+        "intents",
+        "knowledge_bases",
+        "knowledge_entries",
+        "organization_members",
+        "organizations",
+        "phone_numbers",
+        "tools",
+    ];
+    for (table, time_to_live) in Template::read().tables("stack") {
+        let name = text(&table["TableName"]).trim_start_matches("stack-").to_owned();
+        let kept = written_by_the_organization.contains(&name.as_str());
+        assert_eq!(time_to_live.as_deref(), (!kept).then_some("expires_at"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_kept_for_ninety_days_and_not_shown_after_that() {
+    let world = World::start().await;
+    world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
+    let row = world.aws.rows("calls").remove(0);
+    let kept = row["expires_at"].as_i64().unwrap() - Timestamp::now().as_seconds();
+    assert!((90 * DAY - 60..=90 * DAY).contains(&kept), "{kept} s");
+    let path = format!("/calls/{}", text(&row["id"]));
+    assert_eq!(ask(&world, &world.home, "GET", &path).await.status, 200);
+    // DynamoDB has not dropped it yet.
+    world.aws.change("calls", text(&row["id"]), json!({"expires_at": Timestamp::now().as_seconds() - DAY}));
+    assert_eq!(ask(&world, &world.home, "GET", &path).await.status, 404);
+    assert_eq!(world.calls("").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_over_is_not_listed() {
+    let world = World::start().await;
+    let run = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
+    let mut row = world.aws.rows("automation_runs").into_iter().find(|part| part["part"] == "run").unwrap();
+    assert_eq!(world.runs("").await.expect(200)["items"][0]["id"], run["id"]);
+    row["expires_at"] = json!(Timestamp::now().as_seconds() - DAY);
+    world.aws.put("automation_runs", &row);
+    assert_eq!(world.runs("").await.expect(200)["items"], json!([]));
+    assert_eq!(world.run(text(&run["id"])).await.status, 404);
+}
+
+// ---------------------------------------------------------------------------------------------- when a call is over
+
+#[tokio::test]
+async fn what_the_tools_of_a_calls_start_found_out_is_kept_until_it_is_told() {
+    let (world, call) = looked_up().await;
+    let messages = world.aws.messages("executions");
+    assert_eq!(world.run_queued().await, 0);
+    let row = world.aws.row("calls", &call).unwrap();
+    assert!(row["context_injected_at"].is_string(), "{row}");
+    let results = row["results"].as_object().unwrap();
+    assert_eq!(results.values().collect::<Vec<_>>(), [&Value::Null], "that it came is all that is left");
+    assert!(!row.to_string().contains("Ana Ruiz"), "{row}");
+    // The same messages again tell nothing again.
+    let said = world.vapi.requests().len();
+    for message in messages {
+        world.aws.post("executions", &message.to_string());
+    }
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.vapi.requests().len(), said);
+}
+
+#[tokio::test]
+async fn a_call_that_is_over_has_neither_a_control_url_nor_results() {
+    let (world, call) = looked_up().await;
+    told(&world, &call, "in-progress").await;
+    let row = world.aws.row("calls", &call).unwrap();
+    let execution = text(&row["on_call_start"][0]["execution_id"]);
+    world.aws.change("calls", &call, json!({"results": {execution: "CRM: {\"name\":\"Ana Ruiz\"}"}}));
+    assert!(world.aws.row("calls", &call).unwrap()["control_url"].is_string());
+    told(&world, &call, "ended").await;
+    let row = world.aws.row("calls", &call).unwrap();
+    assert_eq!((row.get("control_url"), &row["results"]), (None, &json!({})), "{row}");
+    // VAPI's messages come in any order.
+    told(&world, &call, "in-progress").await;
+    assert!(world.aws.row("calls", &call).unwrap().get("control_url").is_none());
+}
+
+#[tokio::test]
+async fn a_result_that_comes_when_the_call_is_over_is_not_kept_on_its_row() {
+    let (world, call) = looked_up().await;
+    told(&world, &call, "ended").await;
+    assert_eq!(world.run_queued().await, 0);
+    let row = world.aws.row("calls", &call).unwrap();
+    assert_eq!((&row["results"], &row["context_error"]), (&json!({}), &json!("the call is over")), "{row}");
+    let timeline = world.calls(&format!("/{call}")).await.expect(200)["timeline"].clone();
+    assert!(timeline.as_array().unwrap().iter().any(|moment| moment["event"] == "tool_finished"), "{timeline}");
+}
+
+#[tokio::test]
+async fn the_history_names_a_caller_by_a_hash_of_its_own_for_each_organization() {
+    let world = World::start().await;
+    let (ours, theirs) = (world.attached(&ai_sms()).await, their_tool(&world).await);
+    let of = async |tool: &Value, tenant: &Tenant| {
+        let mut call = world.call(tool, json!({"text": "Hello"}));
+        call.customer_number = phone(7);
+        call.phone_number.clone_from(&tenant.phone_number);
+        call.assistant_id.clone_from(&tenant.assistant_id);
+        world.call_tool(&call).await.result();
+        let row = world.executions().into_iter().find(|row| row["tool_id"] == tool["id"]).unwrap();
+        assert!(!row.to_string().contains(&phone(7)[2..]), "{row}");
+        text(&row["caller"]).to_owned()
+    };
+    assert_ne!(of(&ours, &world.home).await, of(&theirs, &world.other).await);
+}
+
+// ------------------------------------------------------------------------------------------- when it is to be deleted
+
+#[tokio::test]
+async fn a_call_is_deleted_with_the_executions_in_it() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let [deleted, kept] = ["One", "Two"].map(|word| world.call(&tool, json!({"text": word})));
+    for call in [&deleted, &kept] {
+        world.incoming_call(&world.home, call.call_id.as_ref().unwrap(), &call.customer_number);
+        world.call_tool(call).await.result();
+    }
+    let path = format!("/calls/{}", deleted.call_id.unwrap());
+    assert_eq!(ask(&world, &world.other, "DELETE", &path).await.status, 404);
+    as_member(&world);
+    assert_eq!(delete(&world, &path).await.status, 403);
+    assert_eq!((world.aws.rows("calls").len(), world.executions().len()), (2, 2));
+    let row = json!({
+        "user_id": world.home.user_id, "organization_id": world.home.organization_id, "role": "admin",
+    });
+    world.aws.put("organization_members", &row);
+    let answer = delete(&world, &path).await;
+    assert_eq!((answer.status, answer.body), (204, Value::Null));
+    let left = kept.call_id.unwrap();
+    assert_eq!(world.aws.rows("calls")[0]["id"], left);
+    assert_eq!(world.executions().iter().map(|row| text(&row["call_id"])).collect::<Vec<_>>(), [left]);
+    assert_eq!(delete(&world, &path).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_call_that_only_vapi_knows_is_deleted_by_its_executions() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    assert_eq!(delete(&world, &format!("/calls/{}", call.call_id.unwrap())).await.status, 204);
+    assert!(world.executions().is_empty());
+    assert_eq!(delete(&world, "/calls/unknown").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_call_with_more_executions_than_a_batch_takes_is_deleted_whole() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    let row = world.executions().remove(0);
+    for number in 0..60 {
+        let mut copy = row.clone();
+        copy["id"] = json!(uuid::Uuid::now_v7().to_string());
+        // Those that nobody is shown any more go, too.
+        copy["expires_at"] = json!(if number % 2 == 0 { 1 } else { 4_000_000_000_u64 });
+        world.aws.put("executions", &copy);
+    }
+    assert_eq!(delete(&world, &format!("/calls/{}", call.call_id.unwrap())).await.status, 204);
+    assert!(world.executions().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_is_deleted_with_its_steps_and_executions_when_it_is_over() {
+    let world = World::start().await;
+    let sms = world.tool(&sms_without_call(&world.home)).await;
+    let name = text(&sms["name"]);
+    world
+        .llm
+        .script([Turn::text(&format!("````tool\nreturn {name}({{text: \"Hi\"}});\n````"))].into_iter().chain(done()));
+    let run = run_over(&world, "Text Ada.", &[&sms]).await;
+    let waiting = world.start_run(&json!({"prompt": "Wait"})).await.expect(202);
+    let executions = world.executions();
+    assert!(parts(&world, &run) > 6 && executions.len() == 1, "{executions:?}");
+    assert_eq!(executions[0]["run_id"], run);
+    let shown = world.list(&format!("/tools/{}/executions", text(&sms["id"]))).await.expect(200);
+    assert_eq!(shown["items"][0]["run_id"], run);
+
+    let path = format!("/runs/{run}");
+    assert_eq!(ask(&world, &world.other, "DELETE", &path).await.status, 404);
+    let early = delete(&world, &format!("/runs/{}", text(&waiting["id"]))).await;
+    assert_eq!(early.status, 409);
+    assert!(text(&early.body["detail"]).contains("cancel it first"), "{}", early.body);
+    let answer = delete(&world, &path).await;
+    assert_eq!((answer.status, answer.body), (204, Value::Null));
+    assert_eq!((parts(&world, &run), world.executions().len()), (0, 0));
+    assert_eq!(delete(&world, &path).await.status, 404);
+
+    world.cancel_run(text(&waiting["id"])).await.expect(200);
+    assert_eq!(delete(&world, &format!("/runs/{}", text(&waiting["id"]))).await.status, 204);
+    assert_eq!(world.aws.rows("automation_runs").len(), 0);
+    as_member(&world);
+    assert_eq!(delete(&world, &path).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_broken_off_is_gone_on_with() {
+    let world = World::start().await;
+    world.llm.script(done());
+    let run = run_over(&world, "Hello", &[]).await;
+    let path = format!("/runs/{run}");
+    world.aws.inject(tests::Fault::throttled("BatchWriteItem", "automation_runs"));
+    assert_eq!(delete(&world, &path).await.status, 503);
+    assert_eq!(world.run(&run).await.status, 404, "it is not shown any more");
+    assert_eq!(delete(&world, &path).await.status, 204);
+    assert_eq!(parts(&world, &run), 0);
+}
+
+#[tokio::test]
+async fn an_erasure_finishes_a_deletion_that_was_broken_off() {
+    let world = World::start().await;
+    world.llm.script(done());
+    let run = run_over(&world, &format!("Call {} back.", phone(1)), &[]).await;
+    world.aws.inject(tests::Fault::throttled("BatchWriteItem", "automation_runs"));
+    assert_eq!(world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await.status, 503);
+    // As if the part that names the number had been gone by then.
+    let mut prompt = world.aws.rows("automation_runs").into_iter().find(|part| part["part"] == "prompt").unwrap();
+    prompt["prompt"] = json!("");
+    world.aws.put("automation_runs", &prompt);
+    assert_eq!(erase(&world, &phone(1)).await["complete"], true);
+    assert_eq!(parts(&world, &run), 0);
+}
+
+/// A tool that the other organization's agent has.
+async fn their_tool(world: &World) -> Value {
+    let tool = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    world.attach_as(&world.other, &world.other.agent_id, text(&tool["id"])).await.expect(201);
+    tool
+}
+
+/// Everything of a caller: a call through us with an execution, one that only VAPI knows, one from a line of the
+/// organization's own, and two runs; and the like of another caller and another organization.
+async fn traces(world: &World) -> Value {
+    let tool = world.attached(&ai_sms()).await;
+    let theirs = their_tool(world).await;
+    for (number, through_us) in [(1, true), (1, false), (2, true), (2, false)] {
+        let mut call = world.call(&tool, json!({"text": format!("{number} {through_us}")}));
+        call.customer_number = phone(number);
+        if through_us {
+            world.incoming_call(&world.home, call.call_id.as_ref().unwrap(), &phone(number));
+        }
+        world.call_tool(&call).await.result();
+    }
+    let mut elsewhere = world.call(&theirs, json!({"text": "Hello"}));
+    elsewhere.customer_number = phone(1);
+    elsewhere.phone_number.clone_from(&world.other.phone_number);
+    elsewhere.assistant_id.clone_from(&world.other.assistant_id);
+    world.incoming_call(&world.other, elsewhere.call_id.as_ref().unwrap(), &phone(1));
+    world.call_tool(&elsewhere).await.result();
+    tool
+}
+
+#[tokio::test]
+async fn everything_of_a_number_is_erased_and_nothing_of_another() {
+    let world = World::start().await;
+    traces(&world).await;
+    world.llm.script(done());
+    run_over(&world, "Call +1 (415) 555-0101 back.", &[]).await;
+    let [ask_model, _] = done();
+    world.llm.script([ask_model, Turn::text("\"It is 4155550101.\"")]);
+    run_over(&world, "Who called?", &[]).await;
+    world.llm.script(done());
+    let other = run_over(&world, "Call +1 (415) 555-0102 back.", &[]).await;
+    let waiting = world.start_run(&json!({"prompt": "Call +14155550101."})).await.expect(202);
+
+    let logs = Logs::capture();
+    let first = erase(&world, &phone(1)).await;
+    assert!(!first.to_string().contains(&phone(1)[2..]) && !logs.text().contains(&phone(1)[2..]), "{first}");
+    drop(logs);
+    assert_eq!(first["deleted"], json!({"calls": 1, "executions": 2, "runs": 2}), "{first}");
+    assert_eq!((&first["runs_under_way"], &first["complete"]), (&json!([waiting["id"]]), &json!(false)));
+    world.cancel_run(text(&waiting["id"])).await.expect(200);
+    let second = erase(&world, &phone(1)).await;
+    assert_eq!(
+        (&second["deleted"], &second["complete"]),
+        (&json!({"calls": 0, "executions": 0, "runs": 1}), &json!(true))
+    );
+    let third = erase(&world, &phone(1)).await;
+    assert_eq!(
+        (&third["deleted"], &third["complete"]),
+        (&json!({"calls": 0, "executions": 0, "runs": 0}), &json!(true))
+    );
+
+    for table in ["calls", "executions", "automation_runs", "usage"] {
+        let ours =
+            world.aws.rows(table).into_iter().filter(|row| row["organization_id"] != world.other.organization_id);
+        let left = json!(ours.collect::<Vec<_>>()).to_string();
+        assert!(!left.contains(&phone(1)[2..]), "{table}: {left}");
+    }
+    let callers: Vec<Value> = world.aws.rows("calls").iter().map(|row| row["caller_phone_number"].clone()).collect();
+    assert!(
+        callers.contains(&json!(phone(2))) && callers.contains(&json!(phone(1))) && callers.len() == 2,
+        "{callers:?}"
+    );
+    assert_eq!(world.executions().len(), 3, "two of the other caller, one of the other organization");
+    assert!(parts(&world, &other) > 0);
+}
+
+#[tokio::test]
+async fn calls_to_a_number_are_erased_with_those_from_it() {
+    let world = World::start().await;
+    traces(&world).await;
+    let done = erase(&world, &world.home.phone_number).await;
+    assert_eq!(done["deleted"], json!({"calls": 2, "executions": 2, "runs": 0}), "{done}");
+    let left = world.aws.rows("calls");
+    assert_eq!((left.len(), &left[0]["organization_id"]), (1, &json!(world.other.organization_id)));
+}
+
+#[tokio::test]
+async fn an_erasure_that_ran_out_of_time_goes_on_where_it_stopped() {
+    let world = World::start().await;
+    traces(&world).await;
+    world.llm.script(done());
+    run_over(&world, "Call +14155550101 back.", &[]).await;
+    let body = json!({"phone_number": phone(1)});
+    let hurried =
+        world.send("erasures", &erasure(&world, &body).within(Duration::from_millis(3_400))).await.expect(200);
+    assert_eq!(
+        (&hurried["deleted"], &hurried["complete"]),
+        (&json!({"calls": 1, "executions": 2, "runs": 0}), &json!(false))
+    );
+    let body = json!({"phone_number": phone(1), "cursor": hurried["next_cursor"]});
+    let rest = world.send("erasures", &erasure(&world, &body)).await.expect(200);
+    assert_eq!((&rest["deleted"]["runs"], &rest["complete"]), (&json!(1), &json!(true)), "{rest}");
+    assert_eq!(rest["next_cursor"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_erasure_looks_through_more_runs_than_a_page_holds() {
+    let world = World::start().await;
+    let run = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
+    world.cancel_run(text(&run["id"])).await.expect(200);
+    let made = world.aws.rows("automation_runs");
+    for number in 0..60 {
+        let id = uuid::Uuid::now_v7().to_string();
+        for part in &made {
+            let mut part = part.clone();
+            part["id"] = json!(id);
+            if part["part"] == "prompt" && number % 3 == 0 {
+                part["prompt"] = json!(format!("Call {} back", phone(5)));
+            }
+            world.aws.put("automation_runs", &part);
+        }
+    }
+    let done = erase(&world, &phone(5)).await;
+    assert_eq!((&done["deleted"]["runs"], &done["complete"]), (&json!(20), &json!(true)), "{done}");
+    assert_eq!(world.aws.rows("automation_runs").len(), 41 * 2);
+}
+
+#[tokio::test]
+async fn only_an_administrator_may_erase_and_every_wrong_field_is_named() {
+    let world = World::start().await;
+    let wrong = json!({"phone_number": "0151 234", "cursor": "x", "all": true});
+    let answer = world.send("erasures", &erasure(&world, &wrong)).await;
+    assert_eq!(answer.wrong_fields(), ["all", "cursor", "phone_number"]);
+    as_member(&world);
+    let answer = world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await;
+    assert_eq!(answer.status, 403, "{}", answer.body);
+}
