@@ -19,6 +19,7 @@ mod list;
 mod newer_rows;
 mod phone_numbers;
 mod pipedream;
+mod references;
 mod runs;
 mod runs_api;
 mod sync;

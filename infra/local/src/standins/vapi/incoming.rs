@@ -60,6 +60,17 @@ impl Vapi {
         Ok(Value::Object(record))
     }
 
+    /// `GET /phone-number/{id}`
+    pub(super) fn number(&self, org_id: &str, id: &str) -> Answer {
+        match locked(&self.state).numbers.of(org_id, id) {
+            Some(record) => Answer::json(200, &json!(record)),
+            None => {
+                let message = format!("Couldn't Get Phone Number. `id` {id} Does Not Exist.");
+                Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
+            }
+        }
+    }
+
     pub(super) fn simulated_number(&self, request: &Request) -> Answer {
         match serde_json::from_slice::<Number>(&request.body) {
             Ok(number) => match self.register(&number) {
