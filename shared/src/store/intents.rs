@@ -64,7 +64,11 @@ impl Intents {
     pub async fn open_of(&self, organization: OrganizationId) -> Result<Vec<Intent>> {
         let open = self.table.scan().now().filter("#organization_id = :organization");
         let mut intents = Vec::new();
-        let read = |items: Vec<Item>| items.into_iter().try_for_each(|item| Ok(intents.push(from_item(item)?)));
+        let read = |items: Vec<Item>| {
+            let read = items.into_iter().map(from_item).collect::<Result<Vec<Intent>>>()?;
+            intents.extend(read);
+            Ok(())
+        };
         open.with([(":organization", text(organization))]).each_page(read).await?;
         Ok(intents)
     }

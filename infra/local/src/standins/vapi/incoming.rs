@@ -62,13 +62,12 @@ impl Vapi {
 
     /// `GET /phone-number/{id}`
     pub(super) fn number(&self, org_id: &str, id: &str) -> Answer {
-        match locked(&self.state).numbers.of(org_id, id) {
-            Some(record) => Answer::json(200, &json!(record)),
-            None => {
-                let message = format!("Couldn't Get Phone Number. `id` {id} Does Not Exist.");
-                Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
-            }
+        let found = locked(&self.state).numbers.of(org_id, id).cloned();
+        if let Some(record) = found {
+            return Answer::json(200, &json!(record));
         }
+        let message = format!("Couldn't Get Phone Number. `id` {id} Does Not Exist.");
+        Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
     }
 
     pub(super) fn simulated_number(&self, request: &Request) -> Answer {
