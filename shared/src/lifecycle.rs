@@ -18,6 +18,7 @@ mod edit;
 mod external_tools;
 mod query_tools;
 mod references;
+mod reissue;
 mod settle;
 mod settling;
 mod stored_secrets;

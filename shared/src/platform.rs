@@ -184,6 +184,7 @@ impl Platform {
 
     pub fn references(&self) -> Result<References> {
         Ok(References {
+            agents: Agents::new(self.database()?),
             phone_numbers: PhoneNumbers::new(self.database()?),
             knowledge_bases: KnowledgeBases::new(self.database()?),
             pipedream: self.pipedream(),

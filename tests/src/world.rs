@@ -199,6 +199,10 @@ impl World {
         let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
         process.tokens.warm().await.expect("the token secret can be read");
         let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, llm, site, http };
+        for tenant in [&world.home, &world.other] {
+            world.prove(tenant, &tenant.assistant_id).await;
+        }
+        world.vapi.clear_requests();
         world.aws.clear_operations();
         world
     }

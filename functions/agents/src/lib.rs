@@ -1,7 +1,8 @@
 //! The organization's agents, each an assistant that exists at VAPI.
 //!
 //! - POST /api/{slug}/agents `{"external_assistant_id", "name"?}`: registers an assistant, once over all organizations; 201
-//!   with the row. The name is the assistant's own unless another one is given.
+//!   with the row. The name is the assistant's own unless another one is given. In the account that organizations share,
+//!   only who can write into the assistant's metadata may register it: the refusal says what to write.
 //! - GET /api/{slug}/agents?limit=&cursor=: newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/agents/{id}: one agent
 //! - DELETE /api/{slug}/agents/{id}: `{"status": "deleted"}`. The assistant stays at VAPI, without our tools: they are taken
@@ -11,16 +12,20 @@ use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
+    actions::ToolTokens,
     clients::{Vapi, vapi},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
     lifecycle::Attachments,
-    models::{Agent, AgentId, OrganizationId, Timestamp},
+    models::{Agent, AgentId, KeyService, OrganizationId, Timestamp},
     platform,
     store::{Agents, PhoneNumbers},
 };
 use uuid::Uuid;
+
+/// The member of an assistant's metadata that shows whose it is.
+const PROOF: &str = "switchboard";
 
 /// In characters.
 const LONGEST_NAME: usize = 100;
@@ -32,6 +37,7 @@ pub struct Deps {
     pub phone_numbers: PhoneNumbers,
     pub vapi: Vapi,
     pub accounts: Accounts,
+    pub tokens: ToolTokens,
 }
 
 impl Deps {
@@ -44,6 +50,7 @@ impl Deps {
             phone_numbers: PhoneNumbers::new(database),
             vapi: platform.vapi(),
             accounts: platform.accounts()?,
+            tokens: platform.tokens()?,
         })
     }
 }
@@ -79,9 +86,17 @@ struct Registration {
 async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadline: Deadline) -> Result<Agent> {
     let Registration { name, assistant } = registration(body)?;
     let external_assistant_id = assistant.hyphenated().to_string();
-    let account = deps.accounts.vapi(organization).await?;
+    let own = deps.accounts.own(organization, KeyService::Vapi).await?;
+    let is_shared = own.is_none();
+    let account = match own {
+        Some(own) => own,
+        None => deps.accounts.platform_vapi().await?,
+    };
     let found = deps.vapi.assistant(&account, &external_assistant_id, deadline).await?;
     let found = found.ok_or_else(|| Error::invalid("external_assistant_id", "is not an assistant at VAPI"))?;
+    if is_shared {
+        must_be_theirs(deps, organization, &external_assistant_id, &found).await?;
+    }
     let name = match name {
         Some(name) => name,
         None => name_at_vapi(found)?,
@@ -97,6 +112,28 @@ async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadl
     };
     deps.agents.create(&agent).await?;
     Ok(agent)
+}
+
+/// Every organization without an account of its own could name any assistant of the shared one. Whose it is, shows who can
+/// write into its metadata what only this organization is told.
+async fn must_be_theirs(
+    deps: &Deps,
+    organization: OrganizationId,
+    assistant: &str,
+    found: &vapi::Assistant,
+) -> Result<()> {
+    let shown = found.metadata.get(PROOF).and_then(Value::as_str).unwrap_or_default();
+    if deps.tokens.proves_assistant(organization, assistant, shown).await? {
+        return Ok(());
+    }
+    let proof = deps.tokens.assistant_proof(organization, assistant).await?;
+    Err(Error::invalid(
+        "external_assistant_id",
+        format!(
+            "is an assistant of the VAPI account that organizations share; to show that it is yours, set metadata.{PROOF} of \
+             the assistant at VAPI to \"{proof}\", then register it again"
+        ),
+    ))
 }
 
 fn name_at_vapi(assistant: vapi::Assistant) -> Result<String> {
@@ -152,7 +189,8 @@ mod tests {
 
     #[test]
     fn the_name_is_the_assistants_own_if_it_has_one() {
-        let named = |name: Option<&str>| name_at_vapi(vapi::Assistant { name: name.map(str::to_owned) });
+        let named =
+            |name: Option<&str>| name_at_vapi(vapi::Assistant { name: name.map(str::to_owned), metadata: Value::Null });
         assert_eq!(named(Some(" Front desk ")).unwrap(), "Front desk");
         assert_eq!(named(Some(&"é".repeat(200))).unwrap(), "é".repeat(100));
         assert!(named(None).is_err() && named(Some("  ")).is_err());

@@ -11,10 +11,14 @@ use url::form_urlencoded;
 
 use crate::{Deps, signature};
 
+/// Parameters that say whose call it is. Each may stand in the form once: of two, VAPI might read the one that we did not.
+const IDENTIFYING: [&str; 5] = ["CallSid", "AccountSid", "From", "To", "Called"];
+
 /// What the form tells that we need.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) call_sid: String,
+    account_sid: Option<String>,
     /// A number, or nothing of the kind (`anonymous`, `client:…`, `sip:…`).
     pub(crate) caller: String,
     pub(crate) called: E164,
@@ -29,32 +33,51 @@ impl Incoming {
             let found = form.iter().find(|(key, _)| key == name).map(|(_, value)| value.trim().to_owned());
             found.filter(|value| !value.is_empty())
         };
+        for name in IDENTIFYING {
+            if form.iter().filter(|(key, _)| is_named(key, name)).count() > 1 {
+                return Err(Error::invalid(name, "is there more than once"));
+            }
+        }
         let call_sid = field("CallSid").ok_or_else(|| Error::invalid("CallSid", "is required"))?;
         if call_sid.len() > 64 {
             return Err(Error::invalid("CallSid", "has more than 64 characters"));
         }
         let caller = field("From").ok_or_else(|| Error::invalid("From", "is required"))?;
         let called = field("To").ok_or_else(|| Error::invalid("To", "is required"))?;
-        let called = called.parse().map_err(|error| Error::invalid("To", format!("{error}")))?;
-        Ok(Self { call_sid, caller: caller.chars().take(200).collect(), called })
+        let called: E164 = called.parse().map_err(|error| Error::invalid("To", format!("{error}")))?;
+        // Twilio sends the number under both names.
+        if field("Called").is_some_and(|other| other.parse().ok().as_ref() != Some(&called)) {
+            return Err(Error::invalid("Called", "is not the number in To"));
+        }
+        let account_sid = field("AccountSid");
+        Ok(Self { call_sid, account_sid, caller: caller.chars().take(200).collect(), called })
     }
 }
 
-/// Lets in what was signed with the number's own auth token.
+/// Whether a server may read a parameter under this name, `To` as `to` or `To[]`.
+fn is_named(key: &str, name: &str) -> bool {
+    key.trim().split(['[', '.']).next().is_some_and(|key| key.trim_end().eq_ignore_ascii_case(name))
+}
+
+/// The answer to all who have no business here, the same whatever is wrong.
+pub(crate) const fn refused() -> Error {
+    Error::Forbidden("the request is not signed by Twilio for this number")
+}
+
+/// Lets in what was signed with the number's own auth token, and is about a call to this number in that account. The
+/// signature alone does not say so: whoever has a number here can sign a form about anybody's, and VAPI chooses the
+/// assistant by the number in the form.
 ///
 /// # Errors
-/// [`Error::Forbidden`] for anything else.
-pub(crate) async fn verify(deps: &Deps, number: &PhoneNumber, request: &Request) -> Result<()> {
-    let refused = || Error::Forbidden("the request is not signed by Twilio for this number");
+/// [`refused`] for anything else.
+pub(crate) async fn verify(deps: &Deps, number: &PhoneNumber, incoming: &Incoming, request: &Request) -> Result<()> {
     let signature = request.headers().get("x-twilio-signature").and_then(|value| value.to_str().ok());
     let signature = signature.ok_or_else(refused)?;
     let account: twilio::Account = deps.secrets.get(&number.credentials_secret).await?;
     let url = public_url(&deps.public_url, request);
-    if signature::is_valid(account.auth_token(), &url, http::body(request), signature) {
-        Ok(())
-    } else {
-        Err(refused())
-    }
+    let signed = signature::is_valid(account.auth_token(), &url, http::body(request), signature);
+    let meant = incoming.called == number.number && incoming.account_sid.as_deref() == Some(account.account_sid());
+    if signed && meant { Ok(()) } else { Err(refused()) }
 }
 
 /// The address as Twilio called it: API Gateway's own host and stage are not part of what was signed.
@@ -65,5 +88,31 @@ fn public_url(base: &str, request: &Request) -> String {
     match query {
         Some(query) => format!("{base}{path}?{query}"),
         None => format!("{base}{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lambda_http::Body;
+
+    use super::*;
+
+    const FORM: &str = "CallSid=CA1&AccountSid=AC1&From=%2B14155550101&To=%2B15005550006&Called=%2B15005550006";
+
+    fn read(form: String) -> Result<Incoming> {
+        Incoming::read(&Request::new(Body::from(form)))
+    }
+
+    #[test]
+    fn what_says_whose_call_it_is_stands_there_once() {
+        let incoming = read(FORM.to_owned()).unwrap();
+        assert_eq!((incoming.call_sid.as_str(), incoming.account_sid.as_deref()), ("CA1", Some("AC1")));
+        for more in
+            ["To=%2B15005550007", "to=x", "To[]=x", "To%5B0%5D=x", "To.x=x", "CallSid=CA2", "Called=x", "+From=x"]
+        {
+            assert!(matches!(read(format!("{FORM}&{more}")), Err(Error::Invalid(_))), "{more}");
+        }
+        assert!(read(FORM.replace("Called=%2B15005550006", "Called=%2B15005550007")).is_err());
+        assert!(read(format!("{FORM}&ToCity=Porto&ToState=&StirVerstat=x")).is_ok());
     }
 }

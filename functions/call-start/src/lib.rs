@@ -1,10 +1,11 @@
 //! POST /api/phone-number/{id}/incoming: a call comes in. Twilio asks what to do with it, and waits 15 s at most.
 //!
-//! Let in by `X-Twilio-Signature` under the number's own auth token. Twilio's form goes on to VAPI, whose TwiML is the answer
-//! (`text/xml`); meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
+//! Let in by `X-Twilio-Signature` under the number's own auth token, for calls to that number in that account. Twilio's form
+//! goes on to VAPI, whose TwiML is the answer (`text/xml`); meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
 //! with a message for the moment when what there is has to be told. Nothing of that can delay or prevent the TwiML by more
 //! than its one round trip. If VAPI is down, slow or talks nonsense, the number's fallback answers. The same `CallSid` again
-//! gets the same TwiML, and nothing is started twice.
+//! gets the same TwiML, and nothing is started twice, however late: a signature has no time in it. Every refusal is the same,
+//! and takes the same time, whether or not there is such a number.
 
 mod incoming;
 pub mod signature;
@@ -40,8 +41,13 @@ const VAPI_WITHIN: Duration = Duration::from_secs(10);
 const ASIDE_WITHIN: Duration = Duration::from_secs(2);
 /// Kept back for VAPI when a twin of the request is waited for.
 const TWIN_RESERVE: Duration = Duration::from_secs(5);
-/// A claim outlasts the request that holds it.
-const LEASE: Duration = Duration::from_secs(20);
+/// Twilio tries again within this time, five times at most. A claim that was given up is taken for its twin's until then:
+/// the caller may be on the line. Later the same request comes from somebody else, and begins nothing.
+const LEASE: Duration = Duration::from_secs(120);
+/// How long a `CallSid` is remembered: as long as its call is.
+const CALL_SIDS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// No refusal comes sooner: what was looked up for it must not show in its time.
+const REFUSED_AFTER: Duration = Duration::from_millis(200);
 
 pub struct Deps {
     pub phone_numbers: PhoneNumbers,
@@ -71,7 +77,7 @@ impl Deps {
             agent_tools: AgentTools::new(database),
             tools: Tools::new(database),
             calls: Calls::new(database),
-            idempotency: platform.idempotency()?,
+            idempotency: Idempotency::new(database, CALL_SIDS_KEPT).kept_for(CALL_SIDS_KEPT),
             secrets: platform.secrets().clone(),
             accounts: platform.accounts()?,
             vapi: platform.vapi(),
@@ -88,24 +94,29 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let ["POST", "api", "phone-number", id, "incoming"] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
-    let id: PhoneNumberId = http::id(id, "phone number")?;
+    let refused_at = Deadline::after(REFUSED_AFTER);
     let incoming = Incoming::read(&request)?;
+    let Ok(id) = http::id(id, "phone number") else { return refuse(incoming::refused(), refused_at).await };
 
     // One round trip: whose number it is, and whether this call has been answered before. The claim is released unless the
     // request turns out to be Twilio's.
     let (number, claim) = join!(deps.phone_numbers.find(id), claim(deps, id, &incoming, deadline));
-    let number = match admitted(deps, number, &request).await {
+    let number = match admitted(deps, number, &incoming, &request).await {
         Ok(number) => number,
         Err(error) => {
             release(deps, claim).await;
-            return refuse(error);
+            return refuse(error, refused_at).await;
         }
     };
     let ticket = match claim {
-        Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
         Ok(Claim::Mine(ticket)) => Some(ticket),
-        // Its twin is still at it, or died: the caller is on the line all the same.
-        Ok(_) => None,
+        Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
+        Ok(Claim::Completed(_) | Claim::Unknown(_)) => {
+            tracing::warn!(phone_number.id = %number.id, "a call whose answer is not known came again late; nothing is begun");
+            return Ok(Reply::twiml(twiml::fallback(number.fallback_number.as_ref())));
+        }
+        // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
+        Ok(Claim::Running) => None,
         Err(outage) => {
             tracing::error!("an incoming call could not be claimed: {}", error::chain(&outage));
             None
@@ -138,20 +149,28 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
 }
 
 /// The number, if the request is Twilio's for it.
-async fn admitted(deps: &Deps, number: Result<Option<Unowned<PhoneNumber>>>, request: &Request) -> Result<PhoneNumber> {
-    let number = number?.ok_or(Error::NotFound("phone number"))?.for_its_owner();
-    incoming::verify(deps, &number, request).await?;
+async fn admitted(
+    deps: &Deps,
+    number: Result<Option<Unowned<PhoneNumber>>>,
+    incoming: &Incoming,
+    request: &Request,
+) -> Result<PhoneNumber> {
+    let number = number?.ok_or_else(incoming::refused)?.for_its_owner();
+    incoming::verify(deps, &number, incoming, request).await?;
     Ok(number)
 }
 
-/// Whoever has no business here is told so. An outage of ours is nothing the caller should hear as silence.
-fn refuse(error: Error) -> Result<Reply> {
+/// Whoever has no business here is told so, not before `at`. An outage of ours is nothing the caller should hear as silence.
+async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
     match error {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
             tracing::error!("an incoming call could not be let in: {}", error::chain(&error));
             Ok(Reply::twiml(twiml::fallback(None)))
         }
-        refused => Err(refused),
+        refused => {
+            tokio::time::sleep(at.remaining()).await;
+            Err(refused)
+        }
     }
 }
 

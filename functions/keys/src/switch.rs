@@ -85,7 +85,7 @@ async fn check_tools(deps: &Deps, organization: OrganizationId, account: &Accoun
         }
     }
     for id in external.iter().take(TRIED) {
-        if deps.vapi.has_tool(account, id, deadline).await? {
+        if deps.vapi.tool(account, id, deadline).await?.is_some() {
             return Ok(());
         }
     }

@@ -6,7 +6,7 @@
 //! - PATCH /api/{slug}/phone-numbers/{id}: changes label, agent, fallback number or Twilio account
 //! - DELETE /api/{slug}/phone-numbers/{id}: `{"status": "deleted"}`. The number stays at Twilio.
 //!
-//! Bodies are in `body.rs`. Credentials are tried at Twilio, which must say that the number is the account's, and then go to
+//! Bodies are in `body.rs`. VAPI's id of a number is taken if VAPI says that it is this number's. Credentials are tried at Twilio, which must say that the number is the account's, and then go to
 //! Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted after
 //! it, and new credentials get a secret of their own, so that a row always names a whole one; what dies in between is on
 //! record as an intent, and settled.
@@ -18,17 +18,22 @@ use serde::Serialize;
 use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
+    accounts::Accounts,
     clients::{
-        Twilio,
+        Twilio, Vapi,
         twilio::{Account, NumberStatus},
     },
     error::Problems,
     http::{self, Access, Reply, Request},
     lifecycle::StoredSecrets,
-    models::{AgentId, E164, Intent, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp},
+    models::{
+        AgentId, E164, Intent, KeyService, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp,
+    },
     platform,
     store::{Agents, Page, PhoneNumbers},
 };
+
+use uuid::Uuid;
 
 use crate::body::{Change, NewNumber, SAME_NUMBER};
 
@@ -37,6 +42,8 @@ pub struct Deps {
     pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
     pub twilio: Twilio,
+    pub vapi: Vapi,
+    pub accounts: Accounts,
     pub secrets: StoredSecrets,
     /// What the secrets' names begin with; the phone number's id follows, and for later credentials an id of their own.
     pub secret_prefix: String,
@@ -50,6 +57,8 @@ impl Deps {
             agents: Agents::new(database),
             phone_numbers: PhoneNumbers::new(database),
             twilio: platform.twilio(),
+            vapi: platform.vapi(),
+            accounts: platform.accounts()?,
             secrets: platform.stored_secrets()?,
             secret_prefix: platform.twilio_secret_prefix()?,
         })
@@ -135,7 +144,13 @@ async fn register(
 ) -> Result<PhoneNumber> {
     let NewNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, account } = new;
     let (checked, present) = join!(
-        check(deps, organization, agent_id, Some(&account), &number, deadline),
+        check(
+            deps,
+            organization,
+            Named { agent: agent_id, account: Some(&account), at_vapi: vapi_phone_number_id },
+            &number,
+            deadline
+        ),
         deps.phone_numbers.by_number(&number),
     );
     // Only who has shown that the number is theirs learns that it is registered. A row that was put by hand has no guard.
@@ -174,8 +189,12 @@ async fn update(
     if change.fallback_number.given() == Some(&before.number) {
         return Err(Error::invalid("fallback_number", SAME_NUMBER));
     }
-    let agent = change.agent_id.given().copied();
-    check(deps, organization, agent, change.account.as_ref(), &before.number, deadline).await?;
+    let named = Named {
+        agent: change.agent_id.given().copied(),
+        account: change.account.as_ref(),
+        at_vapi: change.vapi_phone_number_id.given().copied(),
+    };
+    check(deps, organization, named, &before.number, deadline).await?;
     let mut after = PhoneNumber {
         label: change.label.unwrap_or_else(|| before.label.clone()),
         agent_id: change.agent_id.after(before.agent_id),
@@ -214,12 +233,19 @@ async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, de
     Ok(())
 }
 
-/// What a body names must exist: the agent here, the number in the Twilio account. Everything wrong is named at once.
+/// What a body names beside the number.
+struct Named<'a> {
+    agent: Option<AgentId>,
+    account: Option<&'a Account>,
+    at_vapi: Option<Uuid>,
+}
+
+/// What a body names must exist: the agent here, the number in the Twilio account and under its id at VAPI. Everything wrong
+/// is named at once.
 async fn check(
     deps: &Deps,
     organization: OrganizationId,
-    agent: Option<AgentId>,
-    account: Option<&Account>,
+    Named { agent, account, at_vapi }: Named<'_>,
     number: &E164,
     deadline: Deadline,
 ) -> Result<()> {
@@ -235,7 +261,13 @@ async fn check(
             None => Ok(NumberStatus::Owner),
         }
     };
-    let (agent, standing) = join!(agent, standing);
+    let at_vapi = async {
+        match at_vapi {
+            Some(id) => is_number_at_vapi(deps, organization, id, number, deadline).await,
+            None => Ok(true),
+        }
+    };
+    let (agent, standing, at_vapi) = join!(agent, standing, at_vapi);
     let mut problems = Problems::default();
     match agent.map_err(no_agent) {
         Err(Error::Invalid(agent)) => agent.iter().for_each(|wrong| problems.add(&wrong.field, &wrong.problem)),
@@ -252,7 +284,33 @@ async fn check(
             problems.add("twilio.api_key_secret", "was refused by Twilio: the key is not one of this account");
         }
     }
+    if !at_vapi? {
+        problems.add("vapi_phone_number_id", "is not VAPI's id of this number");
+    }
     problems.into_result(Some(()))
+}
+
+/// Whether VAPI knows this number by the id. Who may register the number has shown that it is theirs, so it is theirs there,
+/// too, also in the account that organizations share. Some numbers at VAPI do not say which they are: those are taken in an
+/// account of the organization's own.
+async fn is_number_at_vapi(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: Uuid,
+    number: &E164,
+    deadline: Deadline,
+) -> Result<bool> {
+    let own = deps.accounts.own(organization, KeyService::Vapi).await?;
+    let is_shared = own.is_none();
+    let account = match own {
+        Some(own) => own,
+        None => deps.accounts.platform_vapi().await?,
+    };
+    let found = deps.vapi.phone_number(&account, &id.hyphenated().to_string(), deadline).await?;
+    Ok(found.is_some_and(|found| match found.number {
+        Some(theirs) => theirs.parse().ok().as_ref() == Some(number),
+        None => !is_shared,
+    }))
 }
 
 /// Another organization's agent, and one that was just deleted, are no agent of the body's.

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use shared::actions::token::assistant_proof;
 
 use crate::{
     Error, Result,
@@ -130,15 +131,23 @@ impl Data {
     }
 }
 
-/// Creates the agent's assistant at VAPI's stand-in, as a dashboard would at VAPI. Gives its id.
+/// Creates the agent's assistant at VAPI's stand-in, as a dashboard would at VAPI, and shows there whose it is. Gives its id.
 pub(crate) async fn create_assistant(http: &reqwest::Client, vapi_url: &str, data: &Data) -> Result<String> {
     let address = format!("{vapi_url}/assistant");
-    let failed = |source| Error::Http { address: address.clone(), source };
-    let request = http.post(&address).bearer_auth(&data.vapi.api_key).json(&data.agent.assistant);
-    let answer = request.send().await.map_err(failed)?;
+    let id = assistant(http.post(&address).json(&data.agent.assistant), &address, data).await?;
+    let organization = data.organization.id.parse().map_err(|error| Error::DemoData(format!("{error}")))?;
+    let proof = assistant_proof(&data.tool_token_key, organization, &id);
+    let address = format!("{address}/{id}");
+    assistant(http.patch(&address).json(&json!({"metadata": {"switchboard": proof}})), &address, data).await
+}
+
+/// The id of the assistant that VAPI's stand-in answers.
+async fn assistant(request: reqwest::RequestBuilder, address: &str, data: &Data) -> Result<String> {
+    let failed = |source| Error::Http { address: address.to_owned(), source };
+    let answer = request.bearer_auth(&data.vapi.api_key).send().await.map_err(failed)?;
     let (status, body) = (answer.status(), answer.text().await.map_err(failed)?);
-    let created: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
-    match created.get("id").and_then(Value::as_str) {
+    let assistant: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
+    match assistant.get("id").and_then(Value::as_str) {
         Some(id) if status.is_success() => Ok(id.to_owned()),
         _ => Err(Error::DemoData(format!("VAPI's stand-in refused the assistant: {status} {body}"))),
     }

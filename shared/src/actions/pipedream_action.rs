@@ -100,6 +100,11 @@ impl PipedreamAction {
         &self.metadata.action_key
     }
 
+    /// The connected account that it runs with.
+    pub fn account(&self) -> &str {
+        &self.metadata.account_id
+    }
+
     /// Pins the action to the version that was read, and learns which of its props takes the account.
     pub fn pin(&mut self, action: &Action) {
         self.metadata.version.get_or_insert_with(|| action.version.clone());

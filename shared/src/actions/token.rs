@@ -1,9 +1,12 @@
 //! A tool's own token: how VAPI shows that it may run the tool.
 //!
 //! HMAC-SHA256 of the tool's id under a master secret, base64url. Nothing is stored; the token says nothing; each tool has
-//! another. The master secret has two valid versions (`current` signs, `previous` still verifies), so that it can be
-//! rotated while VAPI's tools are rewritten one by one. All comparisons take constant time, and a token is checked before
-//! anything is read, so a wrong one takes the same time whether or not the tool exists.
+//! another. The key before the present one still verifies, so that it can be rotated while VAPI's tools are rewritten one by
+//! one (`lifecycle/reissue.rs`). Whoever sets a new key need not write the former one down: Secrets Manager keeps the value
+//! that the secret had before. All comparisons take constant time, and a token is checked before anything is read of the
+//! tool, so a wrong one takes the same time whether or not the tool exists.
+//!
+//! The same keys make the text by which an organization shows that an assistant is its own.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::hmac;
@@ -13,10 +16,10 @@ use serde::Deserialize;
 use crate::{
     Error, Result,
     clients::Secrets,
-    models::{ToolId, VerifiedTool},
+    models::{OrganizationId, ToolId, VerifiedTool},
 };
 
-/// `{"current": "…", "previous": "…"}`
+/// `{"current": "…", "previous": "…"}`: `current` signs, both verify.
 #[derive(Deserialize)]
 struct MasterSecret {
     current: SecretString,
@@ -49,14 +52,40 @@ impl ToolTokens {
     /// # Errors
     /// [`Error::Unauthenticated`] for any other text.
     pub async fn verify(&self, tool: ToolId, token: &str) -> Result<VerifiedTool> {
-        let master = self.master().await?;
         let tag = BASE64_URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
-        let valid = [Some(&master.current), master.previous.as_ref()]
-            .into_iter()
-            .flatten()
-            .filter(|secret| !secret.expose_secret().is_empty())
-            .fold(false, |valid, secret| hmac::verify(&key(secret), tool.to_string().as_bytes(), &tag).is_ok() | valid);
-        if valid { Ok(VerifiedTool::new(tool)) } else { Err(Error::Unauthenticated) }
+        if self.signed(tool.to_string().as_bytes(), &tag).await? {
+            Ok(VerifiedTool::new(tool))
+        } else {
+            Err(Error::Unauthenticated)
+        }
+    }
+
+    /// Of the key that signs now, and of `text`: it changes with either and tells nothing of the key.
+    pub async fn fingerprint(&self, text: &str) -> Result<String> {
+        let master = self.master().await?;
+        let tag = hmac::sign(&key(&master.current), format!("fingerprint {text}").as_bytes());
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(tag))
+    }
+
+    /// What an organization writes into the metadata of an assistant of its own at VAPI.
+    pub async fn assistant_proof(&self, organization: OrganizationId, assistant: &str) -> Result<String> {
+        Ok(assistant_proof(self.master().await?.current.expose_secret(), organization, assistant))
+    }
+
+    /// Whether `shown` is an [`assistant_proof`] of the organization's for the assistant.
+    pub async fn proves_assistant(&self, organization: OrganizationId, assistant: &str, shown: &str) -> Result<bool> {
+        let tag = BASE64_URL_SAFE_NO_PAD.decode(shown).unwrap_or_default();
+        self.signed(proven(organization, assistant).as_bytes(), &tag).await
+    }
+
+    /// Whether the tag is the message's under the present key or the one before.
+    async fn signed(&self, message: &[u8], tag: &[u8]) -> Result<bool> {
+        let master = self.master().await?;
+        if verifies([Some(&master.current), master.previous.as_ref()], message, tag) {
+            return Ok(true);
+        }
+        let before: Option<MasterSecret> = self.secrets.get_before(&self.secret).await.map_err(unavailable)?;
+        Ok(verifies([before.as_ref().map(|before| &before.current), None], message, tag))
     }
 
     /// The master secret, read ahead of the first request.
@@ -71,6 +100,17 @@ impl ToolTokens {
         }
         Ok(master)
     }
+}
+
+/// As [`ToolTokens::assistant_proof`], under this key.
+pub fn assistant_proof(current: &str, organization: OrganizationId, assistant: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, current.as_bytes());
+    BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, proven(organization, assistant).as_bytes()))
+}
+
+/// Never the text of a token, which is an id alone.
+fn proven(organization: OrganizationId, assistant: &str) -> String {
+    format!("assistant {assistant} of organization {organization}")
 }
 
 /// Proof that a caller presented the bearer token of the credential VAPI was set up with, which holds for every tool.
@@ -92,6 +132,11 @@ pub fn check_bearer(expected: Option<&SecretString>, presented: &str) -> Result<
     let blind = hmac::Key::new(hmac::HMAC_SHA256, b"webhook bearer");
     let presented = hmac::sign(&blind, presented.as_bytes());
     hmac::verify(&blind, expected.as_bytes(), presented.as_ref()).map_err(|_unequal| Error::Unauthenticated)
+}
+
+fn verifies(secrets: [Option<&SecretString>; 2], message: &[u8], tag: &[u8]) -> bool {
+    let secrets = secrets.into_iter().flatten().filter(|secret| !secret.expose_secret().is_empty());
+    secrets.fold(false, |valid, secret| hmac::verify(&key(secret), message, tag).is_ok() | valid)
 }
 
 fn key(secret: &SecretString) -> hmac::Key {

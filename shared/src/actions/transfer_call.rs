@@ -152,6 +152,18 @@ impl TransferCall {
         arguments.remove("summary");
     }
 
+    /// The assistants to which a call may be handed, each with its field.
+    pub fn assistants(&self) -> Vec<(String, &str)> {
+        let named: Vec<(String, &Target)> = match &self.stored.allowed {
+            Allowed::Target(target) => vec![("target".to_owned(), target)],
+            Allowed::Destinations(all) => {
+                let numbered = all.iter().enumerate();
+                numbered.map(|(index, to)| (format!("destinations[{index}]"), &to.target)).collect()
+            }
+        };
+        named.into_iter().filter_map(|(at, to)| Some((format!("{at}.assistantId"), to.assistant()?))).collect()
+    }
+
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
         let place = |field: &str, argument: &str| Place { field: field.to_owned(), argument: argument.to_owned() };
         let choice = self.choice.iter().map(|choice| (place("destinations", "destination"), choice));
@@ -336,6 +348,13 @@ impl Target {
                 return None;
             }
         })
+    }
+
+    fn assistant(&self) -> Option<&str> {
+        match self {
+            Self::Assistant { id } => Some(id),
+            Self::Number { .. } | Self::Sip { .. } => None,
+        }
     }
 
     /// VAPI knows all assistants of its account, whichever organization's they are; ours are those of its agents.

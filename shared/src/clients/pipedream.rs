@@ -15,6 +15,10 @@ use super::{
 };
 use crate::{Deadline, models::OrganizationId};
 
+/// Connected accounts in one answer, and answers that are asked for: no organization has more.
+const PAGE: usize = 100;
+const MOST_PAGES: usize = 20;
+
 #[derive(Clone)]
 pub struct Pipedream {
     http: reqwest::Client,
@@ -98,6 +102,45 @@ impl Pipedream {
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the organization has connected this account.
+    pub async fn has_account(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        account: &str,
+        deadline: Deadline,
+    ) -> Result<bool, Error> {
+        #[derive(Deserialize)]
+        struct Account {
+            id: String,
+        }
+        #[derive(Default, Deserialize)]
+        struct PageInfo {
+            #[serde(default)]
+            end_cursor: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Answer {
+            data: Vec<Account>,
+            #[serde(default)]
+            page_info: PageInfo,
+        }
+        let mut after = String::new();
+        for _page in 0..MOST_PAGES {
+            let path = format!("accounts?external_user_id={organization}&limit={PAGE}{after}");
+            let call = Call { method: Method::GET, path, body: None };
+            let Answer { data, page_info } = self.send(project, &call, Retry::Harmless, deadline).await?;
+            if data.iter().any(|connected| connected.id == account) {
+                return Ok(true);
+            }
+            match page_info.end_cursor.filter(|_| data.len() >= PAGE) {
+                Some(cursor) => after = format!("&after={}", segment(&cursor)),
+                None => return Ok(false),
+            }
+        }
+        Ok(false)
     }
 
     /// Runs an action with an account that the organization has connected. The external user is the organization.

@@ -74,33 +74,58 @@ impl Secrets {
     /// [`Failure::Rejected`] if it does not exist or may not be read, [`Failure::Undecodable`] if it has another shape;
     /// neither says anything of its content.
     pub async fn get<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
-        let cached =
-            self.cache().get(id).filter(|(read_at, _)| read_at.elapsed() < FRESH).map(|(_, secret)| secret.clone());
-        let secret = match cached {
+        let secret = match self.cached(id) {
             Some(secret) => secret,
-            None => self.read(id).await?,
+            None => self.keep(id.to_owned(), self.read(id, None).await?),
         };
-        serde_json::from_str(secret.expose_secret()).map_err(|_may_quote_the_secret| {
-            Error::new(
-                Service::SecretsManager,
-                Failure::Undecodable(format!("secret {id} has not the expected JSON shape")),
-            )
-        })
+        decoded(id, &secret)
     }
 
-    async fn read(&self, id: &str) -> Result<SecretString, Error> {
-        let answer = self.client.get_secret_value().secret_id(id).send().await.map_err(failed)?;
-        let text = answer.secret_string.ok_or_else(|| {
+    /// As [`Secrets::get`], what the secret held before its present value, which Secrets Manager keeps; `None` if that is its
+    /// first.
+    pub async fn get_before<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
+        let key = format!("{id} before");
+        let secret = match self.cached(&key) {
+            Some(secret) => secret,
+            None => match self.read(id, Some("AWSPREVIOUS")).await {
+                Ok(secret) => self.keep(key, secret),
+                // There is no such version.
+                Err(Error { failure: Failure::Rejected { .. }, .. }) => self.keep(key, SecretString::from("null")),
+                Err(error) => return Err(error),
+            },
+        };
+        decoded(id, &secret)
+    }
+
+    fn cached(&self, key: &str) -> Option<SecretString> {
+        self.cache().get(key).filter(|(read_at, _)| read_at.elapsed() < FRESH).map(|(_, secret)| secret.clone())
+    }
+
+    fn keep(&self, key: String, secret: SecretString) -> SecretString {
+        self.cache().insert(key, (Instant::now(), secret.clone()));
+        secret
+    }
+
+    async fn read(&self, id: &str, stage: Option<&str>) -> Result<SecretString, Error> {
+        let request = self.client.get_secret_value().secret_id(id).set_version_stage(stage.map(str::to_owned));
+        let answer = request.send().await.map_err(failed)?;
+        answer.secret_string.map(SecretString::from).ok_or_else(|| {
             Error::new(Service::SecretsManager, Failure::Undecodable(format!("secret {id} holds no text")))
-        })?;
-        let secret = SecretString::from(text);
-        self.cache().insert(id.to_owned(), (Instant::now(), secret.clone()));
-        Ok(secret)
+        })
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, SecretString)>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn decoded<T: DeserializeOwned>(id: &str, secret: &SecretString) -> Result<T, Error> {
+    serde_json::from_str(secret.expose_secret()).map_err(|_may_quote_the_secret| {
+        Error::new(
+            Service::SecretsManager,
+            Failure::Undecodable(format!("secret {id} has not the expected JSON shape")),
+        )
+    })
 }
 
 fn failed<E>(error: SdkError<E>) -> Error

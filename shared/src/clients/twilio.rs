@@ -44,6 +44,10 @@ impl Account {
         Self { account_sid, auth_token, api_key_sid, api_key_secret }
     }
 
+    pub fn account_sid(&self) -> &str {
+        &self.account_sid
+    }
+
     /// Under which Twilio signs its requests.
     pub fn auth_token(&self) -> &SecretString {
         &self.auth_token

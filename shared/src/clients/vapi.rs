@@ -75,6 +75,17 @@ pub struct ExternalTool {
 pub struct Assistant {
     #[serde(default)]
     pub name: Option<String>,
+    /// What its owner has noted on it: an object, if anything.
+    #[serde(default)]
+    pub metadata: Value,
+}
+
+/// What is asked of a number before its id is noted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ExternalNumber {
+    /// E.164, of numbers that have one.
+    #[serde(default)]
+    pub number: Option<String>,
 }
 
 /// A call, as far as it is asked about.
@@ -219,12 +230,12 @@ impl Vapi {
         }
     }
 
-    /// Whether the account has a tool.
-    pub async fn has_tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<bool, Error> {
+    /// A tool, its whole object. `None`: VAPI has no such tool.
+    pub async fn tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Value>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/tool/{}", segment(id)));
-        match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.status() == Some(404) => Ok(false),
+        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(tool) => Ok(Some(tool)),
+            Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -234,6 +245,21 @@ impl Vapi {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
         match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
             Ok(assistant) => Ok(Some(assistant)),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A number. `None`: VAPI has no such number.
+    pub async fn phone_number(
+        &self,
+        account: &Account,
+        id: &str,
+        deadline: Deadline,
+    ) -> Result<Option<ExternalNumber>, Error> {
+        let request = self.request(account, reqwest::Method::GET, &format!("/phone-number/{}", segment(id)));
+        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+            Ok(number) => Ok(Some(number)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }

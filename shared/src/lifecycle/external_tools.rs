@@ -42,18 +42,9 @@ impl ExternalTools {
     /// As [`ExternalTools::upsert`], when it is known whether the tool only reads.
     pub(super) async fn upsert_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
         let account = self.accounts.vapi(tool.organization_id).await?;
-        let tokens = self.tokens.as_ref().ok_or_else(|| Error::internal("this function makes no tools at VAPI"))?;
-        let token = tokens.issue(tool.id).await?;
+        let token = self.tokens()?.issue(tool.id).await?;
         let url = self.callback(tool.id);
-        let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
-        let definition = NewTool {
-            name: tool.name.as_str(),
-            description: at("description").as_str().unwrap_or_default(),
-            url: &url,
-            body: at("parameters"),
-            parameters: static_parameters(&token, read_only, at("parameters")),
-            timeout_seconds: VAPI_WAITS_SECONDS,
-        };
+        let definition = definition(tool, &url, &token, read_only);
         let changed = match &tool.external_tool_id {
             Some(id) => self.vapi.update_tool(&account, id, &definition, deadline).await?,
             None => None,
@@ -63,6 +54,36 @@ impl ExternalTools {
             None => self.vapi.create_tool(&account, &definition, deadline).await?,
         };
         Ok((external.id, without_token(external.object, &token)))
+    }
+
+    /// Of the key that signs tools' tokens and of the address that they call: another one if either has changed.
+    pub(super) async fn fingerprint(&self) -> Result<String> {
+        self.tokens()?.fingerprint(&self.public_url).await
+    }
+
+    /// Whether VAPI's tool calls the address that it would be given now, with that token and what else stands beside it. `None`:
+    /// VAPI has no such tool.
+    pub(super) async fn is_current(&self, tool: &Tool, deadline: Deadline) -> Result<Option<bool>> {
+        let Some(id) = &tool.external_tool_id else { return Ok(None) };
+        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
+        let account = self.accounts.vapi(tool.organization_id).await?;
+        let Some(object) = self.vapi.tool(&account, id, deadline).await? else { return Ok(None) };
+        let token = self.tokens()?.issue(tool.id).await?;
+        let url = self.callback(tool.id);
+        let parameters = definition(tool, &url, &token, read_only).parameters;
+        let of = |name: &str| object.get(name).unwrap_or(&Value::Null);
+        Ok(Some(*of("url") == url && *of("parameters") == parameters))
+    }
+
+    /// Changes VAPI's tool to what it would be given now. False: VAPI has no such tool, and none is made.
+    pub(super) async fn reissue(&self, tool: &Tool, deadline: Deadline) -> Result<bool> {
+        let Some(id) = &tool.external_tool_id else { return Ok(false) };
+        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
+        let account = self.accounts.vapi(tool.organization_id).await?;
+        let token = self.tokens()?.issue(tool.id).await?;
+        let url = self.callback(tool.id);
+        let definition = definition(tool, &url, &token, read_only);
+        Ok(self.vapi.update_tool(&account, id, &definition, deadline).await?.is_some())
     }
 
     /// Deletes VAPI's tool; one that is gone already is fine.
@@ -93,8 +114,25 @@ impl ExternalTools {
         Ok(calling.into_iter().map(|external| external.id).filter(|id| Some(id.as_str()) != kept).collect())
     }
 
+    fn tokens(&self) -> Result<&ToolTokens> {
+        self.tokens.as_ref().ok_or_else(|| Error::internal("this function makes no tools at VAPI"))
+    }
+
     fn callback(&self, tool: ToolId) -> String {
         format!("{}/api/tools/{tool}/execute", self.public_url)
+    }
+}
+
+/// What VAPI is told of a tool.
+fn definition<'a>(tool: &'a Tool, url: &'a str, token: &SecretString, read_only: bool) -> NewTool<'a> {
+    let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
+    NewTool {
+        name: tool.name.as_str(),
+        description: at("description").as_str().unwrap_or_default(),
+        url,
+        body: at("parameters"),
+        parameters: static_parameters(token, read_only, at("parameters")),
+        timeout_seconds: VAPI_WAITS_SECONDS,
     }
 }
 

@@ -1,15 +1,19 @@
 //! What a configuration names must exist, and be the organization's.
 
+use futures_util::{future::try_join_all, try_join};
+
 use crate::{
     Deadline, Error, Result,
     actions::{Action, ToolConfig, sms::Sender},
     clients::{Pipedream, Secrets, pipedream::Project},
+    error::Problems,
     models::OrganizationId,
-    store::{KnowledgeBases, PhoneNumbers},
+    store::{Agents, KnowledgeBases, PhoneNumbers},
 };
 
 #[derive(Clone)]
 pub struct References {
+    pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
     pub knowledge_bases: KnowledgeBases,
     pub pipedream: Pipedream,
@@ -36,10 +40,21 @@ impl References {
             }
             Action::PipedreamAction(action) => {
                 let project: Project = self.secrets.get(&self.pipedream_secret).await?;
-                let found = self.pipedream.action(&project, action.key(), deadline).await?;
-                let found = found
-                    .ok_or_else(|| Error::invalid("pipedreamMetadata.actionKey", "is not an action of Pipedream's"))?;
-                action.pin(&found);
+                let (found, connected) = try_join!(
+                    self.pipedream.action(&project, action.key(), deadline),
+                    self.pipedream.has_account(&project, organization, action.account(), deadline),
+                )?;
+                let mut problems = Problems::default();
+                if found.is_none() {
+                    problems.add("pipedreamMetadata.actionKey", "is not an action of Pipedream's");
+                }
+                if !connected {
+                    problems.add(
+                        "pipedreamMetadata.accountId",
+                        "is not an account that this organization has connected at Pipedream",
+                    );
+                }
+                action.pin(&problems.into_result(found)?);
                 Ok(())
             }
             Action::Query(query) => {
@@ -52,7 +67,19 @@ impl References {
                 })?;
                 query.resolve(&base, config.attach_to_agent)
             }
-            Action::ApiRequest(_) | Action::TransferCall(_) => Ok(()),
+            Action::TransferCall(transfer) => {
+                let looks = transfer.assistants().into_iter().map(|(field, assistant)| async move {
+                    let agent = self.agents.with_assistant(organization, assistant).await?;
+                    Ok::<_, Error>(agent.is_none().then_some(field))
+                });
+                let mut problems = Problems::default();
+                for field in try_join_all(looks).await?.into_iter().flatten() {
+                    problems
+                        .add(field, "is not the assistant of an agent of this organization; register it as one first");
+                }
+                problems.into_result(Some(()))
+            }
+            Action::ApiRequest(_) => Ok(()),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! There is no second way to undo. A change that fails is settled at once ([`settle_now`]); one whose process died is settled
 //! by [`Lifecycle::settle`]. The code that compares stands beside the change it settles.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use serde::Serialize;
 
@@ -33,8 +33,10 @@ pub struct ReportLine {
     pub outcome: String,
 }
 
-/// The time one intent gets in one run; what is left then goes on in the next.
+/// The time one intent gets in one run; what is left then goes on in the next. When there are many, they share the time there
+/// is, but none gets less than it takes to change something.
 const ONE: Duration = Duration::from_secs(25);
+const LEAST: Duration = Duration::from_secs(10);
 
 /// How far settling a change came, with a few words for the report.
 #[derive(Debug, Clone, Copy)]
@@ -101,14 +103,32 @@ pub(super) async fn close(intents: &Intents, intent: &Intent) {
     }
 }
 
+/// Intents in the order in which they are settled: first whichever was left alone longest, since a try that fails puts its
+/// owner's time off. Whether a query tool still has an agent shows when the attachments of its organization are settled.
+fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
+    let is_last = |intent: &Intent| matches!(intent.change, Change::QueryTool { .. });
+    let mut others: HashMap<OrganizationId, i64> = HashMap::new();
+    for intent in intents.iter().filter(|intent| !is_last(intent)) {
+        let latest = others.entry(intent.organization_id).or_insert(intent.owner_until);
+        *latest = intent.owner_until.max(*latest);
+    }
+    intents.sort_by_key(|intent| {
+        let after = others.get(&intent.organization_id).filter(|_| is_last(intent));
+        (after.map_or(intent.owner_until, |after| intent.owner_until.max(*after)), is_last(intent))
+    });
+    intents
+}
+
 impl Lifecycle {
-    /// Settles every abandoned intent, one after the other, while there is time.
+    /// Settles every abandoned intent, one after the other, while there is time. One that fails each time, however long that
+    /// takes, costs the others nothing: it is last in turn when it comes again.
     pub async fn settle(&self, deadline: Deadline) -> Result<Report> {
         let mut report = Report::default();
-        let mut abandoned = self.intents.abandoned().await?;
-        // Whether a query tool still has an agent shows when the attachments are settled.
-        abandoned.sort_by_key(|intent| matches!(intent.change, Change::QueryTool { .. }));
+        let abandoned = in_turn(self.intents.abandoned().await?);
+        let mut waiting = u32::try_from(abandoned.len()).unwrap_or(u32::MAX);
         for intent in abandoned {
+            let share = deadline.remaining().checked_div(waiting).unwrap_or_default();
+            waiting = waiting.saturating_sub(1);
             let (id, change) = (intent.id, intent.change.as_str());
             let line = |outcome: String| ReportLine { intent: id, change, outcome };
             if deadline.remaining() < SETTLING {
@@ -117,7 +137,8 @@ impl Lifecycle {
                 continue;
             }
             // Shorter than a lease: what it takes for one change must not run out on it.
-            match Box::pin(self.settle_abandoned(&intent, deadline.at_most(ONE))).await {
+            let one = deadline.at_most(share.clamp(LEAST, ONE));
+            match Box::pin(self.settle_abandoned(&intent, one)).await {
                 Ok(Some(Settled(outcome))) => {
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");
                     report.settled.push(line(outcome.into()));

@@ -13,7 +13,7 @@ use crate::{
     actions::{Action, ToolConfig},
     error,
     models::{AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName},
-    store::{Database, Intents, KnowledgeBases, Lease, Tools},
+    store::{Database, Intents, KnowledgeBases, Lease, Reissues, Tools},
 };
 
 /// Numbered names that are tried before a random ending is taken: `send_sms_2` … `send_sms_5`.
@@ -31,6 +31,7 @@ pub struct Lifecycle {
     pub attachments: Attachments,
     pub knowledge_bases: KnowledgeBases,
     pub secrets: StoredSecrets,
+    pub reissues: Reissues,
 }
 
 /// An edited tool.
@@ -62,6 +63,7 @@ impl Lifecycle {
             external,
             attachments: Attachments::new(database, assistants),
             knowledge_bases: KnowledgeBases::new(database),
+            reissues: Reissues::new(database),
         }
     }
 

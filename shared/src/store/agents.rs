@@ -46,8 +46,9 @@ impl Agents {
 
     /// The organization's agent with this assistant of VAPI's; `None` if it has none, whoever else may.
     pub async fn with_assistant(&self, organization: OrganizationId, assistant: &str) -> Result<Option<Agent>> {
-        let Some(guard) = self.table.get::<Guard>(guard(assistant)).await? else { return Ok(None) };
-        let agent: Option<Agent> = self.table.get(id(guard.agent_id)).await?;
+        // As of now: an agent that was just registered may be named.
+        let Some(guard) = self.table.get_consistent::<Guard>(guard(assistant)).await? else { return Ok(None) };
+        let agent: Option<Agent> = self.table.get_consistent(id(guard.agent_id)).await?;
         // The assistant of an agent does not change, but the row is what counts.
         Ok(agent.filter(|agent| agent.organization_id == organization && agent.external_assistant_id == assistant))
     }

@@ -165,12 +165,19 @@ impl Record {
 pub struct Idempotency {
     table: Table,
     window: Duration,
+    retention: Duration,
 }
 
 impl Idempotency {
     /// A repetition within `window` of an outcome gets the same.
     pub fn new(database: &Database, window: Duration) -> Self {
-        Self { table: database.table("idempotency"), window }
+        Self { table: database.table("idempotency"), window, retention: RETENTION }
+    }
+
+    /// The same, which remembers this long what became of an effect, in place of [`RETENTION`].
+    #[must_use]
+    pub fn kept_for(self, retention: Duration) -> Self {
+        Self { retention, ..self }
     }
 
     /// Claims an effect, in one round trip when nobody else has. `delivery` names the request, where it has a name that its
@@ -200,7 +207,7 @@ impl Idempotency {
             (":partial", text("partial")),
             (":token", text(&token)),
             (":lease", number(now.plus(lease).as_millis())),
-            (":expires", number(now.plus(RETENTION).as_seconds())),
+            (":expires", number(now.plus(self.retention).as_seconds())),
             (":now", number(now.as_seconds())),
         ]);
         let claim = match delivery {
@@ -277,7 +284,7 @@ impl Idempotency {
         let (status, answer, done, done_until) = match outcome {
             Outcome::Completed(answer) => ("completed", answer, Map::new(), 0),
             Outcome::Partial { answer, done, unknown } => {
-                let kept = if unknown { RETENTION } else { self.window };
+                let kept = if unknown { self.retention } else { self.window };
                 ("partial", answer, done, until(kept).max(ticket.done_until))
             }
             Outcome::Unknown(answer) => ("unknown", answer, Map::new(), 0),
@@ -296,7 +303,7 @@ impl Idempotency {
                 (":done", to_attribute(&done)?),
                 (":done_until", number(done_until)),
                 (":window_until", number(until(self.window))),
-                (":expires", number(until(RETENTION))),
+                (":expires", number(until(self.retention))),
                 (":token", text(&ticket.token)),
                 (":in_progress", text("in_progress")),
             ])

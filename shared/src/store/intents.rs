@@ -1,7 +1,7 @@
 //! `intents`. Key: id. A closed intent is deleted, so the table holds only what is open, and a scan of it is short.
 
 use super::{
-    database::{Database, id, number, text},
+    database::{Database, Item, from_item, id, number, text},
     table::Table,
     write::Write,
 };
@@ -40,16 +40,17 @@ impl Intents {
         self.table.delete(id(intent))
     }
 
-    /// Its owner leaves the change to whoever settles next.
+    /// Its owner leaves the change to whoever settles next, after what was left before.
     pub async fn leave(&self, intent: IntentId) -> Result<()> {
         let left = self.table.update(id(intent), "SET #owner_until = :gone").when("attribute_exists(#id)");
-        left.with([(":gone", number(0))]).unless_refused().await.map(drop)
+        let gone = number(Timestamp::now().as_millis() - 1);
+        left.with([(":gone", gone)]).unless_refused().await.map(drop)
     }
 
     /// The changes of all organizations whose owner is gone, oldest first: for `settle`, which acts for each organization
-    /// in turn.
+    /// in turn. One that cannot be read is reported and left out, whatever stands in it.
     pub async fn abandoned(&self) -> Result<Vec<Intent>> {
-        let abandoned = self.table.scan().now().filter("#owner_until < :now");
+        let abandoned = self.table.scan().now().filter("NOT #owner_until >= :now");
         let now = number(Timestamp::now().as_millis());
         let mut intents: Vec<Intent> = abandoned.with([(":now", now)]).collect().await?;
         intents.sort_by_key(|intent| intent.created_at);
@@ -57,9 +58,19 @@ impl Intents {
     }
 
     /// The changes of an organization that have not ended. As of now: a change that is not among them has not begun.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unreadable`] if one of them cannot be read, because it might be any.
     pub async fn open_of(&self, organization: OrganizationId) -> Result<Vec<Intent>> {
         let open = self.table.scan().now().filter("#organization_id = :organization");
-        open.with([(":organization", text(organization))]).collect().await
+        let mut intents = Vec::new();
+        let read = |items: Vec<Item>| {
+            let read = items.into_iter().map(from_item).collect::<Result<Vec<Intent>>>()?;
+            intents.extend(read);
+            Ok(())
+        };
+        open.with([(":organization", text(organization))]).each_page(read).await?;
+        Ok(intents)
     }
 
     /// Takes an abandoned change over for `time`, so that two settlers do not work on it at once. False: somebody else did.

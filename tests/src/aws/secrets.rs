@@ -9,6 +9,8 @@ pub(super) const ACTIONS: [&str; 3] = ["CreateSecret", "DeleteSecret", "GetSecre
 #[derive(Debug, Default)]
 struct Secret {
     content: String,
+    /// What it held before: the version at the stage `AWSPREVIOUS`.
+    before: Option<String>,
     /// `ClientRequestToken` of the request that made it.
     made_by: Option<String>,
     deleted: bool,
@@ -19,7 +21,8 @@ pub(super) struct Shelf(BTreeMap<String, Secret>);
 
 impl Shelf {
     pub(super) fn put(&mut self, id: &str, value: &Value) {
-        self.0.insert(id.to_owned(), Secret { content: value.to_string(), ..Secret::default() });
+        let before = self.0.remove(id).map(|secret| secret.content);
+        self.0.insert(id.to_owned(), Secret { content: value.to_string(), before, ..Secret::default() });
     }
 
     pub(super) fn forget(&mut self, id: &str) {
@@ -51,7 +54,18 @@ impl Shelf {
             return refusal("InvalidRequestException", message);
         }
         if action == "GetSecretValue" {
-            return (200, json!({"ARN": id, "Name": id, "SecretString": secret.content}));
+            let version = match request["VersionStage"].as_str().unwrap_or("AWSCURRENT") {
+                "AWSCURRENT" => Some(&secret.content),
+                "AWSPREVIOUS" => secret.before.as_ref(),
+                _ => None,
+            };
+            return match version {
+                Some(content) => (200, json!({"ARN": id, "Name": id, "SecretString": content})),
+                None => refusal(
+                    "ResourceNotFoundException",
+                    "Secrets Manager can't find the specified secret value for staging label.",
+                ),
+            };
         }
         let days = request["RecoveryWindowInDays"].as_i64().unwrap_or(30);
         if !(7..=30).contains(&days) || request["ForceDeleteWithoutRecovery"] == true {
@@ -71,7 +85,7 @@ impl Shelf {
             }
             Some(_) => refusal("ResourceExistsException", "a secret with this name already exists"),
             None => {
-                self.0.insert(name.to_owned(), Secret { content, made_by: Some(token), deleted: false });
+                self.0.insert(name.to_owned(), Secret { content, before: None, made_by: Some(token), deleted: false });
                 (200, json!({"ARN": name, "Name": name}))
             }
         }

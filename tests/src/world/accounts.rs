@@ -51,6 +51,14 @@ impl World {
         body
     }
 
+    /// Shows at VAPI that an assistant of the platform's account is the organization's.
+    pub async fn prove(&self, tenant: &Tenant, assistant_id: &str) {
+        let organization = tenant.organization_id.parse().expect("an id");
+        let proof = self.process.tokens.assistant_proof(organization, assistant_id).await.expect("the key can be read");
+        let metadata = json!({"metadata": {"switchboard": proof}});
+        self.at_vapi("PATCH", &format!("/assistant/{assistant_id}"), &metadata).await;
+    }
+
     /// More agents of the home organization, each with an assistant at VAPI; gives their ids.
     pub async fn agents(&self, count: usize) -> Vec<String> {
         let mut agents = Vec::new();

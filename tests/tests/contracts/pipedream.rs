@@ -343,3 +343,29 @@ async fn an_action_that_cannot_be_looked_up_is_not_one_that_is_missing() {
     }))
     .await;
 }
+
+#[tokio::test]
+async fn an_account_is_looked_for_among_those_the_organization_has_connected() {
+    let mut options = Options::default().with_account("apn_theirs", "somebody else", "slack");
+    for number in 0..230 {
+        options = options.with_account(&format!("apn_{number}"), ORGANIZATION, "slack");
+    }
+    let pipedream = standin::start(anywhere(), options).unwrap();
+    let client = client(&pipedream.url);
+    let has = async |account: &str| client.has_account(&project(), organization(), account, ample()).await;
+    for (account, is_there, pages) in
+        [("apn_0", true, 1), ("apn_229", true, 3), ("apn_theirs", false, 3), ("", false, 3)]
+    {
+        pipedream.clear_requests();
+        assert_eq!(has(account).await.unwrap(), is_there, "{account}");
+        let (_, asked) = sorted(&pipedream);
+        assert_eq!(asked.len(), pages, "{account}");
+        let user = ("external_user_id".to_owned(), ORGANIZATION.to_owned());
+        assert!(asked.iter().all(|request| request.path.ends_with("/accounts") && request.query.contains(&user)));
+    }
+    for (fault, expected) in [(Fault::status(403), "rejected 403"), (Fault::status(502), "broken 502")] {
+        pipedream.inject(fault.times(20));
+        assert_eq!(class(&has("apn_0").await.unwrap_err()), expected);
+        pipedream.clear_faults();
+    }
+}

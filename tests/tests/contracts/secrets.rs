@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -201,4 +201,31 @@ async fn a_refused_write_names_its_class_and_nothing_of_the_content() {
             assert!(!shown.contains("t0psecret"), "{shown}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_secret_held_before_is_read_once_and_may_not_be_there() {
+    let asked = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let seen = asked.clone();
+    let server = Server::start(Router::new().fallback(move |body: String| {
+        let request: Value = serde_json::from_str(&body).unwrap();
+        seen.lock().unwrap().push(request.clone());
+        async move {
+            match (request["SecretId"].as_str(), request["VersionStage"].as_str()) {
+                (Some(ID), Some("AWSPREVIOUS")) => answer(200, &holding(r#"{"api_key": "before"}"#)),
+                (Some(ID), None) => answer(200, &holding(r#"{"api_key": "now"}"#)),
+                _ => answer(400, &trouble("ResourceNotFoundException")),
+            }
+        }
+    }))
+    .await;
+    let secrets = secrets(&server.url);
+    for _ in 0..2 {
+        let before: Option<Credentials> = secrets.get_before(ID).await.unwrap();
+        assert_eq!(before.unwrap().api_key, "before");
+        assert_eq!(secrets.get::<Credentials>(ID).await.unwrap().api_key, "now");
+        assert_eq!(secrets.get_before::<Credentials>("first").await.unwrap(), None);
+    }
+    assert_eq!(asked.lock().unwrap().len(), 3, "each once");
+    assert_eq!(class(&self::secrets(&nowhere()).get_before::<Credentials>(ID).await.unwrap_err()), "unreachable");
 }

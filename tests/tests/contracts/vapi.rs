@@ -465,12 +465,27 @@ async fn a_key_is_let_in_or_not_and_anything_else_is_no_answer() {
 async fn a_tool_is_there_or_not_and_anything_else_is_no_answer() {
     let vapi = start();
     let made = create(&vapi.url, ample()).await.unwrap();
-    let has = async |id: &str| client(&vapi.url).has_tool(&account(), id, short()).await;
-    assert!(has(&made.id).await.unwrap());
-    assert!(!has(TOOL).await.unwrap());
+    let has = async |id: &str| client(&vapi.url).tool(&account(), id, short()).await;
+    assert_eq!(has(&made.id).await.unwrap(), vapi.tool(&made.id));
+    assert_eq!(has(TOOL).await.unwrap(), None);
     for (fault, expected) in [(Fault::status(401), "rejected 401"), (Fault::status(502), "broken 502")] {
         vapi.inject(fault.times(20));
         assert_eq!(class(&has(&made.id).await.unwrap_err()), expected);
         vapi.clear_faults();
     }
+}
+
+#[tokio::test]
+async fn a_number_is_there_in_its_own_account_alone() {
+    let options = Options::default().with_assistant(ASSISTANT).with_key("another-key", "another");
+    let vapi = standin::start(anywhere(), options).unwrap();
+    let id = vapi.set_number("+15005550006", ASSISTANT).unwrap();
+    let client = client(&vapi.url);
+    let found = client.phone_number(&account(), &id, short()).await.unwrap();
+    assert_eq!(found.and_then(|found| found.number).as_deref(), Some("+15005550006"));
+    assert_eq!(client.phone_number(&account(), TOOL, short()).await.unwrap(), None);
+    let another: Account = serde_json::from_value(json!({"api_key": "another-key"})).unwrap();
+    assert_eq!(client.phone_number(&another, &id, short()).await.unwrap(), None);
+    vapi.inject(Fault::status(502).times(20));
+    assert_eq!(class(&client.phone_number(&account(), &id, short()).await.unwrap_err()), "broken 502");
 }

@@ -4,6 +4,7 @@ mod access;
 mod faults;
 mod idempotency;
 mod permissions;
+mod reissue;
 mod round_trips;
 mod settle;
 mod settle_secrets;

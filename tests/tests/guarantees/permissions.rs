@@ -73,6 +73,8 @@ async fn asked(own: bool) -> Permissions {
     let transfer =
         json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
     let transfer = world.tool(&transfer).await;
+    let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
+    world.tool(&json!({"type": "transfer_call", "label": "Hand over", "target": target})).await;
     let sms = world.tool(&ai_sms()).await;
     let mut specific = ai_sms();
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
@@ -240,6 +242,9 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
     let slack = world.tool(&slack_action(&world.home)).await;
     let attached = world.attached(&ai_sms()).await;
+    let transfer =
+        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
+    let transfer = world.tool(&transfer).await;
     let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
     let query = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
     world.restart();
@@ -251,6 +256,8 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     note(asked, "detach", world);
 
     world.update(&slack, &json!({"label": "Another"})).await.expect(200);
+    let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
+    world.update(&transfer, &json!({"target": target})).await.expect(200);
     world.update(&query, &json!({"label": "Another"})).await.expect(200);
     world.update(&one, &json!({"name": "one", "from": specific["from"]})).await.expect(200);
     world.update(&one, &preemptive_sms()).await.expect(200);
@@ -443,6 +450,11 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     }
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(8), &json!([])), "{report}");
+    // Another address: every tool is given it, when all processes know.
+    world.aws.change("tools", "reissue", json!({"fingerprint": "another"}));
+    world.settle().await;
+    world.aws.change("tools", "reissue", json!({"seen_at": "2026-01-01T00:00:00.000Z"}));
+    world.settle().await;
     // More than there is time for wakes it again.
     let row = json!({
         "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "change": "delete_tool",
@@ -500,6 +512,13 @@ async fn tools_test(world: &World, saved: [&Value; 3]) {
 async fn agents(world: &World) {
     let assistant = world.at_vapi("POST", "/assistant", &json!({"name": "Nights"})).await;
     let body = json!({"external_assistant_id": assistant["id"]});
+    let refused = ask(world, "agents", "POST", "agents", &body).await;
+    assert!([201, 422].contains(&refused.status), "with an account of its own it needs no proof");
+    world.aws.rows("agents").iter().filter(|row| row["external_assistant_id"] == assistant["id"]).for_each(|row| {
+        world.aws.delete("agents", row["id"].as_str().unwrap());
+        world.aws.delete("agents", &format!("assistant#{}", assistant["id"].as_str().unwrap()));
+    });
+    world.prove(&world.home, assistant["id"].as_str().unwrap()).await;
     let agent = ask(world, "agents", "POST", "agents", &body).await.expect(201);
     let new = format!("agents/{}", agent["id"].as_str().unwrap());
     let seeded = format!("agents/{}", world.home.agent_id);
@@ -532,7 +551,8 @@ async fn phone_numbers(world: &World) {
     let path = format!("phone-numbers/{}", row["id"].as_str().unwrap());
     ask(world, "phone-numbers", "GET", "phone-numbers", &Value::Null).await.expect(200);
     ask(world, "phone-numbers", "GET", &path, &Value::Null).await.expect(200);
-    let change = json!({"agent_id": null, "twilio": body["twilio"]});
+    let at_vapi = world.vapi.set_number(&home.phone_number, &home.assistant_id).unwrap();
+    let change = json!({"agent_id": null, "vapi_phone_number_id": at_vapi, "twilio": body["twilio"]});
     ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
 }
 

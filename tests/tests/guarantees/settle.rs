@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use local::standins;
 use serde_json::{Value, json};
+use shared::{Deadline, models::Timestamp};
 use tests::{Answer, Event, Fault, Trouble, World, agreement, ai_sms, preemptive_sms};
 
 /// What is prepared before the function runs, and the request that is killed.
@@ -550,6 +551,40 @@ async fn what_cannot_be_settled_stays_and_is_reported() {
     world.later();
     assert_eq!(world.settle().await["left"], json!([]));
     assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+/// As many as fail may be more than there is time for: those that were not tried have the next turn.
+#[tokio::test]
+async fn a_change_that_fails_each_time_keeps_no_other_from_being_settled() {
+    let world = World::start().await;
+    let lost = |name: &str, created_at: &str| {
+        json!({
+            "id": uuid::Uuid::now_v7(), "organization_id": world.home.organization_id, "change": "create_tool",
+            "tool_id": uuid::Uuid::now_v7(), "name": name, "created_at": created_at, "owner_until": 1,
+        })
+    };
+    let failing = lost("failing", "2026-01-01T00:00:00.000Z");
+    let waiting = lost("waiting", "2026-01-02T00:00:00.000Z");
+    for intent in [&failing, &waiting] {
+        world.aws.put("intents", intent);
+    }
+    // Time enough for one of the two.
+    let run = async || {
+        world.vapi.inject(standins::Fault::delay(1_500).with_body(json!("no list")));
+        let report = settle::handle(&world.process.settle, Deadline::after(Duration::from_secs(51))).await.unwrap();
+        world.vapi.clear_faults();
+        serde_json::to_value(report).unwrap()
+    };
+    let left = |report: &Value| -> Vec<Value> {
+        report["left"].as_array().unwrap().iter().map(|left| left["outcome"].clone()).collect()
+    };
+    let first = run().await;
+    assert_eq!((left(&first).len(), &left(&first)[1]), (2, &json!("no time left")), "{first}");
+    // Whoever tried it is gone, just now.
+    let now = Timestamp::now().as_millis() - 1;
+    world.aws.change("intents", failing["id"].as_str().unwrap(), json!({"owner_until": now}));
+    let second = run().await;
+    assert_eq!(second["left"][0]["intent"], waiting["id"], "the one that waited has its turn: {second}");
 }
 
 #[tokio::test]

@@ -36,7 +36,9 @@ async fn assistant(world: &World, name: Option<&str>) -> String {
     if let Some(name) = name {
         body["name"] = json!(name);
     }
-    text(&world.at_vapi("POST", "/assistant", &body).await["id"]).to_owned()
+    let assistant = text(&world.at_vapi("POST", "/assistant", &body).await["id"]).to_owned();
+    world.prove(&world.home, &assistant).await;
+    assistant
 }
 
 /// A registered agent that no number rings.
@@ -133,6 +135,8 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     let world = World::start().await;
     let (ours, theirs) = (&world.home, &world.other);
     let again = register(&world, &json!({"external_assistant_id": ours.assistant_id})).await;
+    // Who can write to both organizations' assistants.
+    world.prove(ours, &theirs.assistant_id).await;
     let foreign = register(&world, &json!({"external_assistant_id": theirs.assistant_id, "name": "Mine"})).await;
     assert_eq!((again.status, foreign.status), (409, 409));
     assert_eq!(again.body["detail"], foreign.body["detail"]);
@@ -149,6 +153,44 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     // A transaction that meets another one is not carried out either.
     assert!(statuses[1..].iter().all(|status| [409, 503].contains(status)), "{statuses:?}");
     assert_eq!(items(&world), before + 2, "a row and its guard");
+}
+
+#[tokio::test]
+async fn an_assistant_of_the_shared_account_is_registered_by_whoever_can_write_to_it() {
+    let mut world = World::start().await;
+    let path = |assistant: &str| format!("/assistant/{assistant}");
+    let made = world.at_vapi("POST", "/assistant", &json!({"name": "Night shift"})).await;
+    let assistant = text(&made["id"]).to_owned();
+    let body = json!({"external_assistant_id": assistant});
+    let before = items(&world);
+    let told = async |world: &World, tenant: &Tenant| {
+        let refused = ask(world, tenant, "POST", "", Some(&body)).await;
+        assert_eq!(refused.wrong_fields(), ["external_assistant_id"]);
+        let problem = text(&refused.body["errors"][0]["problem"]).to_owned();
+        assert!(!problem.contains("Night shift"), "{problem}");
+        let (_, rest) = problem.split_once("set metadata.switchboard of the assistant at VAPI to \"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    let (ours, theirs) = (told(&world, &world.home).await, told(&world, &world.other).await);
+    assert_ne!(ours, theirs);
+    // What another organization was told, or of another assistant, shows nothing.
+    let (other, wrong) = (world.home.assistant_id.clone(), [json!(theirs), json!(""), json!(7), json!({"a": ours})]);
+    for value in wrong {
+        world.at_vapi("PATCH", &path(&assistant), &json!({"metadata": {"switchboard": value}})).await;
+        assert_eq!(told(&world, &world.home).await, ours);
+    }
+    let elsewhere = world.vapi.assistant(&other).unwrap()["metadata"].clone();
+    world.at_vapi("PATCH", &path(&assistant), &json!({"metadata": elsewhere})).await;
+    told(&world, &world.home).await;
+    assert_eq!(items(&world), before);
+
+    // It holds over a new key, and stands beside whatever else is noted there.
+    let metadata = json!({"metadata": {"crm": 7, "switchboard": ours}});
+    world.at_vapi("PATCH", &path(&assistant), &metadata).await;
+    world.aws.put_secret("switchboard/tool-token", &json!({"current": "another-key"}));
+    world.restart();
+    assert_eq!(ask(&world, &world.other, "POST", "", Some(&body)).await.status, 422);
+    register(&world, &body).await.expect(201);
 }
 
 #[tokio::test]

@@ -1,15 +1,21 @@
 //! POST /api/phone-number/{id}/incoming: a call comes in, its tools run, and the model is told what they found out.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tests::{
-    Answer, Options, World, aws,
+    Answer, Event, Options, Tenant, World, aws,
     logs::Logs,
     phone, preemptive_sms,
-    standins::{Fault, Standin, twilio},
+    standins::{
+        Fault, Standin,
+        twilio::{self, IncomingCall, SignedForm},
+    },
 };
 
 const HEADING: &str = "Customer context from CRM lookup:";
@@ -139,15 +145,140 @@ async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
         problems.insert(refused.body["detail"].to_string());
     }
     assert_eq!(problems.len(), 1);
-    let mut unknown = incoming.clone();
-    unknown.path = unknown.path.replace(&world.home.phone_number_id, "0192f0c1-0000-7000-8000-00000000dead");
-    assert_eq!(world.send("call-start", &unknown).await.status, 404);
     let missing = world.send("call-start", &incoming.clone().text("CallSid=CA1")).await;
     assert_eq!(missing.wrong_fields(), ["From"]);
     assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
     // What was refused does not stand in the way of what is Twilio's.
     call_id(&world.send("call-start", &incoming).await);
+}
+
+/// A form to the number of an organization, signed with the organization's own auth token.
+fn signed(world: &World, tenant: &Tenant, form: &[(String, String)]) -> Event {
+    let path = format!("/api/phone-number/{}/incoming", tenant.phone_number_id);
+    let signed = SignedForm::new(&format!("{}{path}", world.options.public_url), form, &tenant.twilio_token);
+    signed
+        .headers
+        .iter()
+        .fold(Event::new("POST", &path).text(signed.body), |event, (name, value)| event.header(name, value))
+}
+
+#[tokio::test]
+async fn ones_own_signature_opens_nobody_elses_number() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let (home, other) = (&world.home, &world.other);
+    let form = |account: &str, to: &str| IncomingCall::new(account, &phone(1), to).form();
+    for (account, to) in [
+        (&other.twilio_sid, &home.phone_number),
+        (&home.twilio_sid, &home.phone_number),
+        (&home.twilio_sid, &other.phone_number),
+    ] {
+        let refused = world.send("call-start", &signed(&world, other, &form(account, to))).await;
+        assert_eq!(refused.status, 403, "{account} {to}: {}", refused.body);
+    }
+    // VAPI might read the second of two, or another name for the number.
+    let mut without = form(&other.twilio_sid, &other.phone_number);
+    without.retain(|(name, _)| name != "AccountSid");
+    assert_eq!(world.send("call-start", &signed(&world, other, &without)).await.status, 403);
+    for name in ["To", "to", "To[]", "Called"] {
+        let mut twice = form(&other.twilio_sid, &other.phone_number);
+        twice.push((name.to_owned(), home.phone_number.clone()));
+        assert_eq!(world.send("call-start", &signed(&world, other, &twice)).await.status, 422, "{name}");
+    }
+    let mut called = form(&other.twilio_sid, &other.phone_number);
+    called.iter_mut().filter(|(name, _)| name == "Called").for_each(|(_, value)| value.clone_from(&home.phone_number));
+    assert_eq!(world.send("call-start", &signed(&world, other, &called)).await.wrong_fields(), ["Called"]);
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
+    assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
+
+    let theirs = form(&other.twilio_sid, &other.phone_number);
+    call_id(&world.send("call-start", &signed(&world, other, &theirs)).await);
+}
+
+#[tokio::test]
+async fn nobody_learns_which_numbers_are_registered() {
+    let world = World::start().await;
+    let call = world.caller(&phone(1));
+    let right = world.incoming(&call);
+    let of = |id: &str| {
+        let mut event = right.clone();
+        event.path = event.path.replace(&world.home.phone_number_id, id);
+        event
+    };
+    let mut unsigned = right.clone();
+    unsigned.headers.remove("x-twilio-signature");
+    let mut answers = BTreeSet::new();
+    for event in [
+        of("0192f0c1-0000-7000-8000-00000000dead"),
+        of("no-id"),
+        of("%00"),
+        of(&world.other.phone_number_id),
+        unsigned,
+        right.clone().header("x-twilio-signature", "bm90IGl0cw=="),
+    ] {
+        let began = Instant::now();
+        let mut refused = world.send("call-start", &event).await;
+        assert!(refused.at.duration_since(began) >= Duration::from_millis(200), "{}", event.path);
+        refused.body["request_id"] = Value::Null;
+        answers.insert((refused.status, refused.content_type, refused.body.to_string()));
+    }
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(answers.first().unwrap().0, 403);
+}
+
+/// As if everything on record in `idempotency` were older.
+fn hours_pass(world: &World, hours: i64) {
+    for row in world.aws.rows("idempotency") {
+        let earlier = |name: &str, unit: i64| row[name].as_i64().map(|at| (name.to_owned(), json!(at - hours * unit)));
+        let seconds = ["expires_at", "done_until", "window_until"].map(|name| earlier(name, 3_600));
+        let times = seconds.into_iter().chain([earlier("lease_until", 3_600_000)]);
+        let id = row["id"].as_str().unwrap();
+        world.aws.change("idempotency", id, Value::Object(times.flatten().collect()));
+    }
+}
+
+#[tokio::test]
+async fn a_signed_request_repeated_hours_later_begins_nothing() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let incoming = world.incoming(&world.caller(&phone(1)));
+    let first = world.send("call-start", &incoming).await;
+    call_id(&first);
+    let begun =
+        |world: &World| (asked_for_twiml(world), world.aws.rows("calls").len(), world.aws.messages("executions").len());
+    assert_eq!(begun(&world), (1, 1, 2));
+    for hours in [1, 30, 24 * 50] {
+        hours_pass(&world, hours);
+        assert_eq!(world.send("call-start", &incoming).await.body, first.body, "after {hours} hours more");
+        assert_eq!(begun(&world), (1, 1, 2), "after {hours} hours more");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_not_known_is_taken_again_at_once_and_never_later() {
+    let crm = crm();
+    let world = world(&crm).await;
+    lookup(&world, &crm, "customer").await;
+    let incoming = world.incoming(&world.caller(&phone(1)));
+    // The answer cannot be recorded, as if the process had died before.
+    let fault = aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::Error("AccessDeniedException"));
+    world.aws.inject(fault.after(1).times(9));
+    call_id(&world.send("call-start", &incoming).await);
+    world.aws.clear_faults();
+    // Twilio tries again while the caller is on the line.
+    let at_once = world.send("call-start", &incoming.clone().within(Duration::from_secs(6))).await;
+    call_id(&at_once);
+    assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (2, 2));
+    for hours in [1, 30, 24 * 50] {
+        hours_pass(&world, hours);
+        let late = world.send("call-start", &incoming).await;
+        assert_eq!((late.status, late.content_type.as_str()), (200, "text/xml"));
+        assert!(late.body.as_str().unwrap().contains("<Say>"), "{}", late.body);
+        assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (2, 2), "after {hours} hours");
+    }
 }
 
 #[tokio::test]

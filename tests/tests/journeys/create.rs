@@ -96,7 +96,7 @@ async fn every_type_gives_vapi_an_api_request_tool_it_takes() {
     let get = api_request("GET", "https://api.example.com/customers");
     let preset = json!({
         "type": "externalApp", "label": "Add a row",
-        "pipedreamMetadata": {"app": "google_sheets", "accountId": "apn_x", "actionKey": "google_sheets-add-single-row"},
+        "pipedreamMetadata": {"app": "google_sheets", "accountId": world.home.gmail_account, "actionKey": "google_sheets-add-single-row"},
         "params": {"myColumnData": {"mode": "array_extendable", "fixedValues": ["{{now}}"], "aiExtension": {"enabled": true, "prompt": "Cells", "required": true}}},
     });
     for (config, kind, arguments) in [

@@ -71,6 +71,9 @@ fn shown_to_vapi(world: &World) -> Vec<String> {
 async fn agent(world: &World, tenant: &Tenant, key: &str) -> Answer {
     let assistant = json!({"name": "Nights", "model": {"provider": "openai", "model": "gpt-4o"}});
     let assistant = world.at_vapi_with(key, "POST", "/assistant", &assistant).await;
+    if key == PLATFORM_KEY {
+        world.prove(tenant, text(&assistant["id"])).await;
+    }
     world.vapi.clear_requests();
     let body = json!({"external_assistant_id": assistant["id"]});
     let path = format!("/api/{}/agents", tenant.slug);

@@ -21,6 +21,7 @@ mod newer_rows;
 mod phone_numbers;
 mod pipedream;
 mod privacy;
+mod references;
 mod runs;
 mod runs_api;
 mod sync;

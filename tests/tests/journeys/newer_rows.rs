@@ -319,6 +319,7 @@ async fn intents(world: &World) {
         intent(json!({"change": CONTENT, "automation_id": "x"})),
         intent(json!({"change": "store_secret", "secret": "a", "of": {CONTENT: "x"}})),
         intent(json!({"change": "delete_tool", "tool_id": Uuid::now_v7().to_string(), "created_at": {"at": CONTENT}})),
+        intent(json!({"change": "delete_tool", "tool_id": Uuid::now_v7().to_string(), "owner_until": {"at": CONTENT}})),
     ];
     for intent in unknown.iter().chain([&known]) {
         world.aws.put("intents", intent);
@@ -339,6 +340,11 @@ async fn intents(world: &World) {
     // An open change, whatever it is, is in the way of another VAPI account.
     let own = world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": tests::SECOND_PLATFORM_KEY})).await;
     assert!(own.status == 503 || own.status == 409, "{}", own.body);
+    for intent in &unknown[..2] {
+        world.aws.delete("intents", text(&intent["id"]));
+    }
+    let own = world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": tests::SECOND_PLATFORM_KEY})).await;
+    assert_eq!(own.status, 503, "a change that cannot be read at all, too: {}", own.body);
 }
 
 /// The second tool is of a type that only a newer version knows.

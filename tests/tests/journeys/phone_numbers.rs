@@ -264,7 +264,7 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
     world.aws.put("agents", &second);
     let second = text(&second["id"]);
 
-    let at_vapi = Uuid::new_v4().to_string();
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
     let mut body = json!({"label": "Nights", "agent_id": second, "fallback_number": "+14155550199"});
     body["vapi_phone_number_id"] = json!(at_vapi);
     let row = change(&world, &id, &body).await.expect(200);
@@ -297,6 +297,49 @@ async fn label_agent_and_fallback_number_can_be_changed_and_cleared() {
     ] {
         assert_eq!(change(&world, &id, &body).await.wrong_fields(), fields, "{body}");
     }
+}
+
+#[tokio::test]
+async fn vapis_id_of_a_number_is_taken_for_this_number_alone() {
+    let world = unregistered().await;
+    let (home, other) = (&world.home, &world.other);
+    let ours = world.vapi.set_number(&home.phone_number, &home.assistant_id).unwrap();
+    let theirs = world.vapi.set_number(&other.phone_number, &other.assistant_id).unwrap();
+    let with = |id: &str| {
+        let mut body = super::phone_numbers::ours(&world);
+        body["vapi_phone_number_id"] = json!(id);
+        body
+    };
+    let unknown = Uuid::new_v4().to_string();
+    for id in [&theirs, &unknown] {
+        assert_eq!(register(&world, &with(id)).await.wrong_fields(), ["vapi_phone_number_id"]);
+    }
+    let row = register(&world, &with(&ours)).await.expect(201);
+    let id = text(&row["id"]);
+    for at_vapi in [&theirs, &unknown] {
+        let refused = change(&world, id, &json!({"vapi_phone_number_id": at_vapi, "label": "Nights"})).await;
+        assert_eq!(refused.wrong_fields(), ["vapi_phone_number_id"]);
+    }
+    let stored = world.aws.row("phone_numbers", id).unwrap();
+    assert_eq!((&stored["vapi_phone_number_id"], &stored["label"]), (&json!(ours), &json!("Reception")));
+    world.vapi.inject(standins::Fault::status(500).times(20));
+    assert_eq!(change(&world, id, &json!({"vapi_phone_number_id": ours})).await.status, 502);
+    assert_eq!(change(&world, id, &json!({"vapi_phone_number_id": null})).await.status, 200, "VAPI is not asked");
+}
+
+#[tokio::test]
+async fn vapis_id_of_a_number_is_looked_for_in_the_organizations_own_account() {
+    let world = World::start().await;
+    let at_platform = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.own_key(&world.home, &json!({"api_key": tests::OWN_KEYS[0]}));
+    let id = &world.home.phone_number_id;
+    let refused = change(&world, id, &json!({"vapi_phone_number_id": at_platform})).await;
+    assert_eq!(refused.wrong_fields(), ["vapi_phone_number_id"]);
+    let assistant = json!({"name": "Nights", "model": {"provider": "openai", "model": "gpt-4o"}});
+    let assistant = world.at_vapi_with(tests::OWN_KEYS[0], "POST", "/assistant", &assistant).await;
+    let own = world.vapi.set_number(&world.home.phone_number, text(&assistant["id"])).unwrap();
+    let row = change(&world, id, &json!({"vapi_phone_number_id": own})).await.expect(200);
+    assert_eq!(row["vapi_phone_number_id"], json!(own));
 }
 
 #[tokio::test]

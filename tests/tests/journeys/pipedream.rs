@@ -109,12 +109,14 @@ async fn an_account_of_another_organization_cannot_be_used() {
     let world = World::start().await;
     let mut config = slack_action(&world.home);
     config["pipedreamMetadata"]["accountId"] = json!(world.other.slack_account);
-    let created = world.create(&config).await;
-    if created.status == 201 {
-        world.attach(created.body["id"].as_str().unwrap()).await.expect(201);
-        let answer = world.call_tool(&world.call(&created.body, json!({"text": "Hello"}))).await;
-        assert!(!answer.sentence().contains(&world.other.slack_account), "{}", answer.body);
-    }
+    assert_eq!(world.create(&config).await.wrong_fields(), ["pipedreamMetadata.accountId"]);
+    // As if it had been saved before anybody looked.
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let row = world.aws.row("tools", tool["id"].as_str().unwrap()).unwrap().to_string();
+    let theirs = row.replace(&world.home.slack_account, &world.other.slack_account);
+    world.aws.put("tools", &serde_json::from_str(&theirs).unwrap());
+    let answer = world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await;
+    assert!(!answer.sentence().contains(&world.other.slack_account), "{}", answer.body);
     assert!(world.pipedream.runs().is_empty());
 }
 

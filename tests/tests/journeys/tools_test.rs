@@ -80,11 +80,15 @@ async fn a_dry_run_that_truly_sends_nothing() {
         let asked = world.aws.operations();
         assert!(asked.iter().all(|asked| ["GetItem", "Query"].contains(&asked.action.as_str())), "{asked:#?}");
 
-        // Not saved, it is the same; only what a Pipedream action is must be looked up, as when it is saved.
+        // Not saved, it is the same; only what a Pipedream action is, and whose account it names, must be looked up, as when it
+        // is saved.
         let unsaved = json!({"config": config, "arguments": arguments, "caller_phone_number": phone(1)});
         let unsaved = world.try_tool(&unsaved).await.expect(200);
         assert_eq!(unsaved["request"], saved["request"]);
-        let looked_up = |path: &str| path.ends_with("/oauth/token") || path.contains("/actions/slack-send-message");
+        let looked_up = |path: &str| {
+            let ends = ["/oauth/token", "/accounts", "/actions/slack-send-message"];
+            ends.iter().any(|end| path.ends_with(end))
+        };
         let asked = world.pipedream.requests().split_off(before[2]);
         assert!(asked.iter().all(|asked| looked_up(&asked.path)), "{asked:#?}");
         assert_eq!((&outside(&world)[..2], crm.requests().len()), (&before[..2], 0), "{}", config["type"]);

@@ -429,8 +429,11 @@ async fn a_control_url_in_the_request_is_ignored() {
 async fn an_assistant_of_another_organization_does_not_take_over() {
     let world = World::start().await;
     for assistant in [world.other.assistant_id.clone(), Uuid::new_v4().to_string()] {
-        let target = json!({"type": "assistant", "assistantId": assistant});
+        let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
         let tool = world.attached(&transfer(&json!({"target": target, "message": "Secrets of ours"}))).await;
+        // As if it had been saved before anybody looked.
+        let row = world.aws.row("tools", tool["id"].as_str().unwrap()).unwrap().to_string();
+        world.aws.put("tools", &serde_json::from_str(&row.replace(&world.home.assistant_id, &assistant)).unwrap());
         let call = world.call(&tool, json!({}));
         came_in(&world, &world.home, &call);
         assert!(refused(&world.call_tool(&call).await).contains("not set up"));

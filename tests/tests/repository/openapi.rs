@@ -4,6 +4,7 @@
 
 mod agents_and_phone_numbers;
 mod calls;
+mod changes;
 mod examples;
 mod keys;
 mod privacy_and_budgets;

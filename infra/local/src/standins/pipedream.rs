@@ -125,6 +125,9 @@ impl Service for Pipedream {
                     _ => Err(Problem::new(404, "not_found", "Not found")),
                 })
             }
+            ("GET", ["v1", "connect", project, "accounts"]) => {
+                self.let_in(project, request).and_then(|_environment| self.connected(request))
+            }
             _ => Err(Problem::new(404, "not_found", "Not found")),
         };
         answer.unwrap_or_else(Problem::answer)
@@ -192,12 +195,40 @@ impl Pipedream {
         found.ok_or_else(|| Problem::new(404, "component_not_found", format!("no action with key {key}")))
     }
 
+    /// The accounts of an external user, or of all.
+    fn connected(&self, request: &Request) -> Result<Answer, Problem> {
+        let limit = limit(request)?;
+        let (user, app) = (request.parameter("external_user_id"), request.parameter("app"));
+        let mut matching = self.options.accounts.iter().filter(|account| {
+            user.is_none_or(|user| account.external_user_id == user) && app.is_none_or(|app| account.app == app)
+        });
+        let total = matching.clone().count();
+        if let Some(cursor) = request.parameter("after")
+            && !matching.by_ref().any(|account| account.id == cursor)
+        {
+            return Err(Problem::new(400, "invalid_cursor", "after is no cursor of this list"));
+        }
+        let page: Vec<_> = matching.take(limit).collect();
+        let data: Vec<Value> = page
+            .iter()
+            .map(|account| {
+                json!({
+                    "id": account.id, "name": account.app, "external_id": account.external_user_id, "healthy": true,
+                    "dead": false, "app": {"name_slug": account.app}, "created_at": "2026-11-20T16:00:00.000Z", "error": null,
+                })
+            })
+            .collect();
+        let page_info = json!({
+            "count": page.len(),
+            "total_count": total,
+            "start_cursor": page.first().map(|account| &account.id),
+            "end_cursor": page.last().map(|account| &account.id),
+        });
+        Ok(Answer::json(200, &json!({ "data": data, "page_info": page_info })))
+    }
+
     fn list(&self, request: &Request) -> Result<Answer, Problem> {
-        let limit = match request.parameter("limit").map(str::parse::<usize>) {
-            None => PAGE,
-            Some(Ok(limit)) if (1..=LARGEST_PAGE).contains(&limit) => limit,
-            Some(_) => return Err(Problem::new(400, "invalid_limit", "limit must be 1 to 100")),
-        };
+        let limit = limit(request)?;
         let wanted = request.parameter("q").unwrap_or_default().to_lowercase();
         let app = request.parameter("app");
         let mut matching = self.options.actions.iter().filter(|action| {
@@ -271,6 +302,15 @@ impl Pipedream {
             at: clock::iso(clock::now()),
         });
         Ok(Answer::json(200, &answer))
+    }
+}
+
+/// How many items of a list are asked for.
+fn limit(request: &Request) -> Result<usize, Problem> {
+    match request.parameter("limit").map(str::parse::<usize>) {
+        None => Ok(PAGE),
+        Some(Ok(limit)) if (1..=LARGEST_PAGE).contains(&limit) => Ok(limit),
+        Some(_) => Err(Problem::new(400, "invalid_limit", "limit must be 1 to 100")),
     }
 }
 

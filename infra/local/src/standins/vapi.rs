@@ -298,6 +298,12 @@ impl Service for Vapi {
                     None => self.failure(401),
                 };
             }
+            ["phone-number", id] if request.method == "GET" => {
+                return match self.account(request) {
+                    Some(org) => self.number(org, id),
+                    None => self.failure(401),
+                };
+            }
             ["twilio", "inbound_call"] if request.method == "POST" => return self.inbound_call(request),
             [id, "control"] if request.method == "POST" => return self.controlled(id, request),
             _ => return unknown_route(request),

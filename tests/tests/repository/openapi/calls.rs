@@ -24,7 +24,7 @@ pub(super) async fn incoming() -> Given {
     given.note("incomingCall", 403, &world.send("call-start", &forged).await);
     let mut unknown = call.clone();
     unknown.path = unknown.path.replace(&world.home.phone_number_id, NOBODY);
-    given.note("incomingCall", 404, &world.send("call-start", &unknown).await);
+    given.note("incomingCall", 403, &world.send("call-start", &unknown).await);
     given.note("incomingCall", 422, &world.send("call-start", &call.text("CallSid=CA1")).await);
     given
 }

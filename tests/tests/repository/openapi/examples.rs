@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use tests::{Event, World, ai_sms};
+use tests::{Event, Options, World, ai_sms};
 
 use super::{
     specification::{Document, objects},
@@ -13,7 +13,10 @@ use super::{
 #[tokio::test]
 async fn every_example_of_a_request_is_accepted() {
     let document = Document::read();
-    let world = World::start().await;
+    let account = &document.request_examples("createTool")["pipedream_action"]["pipedreamMetadata"]["accountId"];
+    let mut options = Options::default();
+    text(account).clone_into(&mut options.home.slack_account);
+    let world = World::with(options).await;
     for (name, body) in document.request_examples("createKnowledgeBase") {
         let created = world.knowledge("POST", "", &body).await;
         assert_eq!(created.status, 201, "{name}: {}", created.body);

@@ -60,6 +60,16 @@ impl Vapi {
         Ok(Value::Object(record))
     }
 
+    /// `GET /phone-number/{id}`
+    pub(super) fn number(&self, org_id: &str, id: &str) -> Answer {
+        let found = locked(&self.state).numbers.of(org_id, id).cloned();
+        if let Some(record) = found {
+            return Answer::json(200, &json!(record));
+        }
+        let message = format!("Couldn't Get Phone Number. `id` {id} Does Not Exist.");
+        Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
+    }
+
     pub(super) fn simulated_number(&self, request: &Request) -> Answer {
         match serde_json::from_slice::<Number>(&request.body) {
             Ok(number) => match self.register(&number) {

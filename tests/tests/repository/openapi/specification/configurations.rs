@@ -112,11 +112,11 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
         (api(), "/method", json!("delete")),
         (api(), "/url", json!({"mode": "ai", "prompt": "The address"})),
         (api(), "/body", json!({"list": [1, 2], "deep": {"mode": "fixed", "value": {"a": [null, true]}}})),
-        (transfer(), "/target", json!({"type": "assistant", "assistantId": Uuid::nil().to_string()})),
+        (transfer(), "/target", json!({"type": "assistant", "assistantId": world.home.assistant_id})),
         (
             choice(),
             "/destinations",
-            json!([{"type": "assistant", "assistantId": Uuid::nil().to_string(), "label": "Desk"}]),
+            json!([{"type": "assistant", "assistantId": world.home.assistant_id, "label": "Desk"}]),
         ),
         (choice(), "/messageStrategy", json!("none")),
     ];

@@ -1,0 +1,48 @@
+//! How far the reissue of tools is: the item `reissue` of the table `tools`, beside the rows it goes through.
+
+use super::{
+    database::{Database, id, number, rows, to_item},
+    table::Table,
+    write::set_all,
+};
+use crate::{
+    Result,
+    models::{Reissue, Tool},
+};
+
+const KEY: &str = "reissue";
+
+#[derive(Clone)]
+pub struct Reissues {
+    table: Table,
+}
+
+impl Reissues {
+    pub fn new(database: &Database) -> Self {
+        Self { table: database.table("tools") }
+    }
+
+    /// `None`: nothing was ever looked at.
+    pub async fn find(&self) -> Result<Option<Reissue>> {
+        self.table.get_consistent(id(KEY)).await
+    }
+
+    /// Writes down how far it is, as read or written last with one version less. False: somebody else has gone on.
+    pub async fn save(&self, reissue: &mut Reissue) -> Result<bool> {
+        let seen = reissue.version;
+        reissue.version += 1;
+        let (change, values) = set_all(to_item(reissue)?, &["after"]);
+        let write = self.table.update(id(KEY), change).when("attribute_not_exists(#id) OR #version = :seen");
+        let seen = i64::try_from(seen).unwrap_or(i64::MAX);
+        write.with_all(values).with([(":seen", number(seen))]).unless_refused().await
+    }
+
+    /// The tools of all organizations that VAPI knows, some at a time, for `settle`, which acts for each organization in turn;
+    /// and the key up to which the table was read, `None` at its end. A tool that cannot be read is reported and left out.
+    pub async fn tools_at_vapi(&self, after: Option<&str>, limit: i32) -> Result<(Vec<Tool>, Option<String>)> {
+        let tools = self.table.scan().filter("attribute_exists(#external_tool_id)");
+        let (items, next) = tools.page(after.map(id), Some(limit)).await?;
+        let next = next.and_then(|key| key.get("id")?.as_s().ok().cloned());
+        Ok((rows(items), next))
+    }
+}

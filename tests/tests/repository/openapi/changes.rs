@@ -1,0 +1,295 @@
+//! Every field of every change in `docs/openapi.yaml`: what a PATCH or a PUT takes is there when it is read again, and so is
+//! its removal.
+
+use std::collections::BTreeSet;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use tests::{SECOND_PLATFORM_KEY, World, ai_sms, api_request, phone, preemptive_sms, slack_action};
+
+use super::{
+    asked,
+    specification::{Document, Operation},
+    text,
+};
+
+/// A change of one field, and what is read afterwards.
+struct FieldChange {
+    field: &'static str,
+    value: Value,
+    /// Where it stands in the row, and what stands there.
+    shown: (&'static str, Value),
+    removal: Removal,
+}
+
+/// What becomes of a field that is sent as `null`.
+enum Removal {
+    Refused,
+    /// This stands there then; null is nothing.
+    Shows(Value),
+    /// Nothing stands there, and these fields must be sent beside it to take its place.
+    Replaced(Value),
+}
+
+use Removal::{Refused, Replaced, Shows};
+
+const GONE: Removal = Shows(Value::Null);
+
+/// Fields of a PATCH that say what is changed, and are not changed themselves.
+const CONDITIONS: [&str; 2] = ["type", "version"];
+
+/// The field is shown as it was sent.
+fn field(field: &'static str, value: Value, pointer: &'static str, removal: Removal) -> FieldChange {
+    FieldChange { field, shown: (pointer, value.clone()), value, removal }
+}
+
+/// The properties of a schema that are the organization's to set.
+fn properties(document: &Document, schema: &Value) -> BTreeSet<String> {
+    let schema = document.resolve(schema);
+    let own = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+    let of_parts = schema["anyOf"].as_array().into_iter().flatten().flat_map(|part| properties(document, part));
+    own.chain(of_parts).filter(|name| !CONDITIONS.contains(&name.as_str())).collect()
+}
+
+fn body_schema(operation: &Operation) -> &Value {
+    &operation.value["requestBody"]["content"]["application/json"]["schema"]
+}
+
+#[tokio::test]
+async fn what_a_change_takes_is_read_again_and_so_is_its_removal() {
+    let document = Document::read();
+    for operation in document.operations().iter().filter(|operation| ["PATCH", "PUT"].contains(&&*operation.method)) {
+        let world = World::start().await;
+        let validator = document.validator(body_schema(operation));
+        let changed = match operation.id.as_str() {
+            "updateTool" => Box::pin(tools_change(&world, &validator)).await,
+            "updatePhoneNumber" => Box::pin(a_number_changes(&world, &validator)).await,
+            "storeKey" => Box::pin(keys_change(&world)).await,
+            other => panic!("{other} changes something: say here how each of its fields is changed and read again"),
+        };
+        assert_eq!(changed, properties(&document, body_schema(operation)), "{}", operation.id);
+    }
+}
+
+/// Changes each field by itself and removes it again; gives the fields' names.
+async fn walk(
+    world: &World,
+    validator: &Validator,
+    functions: (&str, &str),
+    path: &str,
+    changes: Vec<FieldChange>,
+) -> BTreeSet<String> {
+    let mut fields = BTreeSet::new();
+    for FieldChange { field, value, shown: (pointer, shown), removal } in changes {
+        for (value, shown) in [(value, Some(shown)), (Value::Null, None)] {
+            let mut body = json!({field: value});
+            let (shown, status) = match (shown, &removal) {
+                (Some(shown), _) => (Some(shown), 200),
+                (None, Shows(shown)) => (Some(shown.clone()), 200),
+                (None, Replaced(by)) => {
+                    body.as_object_mut().unwrap().extend(by.as_object().unwrap().clone());
+                    (Some(Value::Null), 200)
+                }
+                (None, Refused) => (None, 422),
+            };
+            assert_eq!(validator.is_valid(&body), status == 200, "what the document says of {body}");
+            let answer = world.send(functions.0, &asked(world, "PATCH", path).text(body.to_string())).await;
+            assert_eq!(answer.status, status, "{body}: {}", answer.body);
+            let Some(shown) = shown else { continue };
+            let row = world.send(functions.1, &asked(world, "GET", path)).await.expect(200);
+            for (whose, row) in [("the answer", &answer.body), ("the row", &row)] {
+                let there = row.pointer(pointer).cloned().unwrap_or_default();
+                assert_eq!(there, shown, "{whose} after {body}: {row:#}");
+            }
+        }
+        fields.insert(field.to_owned());
+    }
+    fields
+}
+
+async fn a_number_changes(world: &World, validator: &Validator) -> BTreeSet<String> {
+    let home = &world.home;
+    let agent = world.agents(1).await.remove(0);
+    let at_vapi = world.vapi.set_number(&home.phone_number, &home.assistant_id).unwrap();
+    let path = format!("/phone-numbers/{}", home.phone_number_id);
+    let changes = vec![
+        field("label", json!("Nights"), "/label", Refused),
+        field("agent_id", json!(agent), "/agent_id", GONE),
+        field("fallback_number", json!(phone(9)), "/fallback_number", GONE),
+        field("vapi_phone_number_id", json!(at_vapi), "/vapi_phone_number_id", GONE),
+    ];
+    let mut fields = walk(world, validator, ("phone-numbers", "phone-numbers"), &path, changes).await;
+
+    // Credentials are shown to nobody.
+    let twilio = json!({"account_sid": home.twilio_sid, "auth_token": home.twilio_token});
+    let secret = || {
+        let row = world.aws.row("phone_numbers", &home.phone_number_id).unwrap();
+        (row["credentials_secret"].clone(), world.aws.secret(text(&row["credentials_secret"])))
+    };
+    let (before, _) = secret();
+    let change = |twilio: &Value| asked(world, "PATCH", &path).text(json!({"twilio": twilio}).to_string());
+    world.send("phone-numbers", &change(&twilio)).await.expect(200);
+    let (after, content) = secret();
+    assert_ne!(after, before);
+    assert_eq!(content, Some(twilio));
+    assert_eq!(world.send("phone-numbers", &change(&Value::Null)).await.wrong_fields(), ["twilio"]);
+    fields.insert("twilio".to_owned());
+    fields
+}
+
+async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> {
+    let mut of_both = preemptive_sms();
+    of_both["attach_to_agent"] = json!(true);
+    let fields = [json!({"name": "city", "type": "text"}), json!({"name": "price", "type": "number"})];
+    let entries = json!([{"city": "Porto", "price": 1}]);
+    let (base, another) =
+        (world.knowledge_base(&json!(fields), &entries).await, world.knowledge_base(&json!(fields), &entries).await);
+    let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
+    let usual = world.tool(&query).await["config_metadata"].clone();
+    let transfer = json!({
+        "type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)},
+        "messageStrategy": "summary",
+    });
+    let mut all = BTreeSet::new();
+    for (config, changes) in [
+        (ai_sms(), sms_changes(world)),
+        (of_both, flags()),
+        (api_request("GET", "https://crm.example.com/"), api_request_changes()),
+        (slack_action(&world.home), pipedream_changes(world)),
+        (transfer, transfer_changes()),
+        (query, query_changes(&usual, &another)),
+    ] {
+        let tool = world.tool(&config).await;
+        let path = format!("/tools/{}", text(&tool["id"]));
+        all.extend(walk(world, validator, ("update", "list"), &path, changes).await);
+    }
+    all
+}
+
+fn flags() -> Vec<FieldChange> {
+    vec![
+        field("attach_to_agent", json!(false), "/attach_to_agent", Shows(json!(true))),
+        // It stays one for agents.
+        field("execute_on_call_start", json!(true), "/execute_on_call_start", Shows(json!(false))),
+        field("async", json!(true), "/async", Shows(json!(false))),
+    ]
+}
+
+fn sms_changes(world: &World) -> Vec<FieldChange> {
+    let sender = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
+    let written = json!({"mode": "ai", "prompt": "Day and time", "required": true, "schema": {"type": "string"}});
+    let recipients = json!({
+        "mode": "array_extendable", "fixedValues": [phone(1), phone(2)], "aiExtension": {"enabled": false},
+    });
+    vec![
+        // Nothing is there without a name: null leaves it.
+        field("name", json!("text_the_caller"), "/name", Shows(json!("text_the_caller"))),
+        field("label", json!("Text the caller"), "/label", Refused),
+        field("description", json!("Sends a text."), "/description", GONE),
+        field("repeatable", json!(false), "/config_metadata/repeatable", GONE),
+        field("limits", json!({"per_call": 3, "per_hour": 9}), "/config_metadata/limits", GONE),
+        field("redact", json!(["text"]), "/config_metadata/redact", GONE),
+        field("from", sender, "/config_metadata/from", Refused),
+        field("text", written, "/config_metadata/text", Refused),
+        field(
+            "allowed_recipients",
+            json!([phone(1), phone(2), "{{caller_phone_number}}"]),
+            "/config_metadata/allowed_recipients",
+            GONE,
+        ),
+        field("recipients", recipients, "/config_metadata/recipients", Refused),
+    ]
+}
+
+fn api_request_changes() -> Vec<FieldChange> {
+    let fixed = |value: &str| json!({"mode": "fixed", "value": value});
+    vec![
+        field("method", json!("POST"), "/config_metadata/method", Refused),
+        field("url", fixed("https://crm.example.com/customers"), "/config_metadata/url", Refused),
+        field("headers", json!({"x-region": fixed("eu")}), "/config_metadata/headers", GONE),
+        field("body", json!({"source": fixed("phone")}), "/config_metadata/body", GONE),
+    ]
+}
+
+fn pipedream_changes(world: &World) -> Vec<FieldChange> {
+    let metadata = json!({
+        "app": "slack", "appName": "Our Slack", "accountId": world.home.slack_account, "actionKey": "slack-send-message",
+        "version": "0.0.1", "appProp": "slack", "dynamicPropsId": "dyp_1",
+    });
+    let params = json!({"text": {"mode": "fixed", "value": "Hello"}});
+    vec![
+        field("pipedreamMetadata", metadata, "/config_metadata/pipedreamMetadata", Refused),
+        field("preloadedParams", json!({"mrkdwn": false}), "/config_metadata/preloadedParams", GONE),
+        field("params", params, "/config_metadata/params", Shows(json!({}))),
+    ]
+}
+
+fn transfer_changes() -> Vec<FieldChange> {
+    let target = json!({"type": "sip", "sipUri": "sip:desk@example.com"});
+    let destinations = |number: u32| json!([{"type": "number", "number": phone(number), "label": "Desk"}]);
+    let (by_many, by_one) = (Replaced(json!({"destinations": destinations(8)})), Replaced(json!({"target": target})));
+    vec![
+        field("target", target, "/config_metadata/target", by_many),
+        field("destinations", destinations(9), "/config_metadata/destinations", by_one),
+        field("message", json!("A caller for you."), "/config_metadata/message", GONE),
+        field("messageStrategy", json!("summary"), "/config_metadata/messageStrategy", Shows(json!("none"))),
+    ]
+}
+
+/// `usual` is what the configuration says when nobody says anything.
+fn query_changes(usual: &Value, another: &Value) -> Vec<FieldChange> {
+    let words = json!({"mode": "ai", "prompt": "What they want", "required": false, "schema": {"type": "string"}});
+    let cheap = json!({"mode": "fixed", "value": 5});
+    vec![
+        field("knowledge_base_id", another["id"].clone(), "/config_metadata/knowledge_base_id", Refused),
+        field(
+            "filters",
+            json!({"price": {"at_most": cheap}}),
+            "/config_metadata/filters",
+            Shows(usual["filters"].clone()),
+        ),
+        field("query", words, "/config_metadata/query", Shows(usual["query"].clone())),
+    ]
+}
+
+/// A key is replaced as a whole and never shown; its secret is what is read.
+async fn keys_change(world: &World) -> BTreeSet<String> {
+    let mut fields = BTreeSet::new();
+    let api = json!({"api_key": "sk-1"});
+    let client = json!({
+        "client_id": "us", "client_secret": "s", "token_url": "https://id.example.com/token",
+        "base_url": "https://llm.example.com",
+    });
+    let with = |body: &Value, more: Value| {
+        let mut body = body.clone();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let vapi = json!({"api_key": SECOND_PLATFORM_KEY});
+    for (service, body, optional) in [
+        ("vapi", vapi, json!({"webhook_bearer": "b"})),
+        ("llm", api, json!({"base_url": "https://llm.example.com/v1", "model": "small"})),
+        ("llm", client, json!({"model": "small", "scope": "chat", "audience": "https://llm.example.com"})),
+    ] {
+        for body in [with(&body, optional.clone()), body] {
+            let put = asked(world, "PUT", &format!("/keys/{service}")).text(body.to_string());
+            let stored = world.send("keys", &put).await.expect(200);
+            let shown = world.send("keys", &asked(world, "GET", "/keys")).await.expect(200);
+            let shown = shown["items"].as_array().unwrap();
+            assert!(shown.contains(&stored), "{shown:?}");
+            let organization = &world.home.organization_id;
+            let row = world.aws.row("organizations", organization).unwrap();
+            let id = text(&row["own_keys"][service]["id"]).to_owned();
+            let secret = world.aws.secret(&format!("switchboard/organizations/{service}/{organization}/{id}")).unwrap();
+            for (name, value) in body.as_object().unwrap() {
+                assert_eq!(&secret[name], value, "{service} {name}");
+                fields.insert(name.clone());
+            }
+            let kept = optional.as_object().unwrap().keys().filter(|name| body.get(*name).is_none());
+            for gone in kept.filter(|name| *name != "base_url") {
+                assert!(secret.get(gone).is_none(), "{service} {gone} was removed");
+            }
+        }
+    }
+    fields
+}
