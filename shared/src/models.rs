@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_tool;
+mod allowed_hosts;
 mod automation_run;
 mod call;
 mod control_url;
@@ -26,6 +27,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
+pub use allowed_hosts::AllowedHosts;
 pub use automation_run::{
     AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunLimit, RunLimits, RunPrompt,
     RunReply, RunStatus, RunTrigger, Spent, WholeRun,

@@ -18,7 +18,7 @@ mod transcript;
 pub use hidden_texts::HiddenTexts;
 pub use history::Unredacted;
 pub use marks::{Marks, below};
-pub use names::is_secret;
+pub use names::{is_secret, is_secret_header, words};
 pub use transcript::{MarkedCall, Transcript};
 
 /// In place of a secret.

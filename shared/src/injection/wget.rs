@@ -21,6 +21,7 @@ use crate::{
     Deadline, Result,
     clients::{Failure, Outbound, outbound::Request},
     cut::instead_of,
+    models::AllowedHosts,
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -144,7 +145,14 @@ impl Wget {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/json,text/*;q=0.9,*/*;q=0.5"));
         let origin = url.origin();
-        let request = Request { method: Method::GET, url, headers, body: None, limit: MOST_READ };
+        let request = Request {
+            method: Method::GET,
+            url,
+            headers,
+            body: None,
+            limit: MOST_READ,
+            allowed_hosts: AllowedHosts::default(),
+        };
         let response = self.outbound.open(request, deadline).await.map_err(|error| match error.failure {
             Failure::Refused(why) => format!("{host} was not downloaded: {why}."),
             Failure::Unreachable => format!("{host} cannot be reached: nothing answers at that address."),

@@ -28,7 +28,7 @@ impl HiddenTexts {
     }
 
     /// The texts of a value that is a secret, or of whatever in it is one.
-    pub(super) fn add_secrets(&mut self, value: &Value, secret: bool) {
+    pub fn add_secrets(&mut self, value: &Value, secret: bool) {
         match value {
             Value::String(text) if secret => self.add_secret(text),
             Value::String(text) => {
