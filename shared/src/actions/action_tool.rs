@@ -6,7 +6,7 @@ use super::{Action, ToolConfig, variables};
 use crate::{
     Result,
     models::{Limits, NO_ARGUMENTS, Tool, ToolId},
-    redaction::Marks,
+    redaction::{HiddenTexts, Marks},
     tool::{Parameters, ToolSpec, arguments},
 };
 
@@ -61,6 +61,11 @@ impl ActionTool {
     /// One sentence that names the argument.
     pub fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
         arguments::check(self.spec.parameters.schema(), arguments)
+    }
+
+    /// What of its configuration must not be shown, wherever it stands again.
+    pub fn hidden_texts(&self) -> HiddenTexts {
+        self.action.without_what_is_shown(HiddenTexts::of_config(&self.static_config))
     }
 
     /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.

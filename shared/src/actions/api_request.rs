@@ -32,7 +32,7 @@ use crate::{
     cut::cut,
     fields::Fields,
     models::AllowedHosts,
-    redaction::SECRET,
+    redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -161,6 +161,7 @@ impl ApiRequest {
         services: &Services,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
+        hidden: &HiddenTexts,
     ) -> ToolOutcome {
         let request = match self.request(services, context.conversation, arguments) {
             Ok(request) => request,
@@ -183,7 +184,7 @@ impl ApiRequest {
                 return ran.because(error);
             }
         };
-        self.report(&answer, context.conversation)
+        self.report(&answer, hidden)
     }
 
     /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked; one
@@ -214,13 +215,11 @@ impl ApiRequest {
         ])))
     }
 
-    fn report(&self, answer: &Answer, conversation: &Conversation) -> ToolOutcome {
+    fn report(&self, answer: &Answer, hidden: &HiddenTexts) -> ToolOutcome {
         let Answer { status, content_type, body } = answer;
-        // Secrets that the service repeats must not reach the model.
-        let secrets = variables::secrets(&self.static_config(), conversation);
-        let text = secrets.replaced(&String::from_utf8_lossy(body));
-        // Read from the answer itself: JSON may write a secret in escapes that its text does not show.
-        let json = serde_json::from_slice(body).ok().map(|json| secrets.replaced_in(json));
+        let text = hidden.replaced(&String::from_utf8_lossy(body));
+        // Read from the answer itself: JSON may write a hidden text in escapes that its own does not show.
+        let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
         match status {
             200..=299 => {
                 let result = json.unwrap_or_else(|| {

@@ -28,7 +28,7 @@ use crate::{
     },
     cut::cut,
     fields::Fields,
-    redaction::words,
+    redaction::{HiddenTexts, words},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -201,6 +201,7 @@ impl PipedreamAction {
         services: &Services,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
+        hidden: &HiddenTexts,
     ) -> ToolOutcome {
         let run = match self.request(context.conversation, arguments) {
             Ok(run) => run,
@@ -211,15 +212,13 @@ impl PipedreamAction {
             Ok(project) => project,
             Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
         };
-        // Secrets that the action repeats must not reach the model.
-        let secrets = variables::secrets(&self.static_config(), context.conversation);
         match services.pipedream.run(&project, context.organization, run, context.deadline).await {
-            Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(secrets.replaced_in(result))
-                .and_exports(secrets.replaced_in(exports))
+            Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))
+                .and_exports(hidden.replaced_in(exports))
                 .with(Effect::Done),
             // It ran, and how far it came is not known: the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
-                let reason = cut(secrets.replaced(&reason), LONGEST_REASON);
+                let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
                 ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Done)
             }
             Err(error) if error.effect_possible() => ToolOutcome::unknown(format!(

@@ -15,6 +15,7 @@ use crate::{
     Result,
     error::Problems,
     redaction::{HiddenTexts, SECRET, is_secret, is_secret_header},
+    tool::Conversation,
 };
 
 /// Secrets Manager takes 64 KiB.
@@ -191,6 +192,26 @@ impl Action {
             // What an SMS says and what is looked up are told to somebody.
             Self::Query(_) | Self::Sms(_) | Self::TransferCall(_) => Vec::new(),
         }
+    }
+
+    /// The texts but for the values that their author calls no secrets.
+    #[must_use]
+    pub(super) fn without_what_is_shown(&self, mut texts: HiddenTexts) -> HiddenTexts {
+        for own in self.clone().fixed_values().iter().filter(|own| own.mark() == Some(false)) {
+            texts.remove_all(&own.get());
+        }
+        texts
+    }
+
+    /// What is fixed in the configuration, as it is sent in this call, and must not be shown again. Numbers of the call are no
+    /// secrets of the author's.
+    pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
+        let mut texts = self.without_what_is_shown(variables::secrets(&self.static_config(), conversation));
+        let Conversation { caller, called, .. } = conversation;
+        for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
+            texts.remove(number);
+        }
+        texts
     }
 
     /// The same with something else shown in place of each secret.

@@ -10,10 +10,18 @@ use serde_json::Value;
 
 use crate::{models::Timestamp, redaction::HiddenTexts, tool::Conversation};
 
-/// The secrets of a `static_config`, as they are sent in this call.
+/// What a `static_config` hides, as it is sent in this call.
 pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
     let filled = fill(static_config, conversation, Encoding::Plain);
     HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
+}
+
+/// As [`secrets`], without what is fixed but no secret.
+pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
+    let filled = fill(static_config, conversation, Encoding::Plain);
+    let mut texts = HiddenTexts::default();
+    texts.add_secrets(filled.as_ref().unwrap_or(static_config), false);
+    texts
 }
 
 /// A variable that has no value in this call.

@@ -398,6 +398,45 @@ async fn a_header_secret_that_is_echoed_is_not_shown() {
     }
 }
 
+/// In the result, in an error, in the history: however the address writes it.
+#[tokio::test]
+async fn what_is_fixed_is_not_shown_when_an_address_repeats_it() {
+    let crm = address();
+    let world = world(&[&crm]).await;
+    for method in ["POST", "GET"] {
+        let mut config = api_request(method, &format!("{}/x?store=north/7", crm.url));
+        config["body"] = json!({
+            "tenant": {"mode": "fixed", "value": "blue horse/77"}, "plan": {"mode": "fixed", "value": {"code": ["vip-only-3"]}},
+            "kind": {"mode": "fixed", "value": "primary"}, "open": {"mode": "fixed", "value": "shown-9", "secret": false},
+            "line": "{{caller_phone_number}}", "name": {"mode": "ai", "prompt": "Name"},
+        });
+        let tool = world.attached(&config).await;
+        let echo = json!({
+            "tenant": "blue horse/77", "query": "tenant=blue%20horse%2F77&again=blue+horse%2F77", "coded": "Ymx1ZSBob3JzZS83Nw==",
+            "text": "{\"code\":[\"vip-only-3\"]}", "url": format!("{}/x?store=north/7", crm.url), "store": "north/7",
+            "kind": "primary", "open": "shown-9", "line": "+14155550101", "name": "Ana",
+        });
+        answers(&crm, 200, &echo);
+        let result = world.call_tool(&world.call(&tool, json!({"body_name": "Ana"}))).await.result().clone();
+        assert_eq!(
+            result,
+            json!({
+                "tenant": "[secret]", "query": "tenant=[secret]&again=[secret]", "coded": "[secret]==",
+                "text": "{\"code\":[\"[secret]\"]}", "url": "[secret]", "store": "[secret]",
+                "kind": "primary", "open": "shown-9", "line": "+14155550101", "name": "Ana",
+            })
+        );
+        answers(&crm, 422, &json!({"message": "no tenant blue horse/77 with vip-only-3"}));
+        let answer = world.call_tool(&world.call(&tool, json!({"body_name": "Bo"}))).await;
+        assert!(answer.sentence().contains("no tenant [secret] with [secret]"), "{}", answer.body);
+    }
+    let history = json!(world.aws.rows("executions")).to_string();
+    assert!(history.contains("[secret]"));
+    for fixed in ["blue horse", "vip-only-3", "north/7"] {
+        assert!(!history.contains(fixed), "{fixed}: {history}");
+    }
+}
+
 #[tokio::test]
 async fn failures_of_a_read_are_told_and_may_be_tried_again() {
     let open = address();
