@@ -13,6 +13,7 @@ pub mod pipedream_action;
 pub mod query;
 mod run;
 mod schema;
+mod secret_values;
 pub mod sms;
 pub mod token;
 pub mod transfer_call;
@@ -22,6 +23,7 @@ pub use action_tool::ActionTool;
 pub use config::{Action, ToolConfig};
 pub use parameter::Parameter;
 pub use run::{Services, preview, run};
+pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;
 

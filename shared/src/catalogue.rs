@@ -17,7 +17,7 @@ use crate::{
     actions::ActionTool,
     error,
     execution::{ExecutionRequest, Executor},
-    models::{ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
+    models::{AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
     store::Tools,
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
@@ -44,6 +44,8 @@ pub struct Found {
     /// With the version that was found.
     pub reference: ToolRef,
     body: Body,
+    /// What it is held to, for one that fetches addresses of a model's choice.
+    allowed_hosts: AllowedHosts,
 }
 
 enum Body {
@@ -117,7 +119,7 @@ impl Catalogue {
         };
         let resolve = |reference: &ToolRef| match reference {
             ToolRef::BuiltIn(name) => match self.built_in.0.get(name) {
-                Some(tool) => Ok(Found { reference: reference.clone(), body: Body::BuiltIn(tool.clone()) }),
+                Some(tool) => Ok(Found::of(reference.clone(), Body::BuiltIn(tool.clone()))),
                 None => Err(Gone::NotFound),
             },
             ToolRef::Organization { id, version } => {
@@ -131,7 +133,7 @@ impl Catalogue {
                 }
                 tool.spec.name = callable_name(&tool.spec.name);
                 let reference = ToolRef::Organization { id: *id, version: Some(row.version) };
-                Ok(Found { reference, body: Body::Action(Box::new(tool)) })
+                Ok(Found::of(reference, Body::Action(Box::new(tool))))
             }
         };
         Ok(references.iter().map(|reference| resolve(reference).map_or_else(Resolved::Gone, Resolved::Here)).collect())
@@ -149,10 +151,14 @@ impl Catalogue {
         let references: Vec<ToolRef> = offered.iter().map(|offered| offered.tool.clone()).collect();
         let resolved = self.resolve(organization, &references, deadline).await?;
         let mut toolbox = Toolbox::default();
-        for (OfferedTool { name, .. }, resolved) in offered.iter().zip(resolved) {
-            match resolved {
-                Resolved::Here(found) => toolbox.offer(found.named(name).callable(executor)),
-                Resolved::Gone(gone) => toolbox.gone(name, gone.for_model()),
+        for (OfferedTool { name, allowed_hosts, .. }, resolved) in offered.iter().zip(resolved) {
+            let held = match resolved {
+                Resolved::Here(found) => found.held_to(allowed_hosts).ok_or(Gone::Changed),
+                Resolved::Gone(gone) => Err(gone),
+            };
+            match held {
+                Ok(found) => toolbox.offer(found.named(name).callable(executor)),
+                Err(gone) => toolbox.gone(name, gone.for_model()),
             }
         }
         Ok(toolbox)
@@ -160,6 +166,20 @@ impl Catalogue {
 }
 
 impl Found {
+    fn of(reference: ToolRef, body: Body) -> Self {
+        Self { reference, body, allowed_hosts: AllowedHosts::default() }
+    }
+
+    /// The same, which goes to these hosts alone if there are any; none for a tool that cannot be held to hosts.
+    #[must_use]
+    pub fn held_to(self, hosts: &AllowedHosts) -> Option<Self> {
+        if hosts.is_empty() {
+            return Some(self);
+        }
+        let Body::BuiltIn(tool) = &self.body else { return None };
+        Some(Self { body: Body::BuiltIn(tool.held_to(hosts)?), allowed_hosts: hosts.clone(), ..self })
+    }
+
     pub fn spec(&self) -> &ToolSpec {
         match &self.body {
             Body::BuiltIn(tool) => tool.spec(),
@@ -191,7 +211,8 @@ impl Found {
             Body::BuiltIn(_) => Vec::new(),
             Body::Action(tool) => tool.redact.clone().into(),
         };
-        OfferedTool { name: self.spec().name.clone(), tool: self.reference.clone(), redact }
+        let allowed_hosts = self.allowed_hosts.clone();
+        OfferedTool { name: self.spec().name.clone(), tool: self.reference.clone(), redact, allowed_hosts }
     }
 
     /// As something that can be called.

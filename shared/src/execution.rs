@@ -346,7 +346,7 @@ impl Executor {
             expires_at: started.at.plus(self.history).as_seconds(),
         };
         let parameters = tool.spec.parameters.schema();
-        let execution = Unredacted::new(execution, tool.redact.clone(), &tool.static_config, parameters);
+        let execution = Unredacted::new(execution, tool.redact.clone(), tool.hidden_texts(), parameters);
         Executed { outcome, ignored_arguments: ignored, duration_ms, execution, outage: None }
     }
 }

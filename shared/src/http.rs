@@ -6,6 +6,7 @@ mod body;
 mod idempotency_key;
 mod page;
 mod reply;
+mod roles;
 mod route;
 mod serve;
 
@@ -16,5 +17,6 @@ pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use page::{history, page};
 pub use reply::{Afterwards, Reply};
+pub use roles::LEAST_ROLES;
 pub use route::{id, route};
 pub use serve::{answer, deadline, serve};

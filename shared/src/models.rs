@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_tool;
+mod allowed_hosts;
 mod automation_run;
 mod budget;
 mod call;
@@ -28,6 +29,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
+pub use allowed_hosts::AllowedHosts;
 pub use automation_run::{
     AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings, RunLimit, RunLimits,
     RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,

@@ -15,16 +15,20 @@ mod names;
 mod patterns;
 mod redactor;
 mod transcript;
+mod vendor_text;
 
 pub use hidden_texts::HiddenTexts;
 pub use history::Unredacted;
 pub use marks::{Marks, below};
 pub use mentions::mentions;
-pub use names::is_secret;
+pub use names::{is_secret, is_secret_header, words};
 pub use transcript::{MarkedCall, Transcript};
+pub use vendor_text::vendor_text;
 
 /// In place of a secret.
 pub const SECRET: &str = "[secret]";
+/// In place of what we sent, in what a service says of it.
+const SENT: &str = "[sent]";
 /// In place of a marked field.
 pub const HIDDEN: &str = "[redacted]";
 const NUMBER: &str = "[number]";

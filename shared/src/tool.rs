@@ -12,10 +12,12 @@ mod outcome;
 mod spec;
 mod toolbox;
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::Result;
+use crate::{Result, models::AllowedHosts};
 
 pub use self::{
     context::{CallContext, Conversation, Subject},
@@ -38,4 +40,9 @@ pub trait Tool: Send + Sync {
         arguments: Map<String, Value>,
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>>;
+
+    /// The same, held to these hosts; none for a tool that goes to no address of a model's choice.
+    fn held_to(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {
+        None
+    }
 }

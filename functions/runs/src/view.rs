@@ -9,8 +9,8 @@ use serde_json::Value;
 use shared::{
     Error, Result,
     models::{
-        AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp, ToolId,
-        ToolRef, UserId, WholeRun,
+        AllowedHosts, AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        ToolId, ToolRef, UserId, WholeRun,
     },
     redaction::Transcript,
 };
@@ -71,6 +71,8 @@ struct ToolView {
     /// Null for a built-in one.
     tool_id: Option<ToolId>,
     version: Option<u64>,
+    #[serde(skip_serializing_if = "AllowedHosts::is_empty")]
+    allowed_hosts: AllowedHosts,
 }
 
 impl From<AutomationRun> for RunView {
@@ -102,7 +104,7 @@ impl From<&OfferedTool> for ToolView {
             ToolRef::BuiltIn(_) => (None, None),
             ToolRef::Organization { id, version } => (Some(id), version),
         };
-        Self { name: tool.name.clone(), tool_id, version }
+        Self { name: tool.name.clone(), tool_id, version, allowed_hosts: tool.allowed_hosts.clone() }
     }
 }
 

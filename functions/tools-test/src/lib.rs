@@ -4,8 +4,8 @@
 //! (`caller_phone_number`, `called_phone_number`), and `dry_run`, which is true unless it is said otherwise: it shows the
 //! request that would be sent, secrets masked, and sends nothing. With `dry_run: false` the tool runs once, as it would in a
 //! call, under its limits, and stands in the history with the trigger `test`; a configuration that was never saved stands
-//! there under an id made of it, because what was sent was sent. Each request is an effect of its own, unless it has an
-//! `Idempotency-Key`: then the same tool, key and arguments are answered from the record.
+//! there under an id made of it, because what was sent was sent, and only who may make tools may run it. Each request is an
+//! effect of its own, unless it has an `Idempotency-Key`: then the same tool, key and arguments are answered from the record.
 //!
 //! Answer: `{"dry_run", "status", "request" | "answer", "ignored_arguments", "duration_ms", "execution_id"?}`. `answer` is
 //! what the model would be told, also by a dry run whose request cannot be made. When the organization has used up its executions
@@ -24,7 +24,7 @@ use shared::{
     http::{self, Access, Reply, Request},
     idempotency::Key,
     lifecycle::{self, References},
-    models::{E164, ExecutionId, OrganizationId, PhoneNumber, Tool, Trigger},
+    models::{E164, ExecutionId, OrganizationId, PhoneNumber, Role, Tool, Trigger},
     platform,
     store::Tools,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
@@ -52,12 +52,17 @@ impl Deps {
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
-    let organization = deps.access.member(&request).await?.organization_id;
+    let member = deps.access.member(&request).await?;
+    let organization = member.organization_id;
     let ["POST", "api", _, "tools", "test"] = http::route(&request)[..] else {
         return Err(Error::NotFound("route"));
     };
     let key = http::idempotency_key(&request)?;
     let request = TestRequest::read(&http::json_body(&request)?)?;
+    if !request.dry_run && matches!(request.which, TestedTool::Unsaved(_)) {
+        // Else whoever may not make a tool could run any.
+        member.must_be(Role::Admin)?;
+    }
 
     let (tool, line, room) = join!(
         find_tool(deps, organization, request.which, deadline),

@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     aws::Aws,
     deploy::{Deployed, create_secret},
-    identity::User,
+    identity::{User, UserPool},
     workspace::Workspace,
 };
 
@@ -17,12 +17,15 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
     pub(crate) organization: Organization,
-    /// Email of a member of `organization`.
+    /// Email of an owner of `organization`.
     pub(crate) user: String,
+    /// Emails of users of `organization` with the roles `member` and `viewer`.
+    pub(crate) member: String,
+    pub(crate) viewer: String,
     /// `sub` of the user in `events/*.json`, another member of `organization`.
     pub(crate) event_user_id: String,
     pub(crate) other_organization: Organization,
-    /// Email of a member of `other_organization`.
+    /// Email of an owner of `other_organization`.
     pub(crate) other_user: String,
     pub(crate) agent: Agent,
     pub(crate) phone_number: PhoneNumber,
@@ -153,13 +156,33 @@ async fn assistant(request: reqwest::RequestBuilder, address: &str, data: &Data)
     }
 }
 
+/// Who uses the running system.
+#[derive(Debug, Clone)]
+pub(crate) struct Users {
+    pub(crate) owner: User,
+    pub(crate) member: User,
+    pub(crate) viewer: User,
+    pub(crate) other_owner: User,
+}
+
+impl Users {
+    pub(crate) async fn sign_up(pool: &UserPool, aws: &Aws, data: &Data) -> Result<Self> {
+        Ok(Self {
+            owner: pool.sign_up(aws, &data.user).await?,
+            member: pool.sign_up(aws, &data.member).await?,
+            viewer: pool.sign_up(aws, &data.viewer).await?,
+            other_owner: pool.sign_up(aws, &data.other_user).await?,
+        })
+    }
+}
+
 /// Writes the rows and the phone number's secret.
 pub(crate) async fn write(
     aws: &Aws,
     deployed: &Deployed,
     data: &Data,
     assistant_id: &str,
-    users: [&User; 2],
+    users: &Users,
 ) -> Result<()> {
     let now = shared::models::Timestamp::now().to_string();
     let put = async |table: &str, attributes: &[(&str, &str)]| {
@@ -169,13 +192,21 @@ pub(crate) async fn write(
         let request = json!({"TableName": format!("{}{table}", deployed.table_prefix), "Item": item});
         aws.json("dynamodb", "DynamoDB_20120810.PutItem", &request).await.map(drop)
     };
-    for (organization, user) in [&data.organization, &data.other_organization].into_iter().zip(users) {
-        let Organization { id, name, slug } = organization;
+    for Organization { id, name, slug } in [&data.organization, &data.other_organization] {
         put("organizations", &[("id", id), ("name", name), ("slug", slug)]).await?;
-        put("organization_members", &[("user_id", &user.id), ("organization_id", id), ("role", "owner")]).await?;
     }
-    let organization = ("organization_id", data.organization.id.as_str());
-    put("organization_members", &[("user_id", &data.event_user_id), organization, ("role", "owner")]).await?;
+    let (home, other) = (&data.organization, &data.other_organization);
+    for (user, organization, role) in [
+        (&users.owner.id, home, "owner"),
+        (&data.event_user_id, home, "owner"),
+        (&users.member.id, home, "member"),
+        (&users.viewer.id, home, "viewer"),
+        (&users.other_owner.id, other, "owner"),
+    ] {
+        let member = [("user_id", user.as_str()), ("organization_id", &organization.id), ("role", role)];
+        put("organization_members", &member).await?;
+    }
+    let organization = ("organization_id", home.id.as_str());
     let Agent { id, name, .. } = &data.agent;
     put("agents", &[("id", id), organization, ("name", name), ("external_assistant_id", assistant_id)]).await?;
     // The items that keep assistant and number from being registered a second time.

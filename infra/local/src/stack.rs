@@ -15,7 +15,7 @@ use crate::{
     deploy::{self, Deployed, STACK},
     front_door::FrontDoor,
     function_logs::FunctionLogs,
-    identity::{User, UserPool},
+    identity::UserPool,
     llm_service::LlmService,
     lock::Lock,
     ministack::{self, Ministack},
@@ -23,7 +23,7 @@ use crate::{
     programs,
     progress::Progress,
     python::Venv,
-    seed::{self, Data},
+    seed::{self, Data, Users},
     standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
     workspace::Workspace,
 };
@@ -69,9 +69,12 @@ pub struct Description {
     pub api_url: String,
     /// None: nothing streams.
     pub stream_url: Option<String>,
-    /// Id token of a member of the organization `slug`.
+    /// Id token of an owner of the organization `slug`.
     pub token: String,
-    /// Id token of a member of the organization `other_slug` only.
+    /// Id tokens of users of the same organization with the roles `member` and `viewer`.
+    pub member_token: String,
+    pub viewer_token: String,
+    /// Id token of an owner of the organization `other_slug`, who has no role in `slug`.
     pub other_token: String,
     pub slug: String,
     pub other_slug: String,
@@ -169,18 +172,17 @@ impl Stack {
         step.done(&format!("stack {STACK} is complete"));
 
         let step = progress.step("seeding the demo organization");
-        let user = pool.sign_up(&aws, &data.user).await?;
-        let other_user = pool.sign_up(&aws, &data.other_user).await?;
+        let users = Users::sign_up(&pool, &aws, &data).await?;
         let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
         vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
-        seed::write(&aws, &deployed, &data, &assistant_id, [&user, &other_user]).await?;
+        seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
         let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
         let functions = packages.iter().map(|package| package.function.clone()).collect();
         let function_logs = FunctionLogs::follow(&aws, functions, state_dir.join("functions.log"))?;
         let environment = deploy::environment(&aws, &packages).await?;
         let description = Description {
             llm_url: llm_service.url,
-            ..describe(&data, [user, other_user], api_url, assistant_id, addresses, &aws, &deployed)
+            ..describe(&data, users, api_url, assistant_id, addresses, &aws, &deployed)
         };
         write_files(&state_dir, &description, environment)?;
         step.done(&format!("organization {}", description.slug));
@@ -294,7 +296,7 @@ fn parameters(
 
 fn describe(
     data: &Data,
-    [user, other_user]: [User; 2],
+    users: Users,
     api_url: String,
     assistant_id: String,
     standins: Standins,
@@ -304,8 +306,10 @@ fn describe(
     Description {
         api_url,
         stream_url: None,
-        token: user.token,
-        other_token: other_user.token,
+        token: users.owner.token,
+        member_token: users.member.token,
+        viewer_token: users.viewer.token,
+        other_token: users.other_owner.token,
         slug: data.organization.slug.clone(),
         other_slug: data.other_organization.slug.clone(),
         organization_id: data.organization.id.clone(),
@@ -358,6 +362,8 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
     for (name, value) in [
         ("API", &description.api_url),
         ("TOKEN", &description.token),
+        ("MEMBER_TOKEN", &description.member_token),
+        ("VIEWER_TOKEN", &description.viewer_token),
         ("SLUG", &description.slug),
         ("AGENT", &description.agent_id),
         ("ASSISTANT", &description.assistant_id),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr2, memmem};
+use memchr::{memchr3_iter, memmem};
 
 use crate::{
     fences::{Bearing, Fence, Fences, bearing, line_of_first},
@@ -16,18 +16,6 @@ pub(crate) type Parse<T> = Result<T, Box<Problem>>;
 pub(crate) struct Problem {
     pub(crate) at: usize,
     pub(crate) expected: Cow<'static, str>,
-    pub(crate) rest: Rest,
-}
-
-/// How much of the text behind a problem belongs to the bad statement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Rest {
-    /// All to the end of the statement, or to what looks like the next one: brackets may be missing.
-    Statement,
-    /// It has a body with statements of its own, which must not be taken for calls.
-    Body,
-    /// All there is.
-    Block,
 }
 
 /// A position in a tool block.
@@ -159,12 +147,13 @@ impl<'t, 'f> Cursor<'t, 'f> {
                 }
                 Some(b'/') => match self.ahead_by(1) {
                     Some(b'/') => self.pass_line(),
-                    Some(b'*') => self.comment()?,
+                    Some(b'*') => ended |= self.comment()?,
                     _ => return Ok(ended),
                 },
                 Some(0x80..) => match self.character() {
-                    Some(character) if character.is_whitespace() || character == '\u{FEFF}' => {
+                    Some(character) if is_blank_character(character) => {
                         self.at += character.len_utf8();
+                        ended |= is_end_of_line(character);
                     }
                     _ => return Ok(ended),
                 },
@@ -173,16 +162,20 @@ impl<'t, 'f> Cursor<'t, 'f> {
         }
     }
 
-    /// To the end of the line, before it.
-    pub(crate) fn pass_line(&mut self) {
+    /// Over `// …` to the end of the line, before it.
+    fn pass_line(&mut self) {
         let line = self.ahead();
-        let length = memchr2(b'\n', b'\r', line).unwrap_or(line.len());
+        let is_end = |at: &usize| match line.get(*at..) {
+            Some([b'\n' | b'\r', ..] | [0xE2, 0x80, 0xA8 | 0xA9, ..]) => true, // the last are U+2028 and U+2029
+            _ => false,
+        };
+        let length = memchr3_iter(b'\n', b'\r', 0xE2, line).find(is_end).unwrap_or(line.len());
         look_at(length);
         self.at += length;
     }
 
-    /// Over `/* … */`.
-    pub(crate) fn comment(&mut self) -> Parse<()> {
+    /// Over `/* … */`; true if a line ends in it.
+    fn comment(&mut self) -> Parse<bool> {
         let start = self.at;
         self.at += 2;
         while self.peek().is_some() {
@@ -191,12 +184,12 @@ impl<'t, 'f> Cursor<'t, 'f> {
             look_at(found.unwrap_or(ahead.len()));
             if let Some(found) = found {
                 self.at += found + 2;
-                return Ok(());
+                return Ok(self.text.get(start..self.at).unwrap_or_default().contains(is_end_of_line));
             }
             self.at = self.limit();
         }
         self.at = start;
-        Err(Box::new(Problem { at: start, expected: "`*/` at the end of the comment".into(), rest: Rest::Block }))
+        self.expected("`*/` at the end of the comment")
     }
 
     /// The identifier here, if there is one.
@@ -232,28 +225,17 @@ impl<'t, 'f> Cursor<'t, 'f> {
         }
     }
 
-    /// How far what stands here is indented, if it is the first thing in its line.
-    pub(crate) fn indent(&self) -> Option<usize> {
-        line_of_first(self.bytes, self.at).map(|line| self.at - line)
+    /// Whether three marks or more are the first thing in the line here: they were meant for a fence, though they are none.
+    pub(crate) fn at_marks(&mut self) -> bool {
+        let mark = self.peek();
+        mark.is_some_and(|mark| matches!(mark, b'`' | b'~') && crate::fences::run(self.ahead(), mark) >= 3)
+            && line_of_first(self.bytes, self.at).is_some()
     }
 
     /// A problem here.
     #[cold]
     pub(crate) fn expected<T>(&mut self, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
-        Err(Box::new(Problem { at: self.at, expected: expected.into(), rest: Rest::Statement }))
-    }
-
-    /// A problem with a body.
-    #[cold]
-    pub(crate) fn expected_no_body<T>(&mut self, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
-        Err(Box::new(Problem { at: self.at, expected: expected.into(), rest: Rest::Body }))
-    }
-
-    /// A problem at `at`, inside of what begins at `start`: it is passed over from there.
-    #[cold]
-    pub(crate) fn expected_in<T>(&mut self, start: usize, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
-        let at = std::mem::replace(&mut self.at, start);
-        Err(Box::new(Problem { at, expected: expected.into(), rest: Rest::Statement }))
+        Err(Box::new(Problem { at: self.at, expected: expected.into() }))
     }
 }
 
@@ -264,6 +246,16 @@ fn to_fence(bytes: &[u8], next: Option<Fence>) -> &[u8] {
 #[inline]
 fn is_identifier_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}
+
+/// What JavaScript takes for a blank, beyond ASCII.
+fn is_blank_character(character: char) -> bool {
+    character == '\u{FEFF}' || character.is_whitespace() && character != '\u{85}'
+}
+
+/// What ends a line in JavaScript; text is in lines of `\n` and `\r` alone for all else.
+fn is_end_of_line(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }
 
 /// `ID_Continue`, and the two joiners that JavaScript adds.

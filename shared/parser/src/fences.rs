@@ -3,7 +3,7 @@
 
 use memchr::{memchr2, memchr3, memmem};
 
-use crate::work::look_at;
+use crate::{quotations::Quotations, work::look_at};
 
 /// What a fence is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,25 +59,47 @@ pub(crate) struct Fences<'t> {
     bytes: &'t [u8],
     back_ticks: Upcoming,
     tildes: Upcoming,
+    quotations: Quotations<'t>,
+    /// Where the first tool block begins that is quoted, until it is asked for.
+    quoted: Option<usize>,
 }
 
 impl<'t> Fences<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { bytes: text.as_bytes(), back_ticks: Upcoming::new(Mark::BackTick), tildes: Upcoming::new(Mark::Tilde) }
+        Self {
+            bytes: text.as_bytes(),
+            back_ticks: Upcoming::new(Mark::BackTick),
+            tildes: Upcoming::new(Mark::Tilde),
+            quotations: Quotations::new(text),
+            quoted: None,
+        }
     }
 
-    /// The next block that begins at `from` or later.
+    /// Where the first tool block begins that [`Self::opening`] passed over since this was asked for, because it is quoted.
+    pub(crate) fn quoted(&mut self) -> Option<usize> {
+        self.quoted.take()
+    }
+
+    /// The next block that begins at `from` or later, and is not quoted.
     pub(crate) fn opening(&mut self, mut from: usize) -> Option<Opening> {
+        self.quotations.go_on(from);
         loop {
             let fence = match (self.back_ticks.at(self.bytes, from), self.tildes.at(self.bytes, from)) {
                 (Some(ticks), Some(tildes)) if tildes.start < ticks.start => tildes,
                 (Some(fence), _) | (None, Some(fence)) => fence,
                 (None, None) => return None,
             };
-            match behind(self.bytes, &fence) {
-                Behind::Tool(end) => return Some(Opening { fence, calls: Some(end) }),
-                Behind::Other if is_code_in_a_line(self.bytes, &fence) => from = fence.end,
-                Behind::Other | Behind::Nothing => return Some(Opening { fence, calls: None }),
+            let behind = behind(self.bytes, &fence);
+            if behind == Behind::Other && is_code_in_a_line(self.bytes, &fence) {
+                from = fence.end;
+            } else if self.quotations.hold(fence.line, fence.start) {
+                if matches!(behind, Behind::Tool(_)) {
+                    self.quoted.get_or_insert(fence.start);
+                }
+                from = fence.end;
+            } else {
+                let calls = if let Behind::Tool(end) = behind { Some(end) } else { None };
+                return Some(Opening { fence, calls });
             }
         }
     }

@@ -10,17 +10,19 @@
 //!
 //! A block holds calls, one after the other: a tool's name and its arguments in parentheses, with or without `return`, `await`,
 //! semicolons and comments. Arguments are JavaScript literals. Nothing is ever executed: what would have to be (a variable, a
-//! sum, `${…}`, a call as an argument) is refused with a sentence that says what to write instead, and the calls beside it
-//! still come out.
+//! sum, `${…}`, a call as an argument) is refused with a sentence that says what to write instead.
 //!
-//! Where a fence stands is `CommonMark`'s to say, with four liberties, for models write as they please:
-//! - a fence may be indented by any number of blanks;
+//! Calls come out up to the first statement that cannot be read, in the whole answer. What stands behind it may be a part of it:
+//! of a branch, of a definition, of a text that was left open, which may hold the very fence that seems to end its block. So
+//! nothing behind it comes out, nor do later blocks. That costs a model no message: it has to write another one anyway.
+//!
+//! Where a fence stands is `CommonMark`'s to say, with three liberties, for models write as they please:
 //! - calls may begin behind the word `tool`, on the same line;
 //! - a block may end behind its last call, on the same line;
 //! - a block that was not closed ends where the next `tool` block of at least as many back-ticks begins.
 //!
 //! A fence of another language hides what is inside of it. A longer fence holds shorter ones: in a back-tick string of a block
-//! that was opened with four, a line that begins with three is text.
+//! that was opened with four, a line that begins with three is text. What the model quotes is not read: see [`Parsed::quoted`].
 //!
 //! Every input takes time linear in its length, and no more stack than [`DEEPEST`] values inside each other need.
 
@@ -28,6 +30,7 @@ mod cursor;
 mod fences;
 mod numbers;
 mod place;
+mod quotations;
 mod report;
 mod statements;
 mod strings;
@@ -38,20 +41,27 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::Value;
 
-pub use report::MOST_MALFORMED;
 pub use values::DEEPEST;
 
-use crate::{fences::Fences, report::Report};
+use crate::{
+    fences::{Fences, Opening},
+    report::Report,
+};
 
 /// What was found in an answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parsed {
-    /// In the order in which they stand in the answer.
+    /// In the order in which they stand in the answer. What is malformed is the last: nothing behind it is read.
     pub entries: Vec<Entry>,
-    /// How many tool blocks there are, empty ones included.
+    /// How many tool blocks were read, empty ones included.
     pub blocks: usize,
-    /// The line of the tool fence that the end of the answer found open: it may have been cut short.
+    /// The line of the tool fence that the end of the answer found open, if all behind it could be read: it may have been cut
+    /// short.
     pub unclosed: Option<usize>,
+    /// The line of the first tool block that was passed over because it is quoted: it is indented as code is (by four columns or
+    /// more, if that is not where a list's item stands), or stands in a comment of HTML or in an element that quotes
+    /// (`<result>`, `<error>`, `<blockquote>`, `<pre>`). Behind `>` there is no fence at all.
+    pub quoted: Option<usize>,
 }
 
 /// A statement of a tool block.
@@ -100,16 +110,20 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Finds every tool block of an answer and every call in it.
+/// Finds the tool blocks of an answer and the calls in them, up to the first statement that cannot be read.
 pub fn parse(text: &str) -> Parsed {
     let mut report = Report::new(text);
     let mut fences = Fences::new(text);
-    let mut from = 0;
-    while let Some(opening) = fences.opening(from) {
-        from = match opening.calls {
-            Some(calls) => statements::block(text, &mut fences, &opening.fence, calls, &mut report),
-            None => fences.behind_closing(&opening.fence),
-        };
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let opening = fences.opening(at);
+        if let Some(start) = fences.quoted() {
+            report.quoted(start);
+        }
+        from = opening.and_then(|Opening { fence, calls }| match calls {
+            Some(calls) => statements::block(text, &mut fences, &fence, calls, &mut report),
+            None => Some(fences.behind_closing(&fence)),
+        });
     }
     report.parsed()
 }

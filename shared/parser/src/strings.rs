@@ -1,6 +1,6 @@
 //! Text in quotes, with every escape that JavaScript has.
 
-use memchr::{memchr, memchr2, memchr3};
+use memchr::{memchr, memchr3};
 
 use crate::{
     cursor::{Cursor, Parse},
@@ -31,7 +31,7 @@ impl Cursor<'_, '_> {
                 }
                 Some(b'\\') => {
                     value.push_str(piece);
-                    self.escape(start, &mut value)?;
+                    self.escape(&mut value)?;
                 }
                 _ => {
                     self.at = start;
@@ -59,10 +59,9 @@ impl Cursor<'_, '_> {
             self.at += length;
             match self.ahead_by(0) {
                 None => {}
-                Some(b'\\') => self.escape(start, &mut value)?,
+                Some(b'\\') => self.escape(&mut value)?,
                 Some(b'$') if self.ahead_by(1) == Some(b'{') => {
-                    return self.expected_in(
-                        start,
+                    return self.expected(
                         "text without `${…}`: a value must be written out (`\\${` for the characters themselves)",
                     );
                 }
@@ -101,8 +100,8 @@ impl Cursor<'_, '_> {
         found.is_some_and(|found| behind.get(found) != Some(&b'`')).then_some(marks)
     }
 
-    /// An escape, in the text that begins at `start`.
-    fn escape(&mut self, start: usize, value: &mut String) -> Parse<()> {
+    /// An escape.
+    fn escape(&mut self, value: &mut String) -> Parse<()> {
         self.at += 1;
         let character = match self.ahead_by(0) {
             Some(b'n') => '\n',
@@ -112,9 +111,9 @@ impl Cursor<'_, '_> {
             Some(b'v') => '\u{B}',
             Some(b'f') => '\u{C}',
             Some(b'0') if !self.ahead_by(1).is_some_and(|next| next.is_ascii_digit()) => '\0',
-            Some(b'0'..=b'9') => return self.expected_in(start, "no digit after `\\`: write `\\xHH`"),
-            Some(b'x') => return self.hexadecimal(start, value),
-            Some(b'u') => return self.unicode(start, value),
+            Some(b'0'..=b'9') => return self.expected("no digit after `\\`: write `\\xHH`"),
+            Some(b'x') => return self.hexadecimal(value),
+            Some(b'u') => return self.unicode(value),
             Some(b'\r') => {
                 self.at += if self.ahead_by(1) == Some(b'\n') { 2 } else { 1 };
                 return Ok(());
@@ -132,7 +131,7 @@ impl Cursor<'_, '_> {
                 Some(itself) => itself,
                 None => return Ok(()),
             },
-            None => return self.expected_in(start, "something after `\\`"),
+            None => return self.expected("something after `\\`"),
         };
         // What was read is as long as what it stands for, but for the letters, which are one byte like theirs.
         self.at += character.len_utf8();
@@ -141,25 +140,25 @@ impl Cursor<'_, '_> {
     }
 
     /// `\xHH`; the cursor is on the `x`.
-    fn hexadecimal(&mut self, start: usize, value: &mut String) -> Parse<()> {
+    fn hexadecimal(&mut self, value: &mut String) -> Parse<()> {
         match (self.digit_ahead(1), self.digit_ahead(2)) {
             (Some(high), Some(low)) => {
                 self.at += 3;
                 value.extend(char::from_u32(high * 16 + low));
                 Ok(())
             }
-            _ => self.expected_in(start, "two hexadecimal digits after `\\x`"),
+            _ => self.expected("two hexadecimal digits after `\\x`"),
         }
     }
 
     /// `\uHHHH` or `\u{…}`, and a second one if they are a pair; the cursor is on the `u`. Half a pair becomes U+FFFD, as it
     /// does wherever JavaScript's text is sent as UTF-8.
-    fn unicode(&mut self, start: usize, value: &mut String) -> Parse<()> {
-        let code = self.code(start)?;
+    fn unicode(&mut self, value: &mut String) -> Parse<()> {
+        let code = self.code()?;
         if (0xD800..0xDC00).contains(&code) && self.ahead_by(0) == Some(b'\\') && self.ahead_by(1) == Some(b'u') {
             let behind_first = self.at;
             self.at += 1;
-            let second = self.code(start)?;
+            let second = self.code()?;
             if (0xDC00..0xE000).contains(&second) {
                 value.extend(char::from_u32(0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00)));
                 return Ok(());
@@ -170,12 +169,12 @@ impl Cursor<'_, '_> {
         Ok(())
     }
 
-    fn code(&mut self, start: usize) -> Parse<u32> {
+    fn code(&mut self) -> Parse<u32> {
         const EXPECTED: &str = "four hexadecimal digits after `\\u`, or up to `10FFFF` in `\\u{…}`";
         let mut code = 0;
         if self.ahead_by(1) != Some(b'{') {
             for place in 1..=4 {
-                let Some(digit) = self.digit_ahead(place) else { return self.expected_in(start, EXPECTED) };
+                let Some(digit) = self.digit_ahead(place) else { return self.expected(EXPECTED) };
                 code = code * 16 + digit;
             }
             self.at += 5;
@@ -191,7 +190,7 @@ impl Cursor<'_, '_> {
         }
         if self.ahead_by(0) != Some(b'}') || self.at == digits || code > 0x10_FFFF {
             self.at = escape;
-            return self.expected_in(start, EXPECTED);
+            return self.expected(EXPECTED);
         }
         self.at += 1;
         Ok(code)
@@ -199,47 +198,6 @@ impl Cursor<'_, '_> {
 
     fn digit_ahead(&self, by: usize) -> Option<u32> {
         self.ahead_by(by).and_then(|byte| char::from(byte).to_digit(16))
-    }
-
-    /// Over text in back-ticks, whatever is in it; false, and nowhere, if it does not end.
-    pub(crate) fn pass_back_ticked(&mut self) -> bool {
-        let start = self.at;
-        self.at += 1;
-        while self.peek().is_some() {
-            let ahead = self.ahead();
-            let found = memchr2(b'`', b'\\', ahead);
-            look_at(found.unwrap_or(ahead.len()));
-            match found {
-                None => self.at = self.limit(),
-                Some(found) if ahead.get(found) == Some(&b'`') => {
-                    self.at += found + 1;
-                    return true;
-                }
-                Some(found) => self.at += found + 2,
-            }
-        }
-        self.at = start;
-        false
-    }
-
-    /// Over text in quotes, whatever is in it; to the end of the line if it does not end there.
-    pub(crate) fn pass_quoted(&mut self, quote: u8) {
-        self.at += 1;
-        loop {
-            let ahead = self.ahead();
-            let found = memchr3(quote, b'\\', b'\n', ahead);
-            look_at(found.unwrap_or(ahead.len()));
-            self.at += found.unwrap_or(ahead.len());
-            match self.ahead_by(0) {
-                Some(b'\\') if !matches!(self.ahead_by(1), None | Some(b'\n' | b'\r')) => self.at += 2,
-                Some(b'\\') => self.at += 1,
-                Some(byte) if byte == quote => {
-                    self.at += 1;
-                    return;
-                }
-                _ => return,
-            }
-        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod fences;
 mod generated;
+mod javascript;
 mod linear;
 mod literals;
 mod malformed;
+mod quotations;
 mod statements;
 
 use serde_json::Value;
@@ -48,7 +50,7 @@ fn brief(parsed: &Parsed) -> Vec<String> {
     calls(parsed).iter().map(brief).collect()
 }
 
-/// What is malformed about a block, beside its good calls.
+/// What is malformed about a block, behind its good calls.
 fn wrong(calls: &str) -> (Vec<String>, Vec<String>) {
     let parsed = parse(&block(calls));
     (brief(&parsed), errors(&parsed))

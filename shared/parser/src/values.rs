@@ -45,8 +45,8 @@ impl Cursor<'_, '_> {
         self.blanks()?;
         match self.peek() {
             Some(b'0'..=b'9' | b'.') => self.number(start, negative),
-            Some(b'I') => self.expected_in(start, "a finite number: JSON has no `Infinity`"),
-            _ => self.expected_in(start, "a number after the sign: a value must be written out, nothing is computed"),
+            Some(b'I') => self.expected("a finite number: JSON has no `Infinity`"),
+            _ => self.expected("a number after the sign: a value must be written out, nothing is computed"),
         }
     }
 
@@ -65,12 +65,12 @@ impl Cursor<'_, '_> {
                 Ok(true)
             }
             Some(name) => {
-                let (expected, body) = self.instead_of(name)?;
+                let expected = self.instead_of(name)?;
                 self.at = start;
-                if body { self.expected_no_body(expected) } else { self.expected(expected) }
+                self.expected(expected)
             }
             None => match byte {
-                b'(' => self.expected_no_body("a value written out: functions and parentheses are not executed"),
+                b'(' => self.expected("a value written out: functions and parentheses are not executed"),
                 b'/' => self.expected("a value: write a pattern as text in quotes"),
                 b'.' => self.expected("a value written out: nothing can be spread with `...`"),
                 b'<' | b'!' | b'~' => self.expected("a value written out: nothing is computed"),
@@ -84,15 +84,15 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// What to write instead of a name, and whether it has a body. The cursor is behind the name.
+    /// What to write instead of a name. The cursor is behind it.
     #[cold]
-    fn instead_of(&mut self, name: &str) -> Parse<(Cow<'static, str>, bool)> {
-        let text: Cow<'static, str> = match name {
+    fn instead_of(&mut self, name: &str) -> Parse<Cow<'static, str>> {
+        Ok(match name {
             "True" => "`true`, in small letters".into(),
             "False" => "`false`, in small letters".into(),
             "None" | "nil" | "NULL" | "Null" => "`null`".into(),
             "NaN" | "Infinity" => format!("a finite number or `null`: JSON has no `{name}`").into(),
-            "function" | "async" | "class" => return Ok(("a value: functions are not executed".into(), true)),
+            "function" | "async" | "class" => "a value: functions are not executed".into(),
             "await" | "new" | "typeof" | "void" => {
                 format!("a value written out: `{name} …` would have to be executed").into()
             }
@@ -101,7 +101,7 @@ impl Cursor<'_, '_> {
                 let name = short(name);
                 let argument = self.open == 1;
                 match (self.ahead_by(0), self.ahead_by(1)) {
-                    (Some(b'='), Some(b'>')) => return Ok(("a value: functions are not executed".into(), true)),
+                    (Some(b'='), Some(b'>')) => "a value: functions are not executed".into(),
                     (Some(b'=' | b':'), _) if argument => {
                         format!("a value: to give arguments by name, write one object, `{{{name}: …}}`").into()
                     }
@@ -112,8 +112,7 @@ impl Cursor<'_, '_> {
                     _ => format!("a value written out: `{name}` is a name; text stands in quotes").into(),
                 }
             }
-        };
-        Ok((text, false))
+        })
     }
 
     /// One deeper, unless that is too deep.
@@ -171,9 +170,9 @@ impl Cursor<'_, '_> {
             if self.peek() != Some(b':') {
                 return match self.peek() {
                     Some(_) if matches!(&key[..], "get" | "set" | "async") => {
-                        self.expected_no_body(format!("`:` and a value after `{key}`: no methods"))
+                        self.expected(format!("`:` and a value after `{key}`: no methods"))
                     }
-                    Some(b'(') => self.expected_no_body(format!("`:` and a value after `{}`: no methods", short(&key))),
+                    Some(b'(') => self.expected(format!("`:` and a value after `{}`: no methods", short(&key))),
                     Some(b',' | b'}') => {
                         self.expected(format!("`:` and a value after `{}`: a value must be written out", short(&key)))
                     }
@@ -222,9 +221,7 @@ impl Cursor<'_, '_> {
             Some(b'+' | b'-' | b'*' | b'/' | b'%' | b'?' | b'|' | b'&' | b'<' | b'>' | b'.' | b'[' | b'(' | b'`') => {
                 self.expected(format!("{expected}: a value must be written out, nothing is computed"))
             }
-            Some(b'=') if self.ahead_by(1) == Some(b'>') => {
-                self.expected_no_body("a value: functions are not executed")
-            }
+            Some(b'=') if self.ahead_by(1) == Some(b'>') => self.expected("a value: functions are not executed"),
             _ => self.expected(expected),
         }
     }

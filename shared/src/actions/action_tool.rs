@@ -6,7 +6,7 @@ use super::{Action, ToolConfig, variables};
 use crate::{
     Result,
     models::{Limits, NO_ARGUMENTS, Tool, ToolId},
-    redaction::Marks,
+    redaction::{HiddenTexts, Marks},
     tool::{Conversation, Parameters, ToolSpec, arguments},
 };
 
@@ -68,6 +68,11 @@ impl ActionTool {
         let mut arguments = checked.clone();
         self.action.normalize(&mut arguments, conversation);
         arguments::significant(&arguments)
+    }
+
+    /// What of its configuration must not be shown, wherever it stands again.
+    pub fn hidden_texts(&self) -> HiddenTexts {
+        self.action.without_what_is_shown(HiddenTexts::of_config(&self.static_config))
     }
 
     /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.

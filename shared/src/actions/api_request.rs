@@ -1,11 +1,13 @@
 //! `api_request`: calls an HTTP address through the guarded client.
 //!
 //! ```json
-//! {"type": "api_request", "method": "GET", "url": Parameter, "headers": {"x-api-key": Parameter}, "body": {"name": Parameter}}
+//! {"type": "api_request", "method": "GET", "url": Parameter, "headers": {"x-api-key": Parameter}, "body": {"name": Parameter},
+//!  "allowed_hosts": ["api.example.com"]}
 //! ```
 //!
 //! The model sees `url`, `header_<name>` and `body_<name>` where their mode lets it. A GET or DELETE has no body: there
-//! the members of `body` become the query.
+//! the members of `body` become the query. With `allowed_hosts` it goes to no other host, nor do its redirects; a tool with a
+//! secret whose address is chosen in the call must have them.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +21,7 @@ use serde_json::{Map, Value};
 use super::{
     Parameter, Services,
     config::{Place, all_hidden, argument_name, object, parameter, parameters},
+    secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     variables::{self, Encoding},
 };
 use crate::{
@@ -28,7 +31,8 @@ use crate::{
     },
     cut::cut,
     fields::Fields,
-    redaction::SECRET,
+    models::AllowedHosts,
+    redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -49,6 +53,8 @@ pub struct ApiRequest {
     headers: BTreeMap<String, Parameter>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     body: BTreeMap<String, Parameter>,
+    #[serde(default, skip_serializing_if = "AllowedHosts::is_empty")]
+    allowed_hosts: AllowedHosts,
 }
 
 impl ApiRequest {
@@ -66,15 +72,11 @@ impl ApiRequest {
         });
         let url = parameter(fields, "url");
         match &url {
-            Some(Parameter::Fixed { value: Value::String(url) }) => {
-                // Variables may stand in the path or the query, not where they would choose the host.
-                let scheme = url.split("://").next().unwrap_or_default();
-                let host =
-                    url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
-                if !matches!(scheme, "https" | "http") || host.is_empty() || host.contains("{{") {
-                    fields.problem("url.value", "must be an https address whose host is written out");
-                }
+            // Variables may stand in the path or the query, not where they would choose the host.
+            Some(Parameter::Fixed { value: Value::String(url), .. }) if !names_host(url) => {
+                fields.problem("url.value", "must be an https address whose host is written out");
             }
+            Some(Parameter::Fixed { value: Value::String(_), .. }) => {}
             Some(Parameter::Fixed { .. }) => fields.problem("url.value", "must be text"),
             Some(Parameter::ArrayExtendable { .. }) => fields.problem("url.mode", "must be fixed or ai"),
             _ => {}
@@ -86,7 +88,7 @@ impl ApiRequest {
         });
         for (name, header) in &headers {
             match header {
-                Parameter::Fixed { value: Value::String(_) } | Parameter::Ai { .. } => {}
+                Parameter::Fixed { value: Value::String(_), .. } | Parameter::Ai { .. } => {}
                 Parameter::Fixed { .. } => fields.problem(&format!("headers.{name}.value"), "must be text"),
                 Parameter::ArrayExtendable { .. } => {
                     fields.problem(&format!("headers.{name}.mode"), "must be fixed or ai");
@@ -94,7 +96,40 @@ impl ApiRequest {
             }
         }
         let body = parameters(fields, "body", argument_name);
-        Some(Self { method: method?, url: url?, headers, body })
+        let allowed_hosts = AllowedHosts::read(fields);
+        let request = Self { method: method?, url: url?, headers, body, allowed_hosts };
+        if matches!(request.url, Parameter::Ai { .. })
+            && let Some(secret) = request.secret_for_any_host()
+        {
+            fields.problem(
+                "allowed_hosts",
+                format!(
+                    "is required: the model fills in url, and {secret} is a secret that would go wherever it says; list the \
+                     hosts that may have it, or make url fixed, or say \"secret\": false of {secret}"
+                ),
+            );
+        }
+        Some(request)
+    }
+
+    /// The field of a secret that would be sent to whatever host is chosen in the call, if there is one.
+    fn secret_for_any_host(&self) -> Option<String> {
+        let host_is_fixed = matches!(&self.url, Parameter::Fixed { value: Value::String(url), .. } if names_host(url));
+        if host_is_fixed || !self.allowed_hosts.is_empty() {
+            return None;
+        }
+        first_secret(self.clone().fixed_values())
+    }
+
+    pub(super) fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
+        let url = FixedValue::of_parameter("url".into(), "url", SentAs::Address, &mut self.url);
+        let headers = self.headers.iter_mut().filter_map(|(name, parameter)| {
+            FixedValue::of_parameter(format!("headers.{name}"), name, SentAs::Header, parameter)
+        });
+        let body = self.body.iter_mut().filter_map(|(name, parameter)| {
+            FixedValue::of_parameter(format!("body.{name}"), name, SentAs::Member, parameter)
+        });
+        url.into_iter().chain(headers).chain(body).collect()
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
@@ -126,6 +161,7 @@ impl ApiRequest {
         services: &Services,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
+        hidden: &HiddenTexts,
     ) -> ToolOutcome {
         let request = match self.request(services, context.conversation, arguments) {
             Ok(request) => request,
@@ -148,7 +184,7 @@ impl ApiRequest {
                 return ran.because(error);
             }
         };
-        self.report(&answer, context.conversation)
+        self.report(&answer, hidden)
     }
 
     /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked; one
@@ -163,7 +199,8 @@ impl ApiRequest {
         let is_hidden = |name: &HeaderName| {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
-                    && matches!(parameter, Parameter::Fixed { value } if !is_variable(value))
+                    && matches!(parameter, Parameter::Fixed { value, .. }
+                        if !value.as_str().is_some_and(variables::is_variable))
             })
         };
         let headers = headers.iter().map(|(name, value)| {
@@ -178,13 +215,11 @@ impl ApiRequest {
         ])))
     }
 
-    fn report(&self, answer: &Answer, conversation: &Conversation) -> ToolOutcome {
+    fn report(&self, answer: &Answer, hidden: &HiddenTexts) -> ToolOutcome {
         let Answer { status, content_type, body } = answer;
-        // Secrets that the service repeats must not reach the model.
-        let secrets = variables::secrets(&self.static_config(), conversation);
-        let text = secrets.replaced(&String::from_utf8_lossy(body));
-        // Read from the answer itself: JSON may write a secret in escapes that its text does not show.
-        let json = serde_json::from_slice(body).ok().map(|json| secrets.replaced_in(json));
+        let text = hidden.replaced(&String::from_utf8_lossy(body));
+        // Read from the answer itself: JSON may write a hidden text in escapes that its own does not show.
+        let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
         match status {
             200..=299 => {
                 let result = json.unwrap_or_else(|| {
@@ -226,6 +261,13 @@ impl ApiRequest {
         let url = self.url.value(arguments.get("url"), conversation, Encoding::Url).map_err(missing)?;
         let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
         let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;
+        self.allowed_hosts.check(&url).map_err(|why| self.not_sent(&why))?;
+        // Bodies are not let in like that any more; what was stored before may be.
+        if self.secret_for_any_host().is_some() {
+            return Err("The request was not sent: the tool has a secret and does not say to which hosts it may go. \
+                        Its author must list them in allowed_hosts."
+                .into());
+        }
         let mut headers = HeaderMap::new();
         for (name, parameter) in &self.headers {
             let value = parameter
@@ -251,7 +293,8 @@ impl ApiRequest {
             }
         }
         let body = (!in_query && !self.body.is_empty()).then_some(Value::Object(body));
-        Ok(Request { method: self.method.clone(), url, headers, body, limit: LARGEST_ANSWER })
+        let (method, allowed_hosts) = (self.method.clone(), self.allowed_hosts.clone());
+        Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
     /// Why the guard let nothing out. An address of the author's is none of the model's business, so there the log has it.
@@ -264,8 +307,9 @@ impl ApiRequest {
     }
 }
 
-/// Text that is one variable and nothing beside.
-fn is_variable(value: &Value) -> bool {
-    let text = value.as_str().map(str::trim).unwrap_or_default();
-    text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).is_some_and(|name| !name.contains(['{', '}']))
+/// Whether the host of an address is written out in it, with no variable that would choose it.
+fn names_host(url: &str) -> bool {
+    let (origin, _) = url.split_at(end_of_host(url));
+    let host = origin.split_once("://").filter(|(scheme, _)| matches!(*scheme, "https" | "http")).map(|(_, host)| host);
+    host.is_some_and(|host| !host.is_empty() && !host.contains("{{"))
 }

@@ -135,7 +135,14 @@ impl ToolConfig {
             );
         }
         if let Some(action) = &action {
+            let sends_secrets = matches!(action, Action::ApiRequest(_) | Action::PipedreamAction(_));
             for (path, parameter) in action.parameters() {
+                if !sends_secrets && matches!(parameter, Parameter::Fixed { secret: Some(true), .. }) {
+                    fields.problem(
+                        &format!("{}.secret", path.field),
+                        "can be true in an api_request or a pipedream_action only; what this sends is told to somebody",
+                    );
+                }
                 if !attach_to_agent && parameter.property().is_some() {
                     fields.problem(
                         &path.field,

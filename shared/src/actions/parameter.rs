@@ -21,8 +21,13 @@ const DEEPEST: usize = 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Parameter {
-    /// `{"mode": "fixed", "value": …}`: set by the author, hidden from the model, always used.
-    Fixed { value: Value },
+    /// `{"mode": "fixed", "value": …, "secret"?}`: set by the author, hidden from the model, always used.
+    Fixed {
+        value: Value,
+        /// Whether it is shown to nobody. What the author does not say is decided by its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<bool>,
+    },
     /// `{"mode": "ai", "prompt", "schema"?, "required"?}`: filled in by the model.
     Ai {
         prompt: String,
@@ -58,18 +63,24 @@ const fn yes() -> bool {
 }
 
 impl Parameter {
+    /// A fixed value of which no more is said.
+    pub(super) const fn fixed(value: Value) -> Self {
+        Self::Fixed { value, secret: None }
+    }
+
     /// Reads a parameter; text or a list alone is short for a fixed value.
     pub fn parse(value: &Value, path: String, problems: &mut Problems) -> Option<Self> {
         if value.is_string() || value.is_array() {
-            return Some(Self::Fixed { value: value.clone() });
+            return Some(Self::fixed(value.clone()));
         }
         let mut fields = Fields::of(value, path, problems)?;
         let parameter = match fields.required_text("mode", 40).as_deref() {
             Some("fixed") => {
                 let path = fields.path("value");
+                let secret = fields.get("secret").map(|_| fields.boolean("secret", false));
                 fields.required("value").cloned().map(|value| {
                     check_storable(&value, &path, 0, fields.problems());
-                    Self::Fixed { value }
+                    Self::Fixed { value, secret }
                 })
             }
             Some("ai") => Self::parse_ai(&mut fields),
@@ -164,7 +175,7 @@ impl Parameter {
     /// What the model must not see of it.
     pub fn hidden(&self) -> Option<Value> {
         match self {
-            Self::Fixed { value } => Some(value.clone()),
+            Self::Fixed { value, .. } => Some(value.clone()),
             Self::Ai { .. } => None,
             Self::ArrayExtendable { fixed, .. } => Some(Value::Array(fixed.clone())),
         }
@@ -187,7 +198,7 @@ impl Parameter {
         encoding: Encoding,
     ) -> Result<Option<Value>, Unknown> {
         match self {
-            Self::Fixed { value } => variables::fill(value, conversation, encoding).map(Some),
+            Self::Fixed { value, .. } => variables::fill(value, conversation, encoding).map(Some),
             Self::Ai { .. } => Ok(from_model.cloned()),
             Self::ArrayExtendable { fixed, extension } => {
                 let mut united: Vec<Value> = Vec::new();
@@ -260,6 +271,7 @@ mod tests {
     fn each_mode_reads_and_writes_itself() {
         for value in [
             json!({"mode": "fixed", "value": {"nested": [1, null]}}),
+            json!({"mode": "fixed", "value": "x", "secret": true}),
             json!({"mode": "ai", "prompt": "p", "schema": {"type": "integer"}, "required": false}),
             json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": true, "prompt": "p", "required": true}}),
             json!({"mode": "array_extendable", "fixedValues": ["a"], "aiExtension": {"enabled": false}}),
@@ -267,8 +279,8 @@ mod tests {
             assert_eq!(json!(parse(&value).unwrap()), value);
             assert_eq!(serde_json::from_value::<Parameter>(value.clone()).unwrap(), parse(&value).unwrap());
         }
-        assert_eq!(parse(&json!("https://x")).unwrap(), Parameter::Fixed { value: "https://x".into() });
-        assert_eq!(parse(&json!(["a", 1])).unwrap(), Parameter::Fixed { value: json!(["a", 1]) });
+        assert_eq!(parse(&json!("https://x")).unwrap(), Parameter::fixed("https://x".into()));
+        assert_eq!(parse(&json!(["a", 1])).unwrap(), Parameter::fixed(json!(["a", 1])));
     }
 
     #[test]
@@ -277,6 +289,7 @@ mod tests {
         assert_eq!(parse(&json!({"mode": "fixed"})).unwrap_err(), ["text.value"]);
         assert_eq!(parse(&json!({"mode": "other"})).unwrap_err(), ["text.mode"]);
         assert_eq!(parse(&json!({"mode": "fixed", "value": 1, "extra": 2})).unwrap_err(), ["text.extra"]);
+        assert_eq!(parse(&json!({"mode": "fixed", "value": 1, "secret": "yes"})).unwrap_err(), ["text.secret"]);
         assert_eq!(
             parse(&json!({"mode": "ai", "prompt": "p", "schema": {"type": "text"}})).unwrap_err(),
             ["text.schema.type"]

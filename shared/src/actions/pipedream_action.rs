@@ -18,6 +18,7 @@ use super::{
     Parameter, Services,
     config::{Place, all_hidden, argument_name, object, parameters},
     parameter::check_storable,
+    secret_values::{FixedValue, SentAs, first_secret},
     variables::{self, Encoding},
 };
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
     },
     cut::cut,
     fields::Fields,
+    redaction::{HiddenTexts, words},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -92,7 +94,30 @@ impl PipedreamAction {
             app_prop,
             dynamic_props_id,
         };
-        Some(Self { metadata, preloaded, params })
+        let action = Self { metadata, preloaded, params };
+        if let Some((address, secret)) = action.secret_for_any_host() {
+            let problem = format!("must be fixed: {secret} is a secret, and would go wherever the model says");
+            fields.problem(&format!("params.{address}"), problem);
+        }
+        Some(action)
+    }
+
+    /// The parameter with which a model chooses where the action sends a secret, and the field of that secret. What an action
+    /// does with its props only Pipedream knows, so names decide.
+    fn secret_for_any_host(&self) -> Option<(String, String)> {
+        let mut by_model = self.params.iter().filter(|(_, parameter)| matches!(parameter, Parameter::Ai { .. }));
+        let (address, _) = by_model.find(|(name, _)| names_address(name))?;
+        Some((address.clone(), first_secret(self.clone().fixed_values())?))
+    }
+
+    pub(super) fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
+        let params = self.params.iter_mut().filter_map(|(name, parameter)| {
+            FixedValue::of_parameter(format!("params.{name}"), name, SentAs::Member, parameter)
+        });
+        let preloaded = self.preloaded.iter_mut();
+        let preloaded =
+            preloaded.map(|(name, value)| FixedValue::plain(format!("preloadedParams.{name}"), name, value));
+        params.chain(preloaded).collect()
     }
 
     /// Key of the action at Pipedream.
@@ -144,6 +169,14 @@ impl PipedreamAction {
 
     /// The run to be asked for, or a sentence that says why there is none.
     fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
+        // Bodies are not let in like that any more; what was stored before may be.
+        if self.secret_for_any_host().is_some_and(|(address, _)| arguments.contains_key(&address)) {
+            return Err(
+                "The action was not run: the tool has a secret that would go to an address of the model's choice. \
+                        Its author must make that address fixed."
+                    .into(),
+            );
+        }
         Ok(Run {
             action: &self.metadata.action_key,
             version: self.metadata.version.as_deref(),
@@ -173,6 +206,7 @@ impl PipedreamAction {
         services: &Services,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
+        hidden: &HiddenTexts,
     ) -> ToolOutcome {
         let run = match self.request(context.conversation, arguments) {
             Ok(run) => run,
@@ -183,15 +217,13 @@ impl PipedreamAction {
             Ok(project) => project,
             Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
         };
-        // Secrets that the action repeats must not reach the model.
-        let secrets = variables::secrets(&self.static_config(), context.conversation);
         match services.pipedream.run(&project, context.organization, run, context.deadline).await {
-            Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(secrets.replaced_in(result))
-                .and_exports(secrets.replaced_in(exports))
+            Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))
+                .and_exports(hidden.replaced_in(exports))
                 .with(Effect::Done),
             // It ran, and how far it came is not known: the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
-                let reason = cut(secrets.replaced(&reason), LONGEST_REASON);
+                let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
                 ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Unknown)
             }
             Err(error) if error.effect_possible() => ToolOutcome::unknown(format!(
@@ -201,6 +233,12 @@ impl PipedreamAction {
             Err(error) => ToolOutcome::failed(refusal(name, &error)).because(error),
         }
     }
+}
+
+/// Whether a parameter of this name says where something is sent.
+fn names_address(name: &str) -> bool {
+    const ADDRESSES: [&str; 7] = ["domain", "endpoint", "host", "hostname", "uri", "url", "webhook"];
+    words(name).iter().any(|word| ADDRESSES.contains(&word.as_str()))
 }
 
 fn refusal(name: &str, error: &clients::Error) -> String {

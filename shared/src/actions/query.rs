@@ -65,7 +65,7 @@ impl Query {
         let query = if fields.get("query").is_some() { parameter(fields, "query") } else { Some(asked_by_the_model()) };
         match &query {
             Some(Parameter::ArrayExtendable { .. }) => fields.problem("query.mode", "must be fixed or ai"),
-            Some(Parameter::Fixed { value }) if !value.is_string() => fields.problem("query.value", "must be text"),
+            Some(Parameter::Fixed { value, .. }) if !value.is_string() => fields.problem("query.value", "must be text"),
             Some(Parameter::Ai { schema, .. }) if schema.get("type") != Some(&json!("string")) => {
                 fields.problem("query.schema.type", "must be string");
             }

@@ -43,12 +43,14 @@ pub async fn run(
     arguments: &Map<String, Value>,
     done: &Map<String, Value>,
 ) -> Result<ToolOutcome> {
+    // What is fixed is none of the model's business, also where a service or we ourselves repeat it.
+    let hidden = action.hidden_texts(context.conversation);
     let outcome = match action {
-        Action::ApiRequest(action) => action.run(services, context, arguments).await,
-        Action::PipedreamAction(action) => action.run(services, context, arguments).await,
+        Action::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
+        Action::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
         Action::Query(action) => action.run(services, context, arguments).await?,
-        Action::Sms(action) => action.run(services, context, arguments, done).await?,
-        Action::TransferCall(action) => action.run(services, context, arguments).await?,
+        Action::Sms(action) => action.run(services, context, arguments, done).await?.hiding(&hidden),
+        Action::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
 }
@@ -72,8 +74,9 @@ pub async fn preview(
         Action::Sms(action) => action.preview(services, context, arguments).await?,
         Action::TransferCall(action) => action.preview(context, arguments),
     };
+    // Whoever tries a tool may see what is fixed in it, but no secrets.
     let Conversation { caller, called, .. } = context.conversation;
-    let mut secrets = variables::secrets(&action.static_config(), context.conversation);
+    let mut secrets = variables::named_secrets(&action.static_config(), context.conversation);
     // A header that is nothing but a variable is no secret.
     for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
         secrets.remove(number);

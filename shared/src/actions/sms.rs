@@ -65,7 +65,7 @@ impl Sms {
         // A list of numbers, whatever was declared: one recipient is a list of one.
         let recipients = recipients.map(|recipients| match recipients {
             Parameter::Ai { prompt, required, .. } => Parameter::Ai { prompt, schema: list_of_text(), required },
-            Parameter::Fixed { value: Value::String(one) } => Parameter::Fixed { value: json!([one]) },
+            Parameter::Fixed { value: Value::String(one), .. } => Parameter::fixed(json!([one])),
             other => other,
         });
         Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
@@ -354,13 +354,13 @@ fn report(deliveries: &[Delivery]) -> ToolOutcome {
 
 fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
     match text {
-        Parameter::Fixed { value: Value::String(text) } if text.trim().is_empty() => {
+        Parameter::Fixed { value: Value::String(text), .. } if text.trim().is_empty() => {
             fields.problem("text.value", "must not be empty");
         }
-        Parameter::Fixed { value: Value::String(text) } if text.chars().count() > LONGEST_TEXT => {
+        Parameter::Fixed { value: Value::String(text), .. } if text.chars().count() > LONGEST_TEXT => {
             fields.problem("text.value", format!("must have at most {LONGEST_TEXT} characters"));
         }
-        Parameter::Fixed { value: Value::String(_) } => {}
+        Parameter::Fixed { value: Value::String(_), .. } => {}
         Parameter::Fixed { .. } => fields.problem("text.value", "must be text"),
         Parameter::Ai { schema, .. } if schema.get("type") != Some(&json!("string")) => {
             fields.problem("text.schema.type", "must be string");
@@ -390,7 +390,7 @@ fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
 
 fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
     match recipients {
-        Parameter::Fixed { value: Value::Array(values) } => {
+        Parameter::Fixed { value: Value::Array(values), .. } => {
             if values.is_empty() {
                 fields.problem("recipients.value", "must hold at least one phone number");
             }
@@ -398,7 +398,7 @@ fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
                 check_number(&format!("recipients.value[{index}]"), value, fields);
             }
         }
-        Parameter::Fixed { value } => check_number("recipients.value", value, fields),
+        Parameter::Fixed { value, .. } => check_number("recipients.value", value, fields),
         Parameter::ArrayExtendable { fixed, .. } => {
             for (index, value) in fixed.iter().enumerate() {
                 check_number(&format!("recipients.fixedValues[{index}]"), value, fields);

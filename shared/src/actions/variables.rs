@@ -10,10 +10,18 @@ use serde_json::Value;
 
 use crate::{models::Timestamp, redaction::HiddenTexts, tool::Conversation};
 
-/// The secrets of a `static_config`, as they are sent in this call.
+/// What a `static_config` hides, as it is sent in this call.
 pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
     let filled = fill(static_config, conversation, Encoding::Plain);
     HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
+}
+
+/// As [`secrets`], without what is fixed but no secret.
+pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
+    let filled = fill(static_config, conversation, Encoding::Plain);
+    let mut texts = HiddenTexts::default();
+    texts.add_secrets(filled.as_ref().unwrap_or(static_config), false);
+    texts
 }
 
 /// A variable that has no value in this call.
@@ -61,6 +69,36 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
     }
     filled.push_str(rest);
     Ok(Cow::Owned(filled))
+}
+
+/// Text that is one variable and nothing beside.
+pub(super) fn is_variable(text: &str) -> bool {
+    let name = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    name.is_some_and(|name| !name.contains(['{', '}']))
+}
+
+/// The variables in a text, one behind the other, as `{{name}}`.
+pub(super) fn all_in(text: &str) -> String {
+    let mut found = String::new();
+    let note = |name: &str| {
+        let name =
+            ["caller_phone_number", "called_phone_number", "now"].into_iter().find(|ours| *ours == name.trim())?;
+        found.push_str(&format!("{{{{{name}}}}}"));
+        Some(Ok::<_, std::convert::Infallible>(String::new()))
+    };
+    match replace(text, note) {
+        Ok(_) => found,
+    }
+}
+
+/// Whether there is a variable in any text of a value.
+pub(super) fn has_any(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !all_in(text).is_empty(),
+        Value::Array(items) => items.iter().any(has_any),
+        Value::Object(members) => members.values().any(has_any),
+        _ => false,
+    }
 }
 
 /// The first variable in a value that is known only in a call, as we write it or as VAPI does.

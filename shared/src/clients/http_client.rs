@@ -16,7 +16,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, Failure, Service};
-use crate::{Deadline, models::Timestamp, redaction::redacted};
+use crate::{
+    Deadline,
+    models::Timestamp,
+    redaction::{HiddenTexts, vendor_text},
+};
 
 /// How much of an error body is kept for the log, in bytes.
 const EXCERPT: usize = 300;
@@ -130,10 +134,16 @@ pub(super) async fn send_json<T: DeserializeOwned>(
     deadline: Deadline,
 ) -> Result<T, Error> {
     let body = send(service, request, retry, deadline).await?;
-    serde_json::from_slice(&body).map_err(|error| {
-        // serde's text names the path and the type, not the content.
-        Error::because(service, Failure::Undecodable(error.to_string()), error)
-    })
+    serde_json::from_slice(&body).map_err(|error| Error::new(service, Failure::Undecodable(misread(&error))))
+}
+
+/// Why an answer cannot be read. serde quotes what it found, unless it found nothing.
+fn misread(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if text.starts_with("missing field") || !error.is_data() {
+        return text;
+    }
+    format!("a value of another kind was expected at line {} column {}", error.line(), error.column())
 }
 
 /// An id as one segment of a path, whatever it holds.
@@ -142,6 +152,7 @@ pub(super) fn segment(id: &str) -> String {
 }
 
 async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
+    let sent = request.try_clone();
     let response = request.send().await.map_err(|error| not_sent(service, error))?;
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
@@ -149,8 +160,15 @@ async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Erro
     match status {
         200..=299 => body.map_err(|error| error.of(service)),
         429 => Err(Error { retry_after, ..Error::new(service, Failure::RateLimited) }),
-        500.. => Err(Error::new(service, Failure::Broken { status, excerpt: excerpt(&body.unwrap_or_default()) })),
-        _ => Err(Error::new(service, Failure::Rejected { status, excerpt: excerpt(&body.unwrap_or_default()) })),
+        _ => {
+            let sent = sent.map(what_was_sent).unwrap_or_default();
+            let excerpt = excerpt_without(&body.unwrap_or_default(), &sent);
+            let broken = status >= 500;
+            Err(Error::new(
+                service,
+                if broken { Failure::Broken { status, excerpt } } else { Failure::Rejected { status, excerpt } },
+            ))
+        }
     }
 }
 
@@ -209,20 +227,39 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>
     Ok(body)
 }
 
-/// The beginning of an error body, for the log: the message of a JSON error if there is one, redacted.
+/// The texts of a request's body, JSON or a form: a service that refuses it repeats them.
+fn what_was_sent(request: RequestBuilder) -> HiddenTexts {
+    let request = request.build().ok();
+    let body = request.as_ref().and_then(|request| request.body()?.as_bytes()).unwrap_or_default();
+    let values = serde_json::from_slice(body).map_or_else(
+        |_a_form| url::form_urlencoded::parse(body).map(|(_, value)| Value::from(value)).collect(),
+        |json| vec![json],
+    );
+    HiddenTexts::of_request(&values)
+}
+
+/// The beginning of an error body, for the log: the message of a JSON error if there is one, cleaned.
 pub(super) fn excerpt(body: &[u8]) -> String {
-    let text = match serde_json::from_slice::<Value>(body) {
+    excerpt_without(body, &HiddenTexts::default())
+}
+
+/// As [`excerpt`], without what was sent. All that a service says in an error comes this way.
+fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
+    let (code, text) = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(error)) => {
+            // Twilio's, by which its refusals are known.
             let code = error.get("code").map(|code| format!("{code}: ")).unwrap_or_default();
             let message = ["message", "error", "detail", "title"].iter().find_map(|name| error.get(*name));
-            message.map_or_else(String::new, |message| match message {
-                Value::String(text) => format!("{code}{text}"),
-                other => format!("{code}{other}"),
-            })
+            let text = message.map(|message| message.as_str().map_or_else(|| message.to_string(), str::to_owned));
+            match text {
+                None => (String::new(), String::new()),
+                Some(text) if error.get("code").is_some_and(Value::is_u64) => (code, text),
+                Some(text) => (String::new(), code + &text),
+            }
         }
-        _ => String::from_utf8_lossy(body).into_owned(),
+        _ => (String::new(), String::from_utf8_lossy(body).into_owned()),
     };
-    redacted(&text, EXCERPT)
+    format!("{code}{}", vendor_text(&text, sent, EXCERPT))
 }
 
 #[cfg(test)]
@@ -259,6 +296,6 @@ mod tests {
         assert_eq!(excerpt(b"<html>"), "<html>");
         let body = br#"{"message":"No ana@example.com for sk-live-abcdefghijkl, session_token=abc"}"#;
         assert_eq!(excerpt(body), "No [email] for [secret], session_token=[secret]");
-        assert!(excerpt("word ".repeat(1_000).as_bytes()).ends_with("word… (cut: the first 299 of 5000 bytes)"));
+        assert!(excerpt("word ".repeat(1_000).as_bytes()).ends_with(" of 5000 bytes)"));
     }
 }

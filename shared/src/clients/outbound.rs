@@ -26,7 +26,7 @@ use super::{
     Error, Failure, Service,
     http_client::{builder, not_sent, read},
 };
-use crate::Deadline;
+use crate::{Deadline, models::AllowedHosts};
 
 /// Hops a GET follows.
 const REDIRECTS: usize = 5;
@@ -48,6 +48,8 @@ pub struct Request {
     pub body: Option<Value>,
     /// Largest answer that is read, in bytes; a larger one is an error.
     pub limit: usize,
+    /// Where it may go, redirects included; anywhere that is public if nothing is said.
+    pub allowed_hosts: AllowedHosts,
 }
 
 /// What the address answered, whatever the status.
@@ -115,9 +117,11 @@ impl Outbound {
     /// # Errors
     /// [`Failure::Refused`] for an address that is not allowed, else as for every vendor.
     pub async fn open(&self, request: Request, deadline: Deadline) -> Result<Response, Error> {
-        let Request { method, mut url, mut headers, body, limit: _ } = request;
+        let Request { method, mut url, mut headers, body, limit: _, allowed_hosts } = request;
         for hop in 0..=REDIRECTS {
-            self.check(&url).map_err(|why| refused(if hop == 0 { why } else { format!("it redirects, and {why}") }))?;
+            self.check(&url)
+                .and_then(|()| allowed_hosts.check(&url))
+                .map_err(|why| refused(if hop == 0 { why } else { format!("it redirects, and {why}") }))?;
             let outgoing = self.client(&url).request(method.clone(), url.clone());
             let mut outgoing = outgoing.headers(headers.clone()).timeout(deadline.remaining());
             if let Some(body) = &body {
@@ -268,7 +272,14 @@ mod tests {
     async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
         let guard = guard(&[]);
         let url = guard.parse("https://localhost/").unwrap();
-        let request = Request { method: Method::GET, url, headers: HeaderMap::new(), body: None, limit: 100 };
+        let request = Request {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            limit: 100,
+            allowed_hosts: AllowedHosts::default(),
+        };
         let error = guard.send(request, Deadline::after(std::time::Duration::from_secs(5))).await.unwrap_err();
         assert!(matches!(error.failure, Failure::Refused(_)), "{error:?}");
         assert!(!error.effect_possible());

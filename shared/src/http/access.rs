@@ -1,4 +1,5 @@
-//! Who may ask: a user of the JWT authorizer who is a member of the organization in the URL.
+//! Who may ask: a user of the JWT authorizer who is a member of the organization in the URL, with the role that the route
+//! needs (`roles.rs`).
 //!
 //! API Gateway has checked the token's signature, issuer, audience and expiry; it knows nothing of who owns what. Slug and
 //! membership are read beside each other. An organization that does not exist and one the user does not belong to are
@@ -7,7 +8,10 @@
 use futures_util::join;
 use lambda_http::{Request, RequestExt, request::RequestContext};
 
-use super::route::{id, route};
+use super::{
+    roles::least_role,
+    route::{id, route},
+};
 use crate::{
     Error, Result,
     models::{Member, Role, Slug, UserId},
@@ -28,9 +32,12 @@ impl Access {
     /// The member who asks something of `/api/{slug}/…`, in one round trip. A handler asks this first, and once.
     ///
     /// # Errors
-    /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs.
+    /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs,
+    /// [`Error::Forbidden`] for a member whose role does not do.
     pub async fn member(&self, request: &Request) -> Result<Member> {
-        let [_, "api", slug, ..] = route(request)[..] else { return Err(Error::NotFound("route")) };
+        let asked = route(request);
+        let least = least_role(&asked).ok_or(Error::NotFound("route"))?;
+        let [_, "api", slug, ..] = asked[..] else { return Err(Error::NotFound("route")) };
         let user_id = user(request)?;
         let slug: Slug = id(slug, "organization")?;
         // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
@@ -38,20 +45,28 @@ impl Access {
         let (organization, theirs) = (organization?, theirs?);
         let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
         let role = membership.ok_or(Error::NotFound("organization"))?.role;
-        Ok(Member { organization_id: organization.id, user_id, role })
+        let member = Member { organization_id: organization.id, user_id, role };
+        member.must_be(least)?;
+        Ok(member)
     }
 }
 
 impl Member {
-    /// For what not every member may do.
+    /// For what depends on more than the route.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] for a member who is neither owner nor admin.
-    pub fn must_be_administrator(&self) -> Result<()> {
-        match self.role {
-            Role::Owner | Role::Admin => Ok(()),
-            Role::Member => Err(Error::Forbidden("only an owner or an admin of the organization may do this")),
-        }
+    /// [`Error::Forbidden`] for a member of a lesser role, which names the one needed.
+    pub fn must_be(&self, least: Role) -> Result<()> {
+        if self.role >= least { Ok(()) } else { Err(Error::Forbidden(refusal(least))) }
+    }
+}
+
+const fn refusal(least: Role) -> &'static str {
+    match least {
+        Role::Viewer => "this needs at least the role viewer in this organization; ask one of its owners for it",
+        Role::Member => "this needs at least the role member in this organization; ask one of its owners for it",
+        Role::Admin => "this needs at least the role admin in this organization; ask one of its owners for it",
+        Role::Owner => "this needs the role owner in this organization; ask one of its owners for it",
     }
 }
 

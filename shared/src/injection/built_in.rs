@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(refused.to_string(), format!("the built-in tool \"{name}\" cannot be offered: {problem}"));
         }
         for (example, problem) in [
-            ("// look", "expected a call in the block"),
+            ("// look", "it must be one call of the tool"),
             // Line 2, for the example stands in a block.
             ("return look(three);", "line 2, column 13: in the call of look, expected "),
             ("look(\"three\"", "in the call of look, expected "),

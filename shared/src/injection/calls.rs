@@ -149,7 +149,10 @@ fn prepare(toolbox: &Toolbox, entry: Entry) -> Result<Bound<'_>, CallResult> {
         Entry::Call(call) => call,
         Entry::Malformed(malformed) => {
             let name = malformed.name.as_deref().unwrap_or_default();
-            return Err(not_run(name, None, CallOutcome::Invalid, &malformed.to_string()));
+            let why = format!(
+                "{malformed}. Nothing from there on was run, neither the rest of its block nor a block behind it."
+            );
+            return Err(not_run(name, None, CallOutcome::Invalid, &why));
         }
     };
     match toolbox.spec(&name) {

@@ -25,7 +25,7 @@ use super::{
     Dialogue, FINAL_RESPONSE, FinalFormat,
     calls::{Room, make_calls},
     final_response,
-    parser::{self, Entry},
+    parser::{self, Entry, Parsed},
     reply::{CallResult, Reply},
     signature,
 };
@@ -137,9 +137,14 @@ pub struct Ending {
     pub error: Option<String>,
 }
 
+/// Behind an answer that was cut off in a block. It can follow no call, and carries on a statement that was not ended: such a
+/// one was perhaps not written to its end.
+const CUT_OFF: &str = "...";
+const WAS_CUT_OFF: &str = "Your message was cut off because it was too long; be brief.";
+
 /// What an answer means.
 enum NextStep {
-    Calls(Vec<Entry>),
+    Calls(Parsed),
     Say(String, Phase),
     Over(Ending),
 }
@@ -191,7 +196,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
                     dialogue.pending = Some(answer);
                     return Ok(Ended::OutOfTime);
                 }
-                NextStep::Calls(entries) => match self.call(entries, &answer, dialogue).await {
+                NextStep::Calls(parsed) => match self.call(parsed, &answer, dialogue).await {
                     Ok(reply) => reply,
                     Err(outage) => {
                         dialogue.pending = Some(answer);
@@ -241,18 +246,19 @@ impl<M: Model> FeedbackLoop<'_, M> {
     }
 
     fn read(&self, answer: &RunAnswer, phase: Phase) -> NextStep {
-        let cut = if answer.cut { " Your message was cut off because it was too long; be brief." } else { "" };
+        let cut = if answer.cut { format!(" {WAS_CUT_OFF}") } else { String::new() };
         match phase {
             Phase::Tools { reminded } => {
-                let parsed = parser::parse(&answer.text);
+                let parsed = parsed(answer);
                 if !parsed.entries.is_empty() {
-                    return NextStep::Calls(parsed.entries);
+                    return NextStep::Calls(parsed);
                 }
                 if reminded {
                     return NextStep::Say(self.format.request(None), Phase::Final { repairs: 0, limit: None });
                 }
+                let quoted = parsed.quoted.map(|line| format!(" {}", is_quoted(line))).unwrap_or_default();
                 let text = format!(
-                    "There is no tool call in your message.{cut} Write calls like this:\n\n````tool\nreturn functionName(arguments);\n````\n\nIf you have what you need: return {FINAL_RESPONSE}();"
+                    "There is no tool call in your message.{quoted}{cut} Write calls like this:\n\n````tool\nreturn functionName(arguments);\n````\n\nIf you have what you need: return {FINAL_RESPONSE}();"
                 );
                 NextStep::Say(text, Phase::Tools { reminded: true })
             }
@@ -290,7 +296,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
     }
 
     /// Runs the calls of an answer, and says what came of them.
-    async fn call(&self, mut entries: Vec<Entry>, answer: &RunAnswer, dialogue: &mut Dialogue) -> Result<RunReply> {
+    async fn call(&self, parsed: Parsed, answer: &RunAnswer, dialogue: &mut Dialogue) -> Result<RunReply> {
+        let Parsed { mut entries, quoted, .. } = parsed;
         let unread = entries.len().saturating_sub(MOST_CALLS);
         entries.truncate(MOST_CALLS);
         let (finals, entries): (Vec<Entry>, Vec<Entry>) =
@@ -313,6 +320,12 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let mut reply = Reply::results(executed.results);
         if unread > 0 {
             reply.say(&format!("{unread} calls more were not read: one message is read up to its call {MOST_CALLS}."));
+        }
+        if let Some(line) = quoted {
+            reply.say(&is_quoted(line));
+        }
+        if answer.cut {
+            reply.say(WAS_CUT_OFF);
         }
         let phase = match wished {
             Some(Ok(wished)) if all_run && unread == 0 => {
@@ -390,6 +403,21 @@ impl Ending {
     pub fn failed(error: impl Into<String>) -> Self {
         Self { status: RunStatus::Failed, result: None, error: Some(error.into()) }
     }
+}
+
+/// What is called in an answer.
+fn parsed(answer: &RunAnswer) -> Parsed {
+    let parsed = parser::parse(&answer.text);
+    if answer.cut && parsed.unclosed.is_some() {
+        return parser::parse(&format!("{}{CUT_OFF}", answer.text));
+    }
+    parsed
+}
+
+fn is_quoted(line: usize) -> String {
+    format!(
+        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands in a comment of HTML or in an element such as <result>. A block that is to run begins at the beginning of a line, outside of these."
+    )
 }
 
 /// The format that a call of `finalResponse` names, or what is wrong with the call.

@@ -6,7 +6,7 @@
 mod charset;
 mod page;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, OptionFuture};
 use reqwest::{
@@ -21,6 +21,7 @@ use crate::{
     Deadline, Result,
     clients::{Failure, Outbound, outbound::Request},
     cut::instead_of,
+    models::AllowedHosts,
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -41,9 +42,12 @@ const LONGEST_TIMEOUT: u64 = 60_000;
 const RESERVE: Duration = Duration::from_secs(1);
 
 /// Fetches addresses.
+#[derive(Clone)]
 pub struct Wget {
     spec: ToolSpec,
     outbound: Outbound,
+    /// Where it may go, redirects included; anywhere if nothing is said.
+    allowed_hosts: AllowedHosts,
 }
 
 /// Arguments that make sense.
@@ -80,6 +84,12 @@ impl Tool for Wget {
             })
         })
     }
+
+    fn held_to(&self, hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {
+        let mut held = Self { allowed_hosts: hosts.clone(), ..self.clone() };
+        held.spec.description = format!("{} Only from {hosts}.", self.spec.description);
+        Some(Arc::new(held))
+    }
 }
 
 impl Wget {
@@ -107,7 +117,7 @@ impl Wget {
             effect: false,
             repeatable: true,
         };
-        Self { spec, outbound }
+        Self { spec, outbound, allowed_hosts: AllowedHosts::default() }
     }
 
     fn asked(&self, arguments: &Map<String, Value>) -> Result<PageRequest, String> {
@@ -144,7 +154,14 @@ impl Wget {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/json,text/*;q=0.9,*/*;q=0.5"));
         let origin = url.origin();
-        let request = Request { method: Method::GET, url, headers, body: None, limit: MOST_READ };
+        let request = Request {
+            method: Method::GET,
+            url,
+            headers,
+            body: None,
+            limit: MOST_READ,
+            allowed_hosts: self.allowed_hosts.clone(),
+        };
         let response = self.outbound.open(request, deadline).await.map_err(|error| match error.failure {
             Failure::Refused(why) => format!("{host} was not downloaded: {why}."),
             Failure::Unreachable => format!("{host} cannot be reached: nothing answers at that address."),

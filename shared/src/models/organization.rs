@@ -20,24 +20,37 @@ pub struct Organization {
     pub updated_at: Timestamp,
 }
 
-/// What somebody may do in an organization: `organization_members.role`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// What somebody may do in an organization: `organization_members.role`. Each may what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(from = "String")]
 pub enum Role {
-    Owner,
-    Admin,
-    /// Also whoever has a role that is not known here, or none.
+    /// Reads. Also whoever has a role that is not known here, or none.
     #[default]
+    Viewer,
+    /// Uses what is there: tries tools, starts runs.
     Member,
+    /// Makes, changes and deletes.
+    Admin,
+    Owner,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Member, Self::Admin, Self::Owner];
+
+    /// The one spelling that is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Member => "member",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
 }
 
 impl From<String> for Role {
     fn from(text: String) -> Self {
-        match text.as_str() {
-            "owner" => Self::Owner,
-            "admin" => Self::Admin,
-            _ => Self::Member,
-        }
+        Self::ALL.into_iter().find(|role| role.as_str() == text).unwrap_or_default()
     }
 }
 

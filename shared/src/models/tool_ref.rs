@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ToolId;
+use super::{AllowedHosts, ToolId};
 
 /// A tool, as it was when it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,6 +32,8 @@ pub struct OfferedTool {
     pub tool: ToolRef,
     /// What its author marked at that version: fields of its arguments and results that are hidden when the run is shown.
     pub redact: Vec<String>,
+    /// Where it may go, if whoever began the run said so.
+    pub allowed_hosts: AllowedHosts,
 }
 
 /// As it stands in a run's row.
@@ -45,25 +47,27 @@ struct StoredOffer {
     version: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redact: Vec<String>,
+    #[serde(default, skip_serializing_if = "AllowedHosts::is_empty")]
+    allowed_hosts: AllowedHosts,
 }
 
 impl From<StoredOffer> for OfferedTool {
-    fn from(StoredOffer { name, tool_id, version, redact }: StoredOffer) -> Self {
+    fn from(StoredOffer { name, tool_id, version, redact, allowed_hosts }: StoredOffer) -> Self {
         let tool = match tool_id {
             Some(id) => ToolRef::Organization { id, version },
             None => ToolRef::BuiltIn(name.clone()),
         };
-        Self { name, tool, redact }
+        Self { name, tool, redact, allowed_hosts }
     }
 }
 
 impl From<OfferedTool> for StoredOffer {
-    fn from(OfferedTool { name, tool, redact }: OfferedTool) -> Self {
+    fn from(OfferedTool { name, tool, redact, allowed_hosts }: OfferedTool) -> Self {
         let (tool_id, version) = match tool {
             ToolRef::BuiltIn(_) => (None, None),
             ToolRef::Organization { id, version } => (Some(id), version),
         };
-        Self { name, tool_id, version, redact }
+        Self { name, tool_id, version, redact, allowed_hosts }
     }
 }
 
@@ -83,5 +87,10 @@ mod tests {
         let own = read(row.clone());
         assert_eq!((own.tool.clone(), own.redact.len()), (ToolRef::Organization { id, version: Some(3) }, 1));
         assert_eq!(serde_json::to_value(own).unwrap(), row);
+        let row = json!({"name": "wget", "allowed_hosts": ["a.example"]});
+        assert_eq!(serde_json::to_value(read(row.clone())).unwrap(), row);
+        assert!(built_in.allowed_hosts.is_empty());
+        // What binds a tool is not read past.
+        assert!(serde_json::from_value::<OfferedTool>(json!({"name": "wget", "allowed_hosts": 7})).is_err());
     }
 }

@@ -1,18 +1,28 @@
 //! Texts that must not be shown wherever they stand: what a configuration holds of secrets, what was given as one or under
 //! a marked field. Services repeat what they are sent, and models what they are told.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use percent_encoding::percent_decode_str;
+use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD, Engine as _};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
 
-use super::{DEEPEST, HIDDEN, SECRET, WINDOW, is_secret, marks::Paths};
+use super::{DEEPEST, HIDDEN, SECRET, SENT, WINDOW, is_secret, marks::Paths};
 
 /// Shorter ones are too common to be looked for, in bytes.
 const SHORTEST_SECRET: usize = 6;
 const SHORTEST_MARKED: usize = 4;
+const SHORTEST_SENT: usize = 2;
+/// A single word of letters, if it is no longer, is one of a language: `primary`, `English`.
+const LONGEST_WORD: usize = 20;
 /// Where there are more, every text is hidden: some could not be looked for.
-const MOST: usize = 256;
+const MOST: usize = 512;
+/// What of a `static_config` is sent to others as it is, and hidden from the model. What is said to people (an SMS's text, the
+/// message of a transfer) and what is looked up in the organization's own entries is not.
+const SENT_AS_IT_IS: [&str; 7] = ["url", "headers", "body", "preloadedParams", "params", "recipients", "target"];
 
 /// The texts, with what stands in their place: the longest first, so that none is broken by one that is part of it. They have
 /// no `Debug`.
@@ -20,15 +30,37 @@ const MOST: usize = 256;
 pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
 
 impl HiddenTexts {
-    /// The secrets of a `static_config`: all headers, what stands under the name of a secret, and such parts of a URL's query.
+    /// What is fixed in a `static_config` and hidden from the model: secrets (all headers, what stands under the name of one, and
+    /// such parts of a URL's query), and whatever else is sent, if it is more than a single word.
     pub fn of_config(static_config: &Value) -> Self {
         let mut texts = Self::default();
         texts.add_secrets(static_config, false);
+        for value in SENT_AS_IT_IS.iter().filter_map(|name| static_config.get(name)) {
+            texts.add_fixed(value);
+        }
         texts
     }
 
+    fn add_fixed(&mut self, value: &Value) {
+        match value {
+            Value::String(text) if !is_ordinary(text) => {
+                self.add_written(text);
+                let parts = url(text).into_iter().flat_map(|(_, query)| query.split('&'));
+                for value in parts.filter_map(|part| Some(part.split_once('=')?.1)).filter(|value| !is_ordinary(value))
+                {
+                    self.add_written(value);
+                    self.add_written(&percent_decode_str(value).decode_utf8_lossy());
+                }
+            }
+            Value::Number(number) => self.add_written(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.add_fixed(item)),
+            Value::Object(members) => members.values().for_each(|value| self.add_fixed(value)),
+            _ => {}
+        }
+    }
+
     /// The texts of a value that is a secret, or of whatever in it is one.
-    pub(super) fn add_secrets(&mut self, value: &Value, secret: bool) {
+    pub fn add_secrets(&mut self, value: &Value, secret: bool) {
         match value {
             Value::String(text) if secret => self.add_secret(text),
             Value::String(text) => {
@@ -52,8 +84,22 @@ impl HiddenTexts {
     fn add_secret(&mut self, text: &str) {
         // The scheme, `Bearer`, may be left out by whoever repeats it.
         let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
-        for text in [Some(text), bare].into_iter().flatten().filter(|text| text.len() >= SHORTEST_SECRET) {
-            self.add(text, SECRET);
+        for text in [Some(text), bare].into_iter().flatten() {
+            self.add_written(text);
+        }
+    }
+
+    fn add_written(&mut self, text: &str) {
+        if text.len() >= SHORTEST_SECRET {
+            for written in written(text) {
+                self.add(&written, SECRET);
+            }
+        }
+    }
+
+    pub(super) fn add_sent_text(&mut self, text: &str) {
+        if (SHORTEST_SENT..=WINDOW).contains(&text.len()) {
+            self.add(text, SENT);
         }
     }
 
@@ -93,7 +139,20 @@ impl HiddenTexts {
 
     /// Takes a text off that turned out to be no secret.
     pub fn remove(&mut self, text: &str) {
-        self.0.remove(&(Reverse(text.len()), text.to_owned()));
+        for text in written(text) {
+            self.0.remove(&(Reverse(text.len()), text));
+        }
+    }
+
+    /// Takes the texts of a value off that its author calls no secret.
+    pub fn remove_all(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.remove(text),
+            Value::Number(number) => self.remove(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.remove_all(item)),
+            Value::Object(members) => members.values().for_each(|value| self.remove_all(value)),
+            _ => {}
+        }
     }
 
     /// A text without them.
@@ -137,6 +196,26 @@ impl HiddenTexts {
             other => other,
         }
     }
+}
+
+/// Whether a text tells so little that it would be found where it is not meant.
+fn is_ordinary(text: &str) -> bool {
+    let is_variable = text
+        .trim()
+        .strip_prefix("{{")
+        .and_then(|rest| rest.strip_suffix("}}"))
+        .is_some_and(|name| !name.contains("}}"));
+    is_variable || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
+}
+
+/// A text as it is, in a query and in base64.
+fn written(text: &str) -> BTreeSet<String> {
+    let encoded = utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let unreserved = [("%2D", "-"), ("%2E", "."), ("%5F", "_"), ("%7E", "~")];
+    let encoded = unreserved.iter().fold(encoded, |text, (code, itself)| text.replace(code, itself));
+    let form = encoded.replace("%20", "+");
+    let base64 = [BASE64_STANDARD_NO_PAD.encode(text), BASE64_URL_SAFE_NO_PAD.encode(text)];
+    [text.to_owned(), encoded, form].into_iter().chain(base64).collect()
 }
 
 /// Whether a member of an object is hidden for its name. What is true, false or null tells nothing.
@@ -196,6 +275,32 @@ mod tests {
         ] {
             assert_eq!(HiddenTexts::default().masked(json!(url)), shown);
         }
+    }
+
+    #[test]
+    fn what_is_fixed_is_hidden_however_it_is_repeated() {
+        let hidden = HiddenTexts::of_config(&json!({
+            "method": "POST", "url": "https://crm.example.com/v1?store=north/7&lang=en&mode=English",
+            "body": {"tenant": "blue horse/77", "plan": {"tags": ["vip-only", "English"]}, "on": true, "n": 5, "id": 771_188},
+            "text": "Dear guest, we are open.", "filters": {"city": "New York"},
+        }));
+        for echo in [
+            "https://crm.example.com/v1?store=north/7&lang=en&mode=English",
+            "north/7",
+            "blue horse/77",
+            "blue%20horse%2F77",
+            "blue+horse%2F77",
+            "Ymx1ZSBob3JzZS83Nw",
+            "vip-only",
+            "771188",
+        ] {
+            assert_eq!(hidden.replaced(&format!("<{echo}>")), "<[secret]>");
+        }
+        let plain = "POST crm.example.com en English true 5 vip Dear guest, we are open. New York";
+        assert_eq!(hidden.replaced(plain), plain);
+        let mut shown = hidden.clone();
+        shown.remove_all(&json!({"a": ["blue horse/77", 771_188]}));
+        assert_eq!(shown.replaced("blue+horse%2F77 771188 vip-only"), "blue+horse%2F77 771188 [secret]");
     }
 
     #[test]

@@ -30,12 +30,12 @@ impl fmt::Debug for Unredacted {
 }
 
 impl Unredacted {
-    /// `static_config` and `parameters` (a JSON schema) are those of the tool.
-    pub fn new(mut execution: Execution, marks: Marks, static_config: &Value, parameters: &Value) -> Self {
+    /// `hidden` is what the tool's configuration hides, `parameters` its JSON schema.
+    pub fn new(mut execution: Execution, marks: Marks, hidden: HiddenTexts, parameters: &Value) -> Self {
         execution.arguments.remove(NO_ARGUMENTS);
         let properties = parameters.get("properties").and_then(Value::as_object);
         let declared = properties.map(|properties| properties.keys().cloned().collect());
-        Self { execution, marks, secrets: HiddenTexts::of_config(static_config), declared }
+        Self { execution, marks, secrets: hidden, declared }
     }
 
     pub fn id(&self) -> ExecutionId {

@@ -42,6 +42,19 @@ const PREFIXES: [&str; 4] = ["body", "header", "http", "x"];
 const MEASURES: [&str; 8] = ["count", "length", "limit", "size", "total", "ttl", "type", "usage"];
 const BOUNDS: [&str; 3] = ["max", "min", "total"];
 
+/// Headers of the author's that say what is asked for, and nothing of who asks.
+const HARMLESS_HEADERS: [&str; 9] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "content-language",
+    "content-type",
+    "prefer",
+    "user-agent",
+];
+
 /// In bytes. Longer ones are no names, and are not looked at.
 const LONGEST: usize = 64;
 
@@ -64,8 +77,13 @@ pub fn is_secret(name: &str) -> bool {
         || words.len() == 1 && last == ALONE
 }
 
+/// Whether a header with a value of its author's is a secret: services let in by headers of all names.
+pub fn is_secret_header(name: &str) -> bool {
+    !HARMLESS_HEADERS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless))
+}
+
 /// The words of a name, in small letters, without the numbers that they end with (`cvv2`).
-fn words(name: &str) -> Vec<String> {
+pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = None;
     let mut letters = name.chars().peekable();

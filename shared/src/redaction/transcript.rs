@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn more_than_can_be_looked_for_hides_every_text() {
         let marks = marks(&["guests"]);
-        let guests: Vec<String> = (0..300).map(|number| format!("guest {number}")).collect();
+        let guests: Vec<String> = (0..600).map(|number| format!("guest {number}")).collect();
         let arguments = json!({"guests": guests});
         let call = MarkedCall { marks: &marks, arguments: Some(&arguments), result: &Value::Null };
         let transcript = Transcript::of([call]);

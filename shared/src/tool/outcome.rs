@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{clients, cut::fit, models::ExecutionStatus};
+use crate::{clients, cut::fit, models::ExecutionStatus, redaction::HiddenTexts};
 
 /// What a call of a tool left behind outside.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,6 +79,13 @@ impl ToolOutcome {
     #[must_use]
     pub fn because(mut self, cause: clients::Error) -> Self {
         self.cause = Some(cause);
+        self
+    }
+
+    /// The same, told without these texts.
+    #[must_use]
+    pub fn hiding(mut self, hidden: &HiddenTexts) -> Self {
+        self.answer.values_mut().for_each(|value| *value = hidden.replaced_in(value.take()));
         self
     }
 

@@ -1,4 +1,4 @@
-//! What is at VAPI, and the keys with which an organization gets there.
+//! Who belongs to an organization; what is at VAPI, and the keys with which an organization gets there.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -12,6 +12,17 @@ impl World {
     pub async fn keys(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
         let event = Event::new(method, &format!("/api/{}/keys{path}", tenant.slug)).user(&tenant.user_id);
         self.send("keys", &if body.is_null() { event } else { event.text(body.to_string()) }).await
+    }
+
+    /// Another member of an organization, with this role or none; gives the user.
+    pub fn member(&self, tenant: &Tenant, role: Option<&str>) -> String {
+        let user = format!("user|{}|{}", tenant.slug, role.unwrap_or("no role"));
+        let mut row = json!({"user_id": user, "organization_id": tenant.organization_id});
+        if let Some(role) = role {
+            row["role"] = json!(role);
+        }
+        self.aws.put("organization_members", &row);
+        user
     }
 
     /// Gives an organization this key of its own for VAPI, past the checks.

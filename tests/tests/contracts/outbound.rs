@@ -26,6 +26,7 @@ use shared::{
         Error, Outbound,
         outbound::{Answer, Request},
     },
+    models::AllowedHosts,
 };
 use tests::{
     clients::{ample, class, excerpt, nowhere, short},
@@ -46,7 +47,8 @@ async fn send(guard: &Outbound, method: Method, url: &str, deadline: Deadline) -
     headers.insert("accept", HeaderValue::from_static("application/json"));
     let body = (method != Method::GET).then(|| json!({"n": 1}));
     let url = guard.parse(url).unwrap();
-    guard.send(Request { method, url, headers, body, limit: LIMIT }, deadline).await
+    let allowed_hosts = AllowedHosts::default();
+    guard.send(Request { method, url, headers, body, limit: LIMIT, allowed_hosts }, deadline).await
 }
 
 async fn fetch(guard: &Outbound, url: &str) -> Result<Answer, Error> {

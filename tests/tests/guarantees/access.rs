@@ -1,4 +1,4 @@
-//! Every route of the template, asked without credentials and with somebody else's.
+//! Every route of the template, asked without credentials, with somebody else's, and with every role.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use shared::{http::LEAST_ROLES, models::Role};
 use tests::{Event, Tenant, World, ai_sms, template::Route};
 use uuid::Uuid;
 
@@ -182,6 +183,89 @@ async fn without_credentials_every_route_is_401_and_does_nothing() {
         }
     }
     assert_eq!(footprint(&world), before);
+}
+
+/// What a role may be in a row, and what it counts as.
+const ROLES: [(Option<&str>, Role); 6] = [
+    (Some("owner"), Role::Owner),
+    (Some("admin"), Role::Admin),
+    (Some("member"), Role::Member),
+    (Some("viewer"), Role::Viewer),
+    (Some("Owner"), Role::Viewer),
+    (None, Role::Viewer),
+];
+
+fn least_role(route: &Route) -> Role {
+    let named = LEAST_ROLES.iter().find(|(method, path, _)| (*method, *path) == (&route.method, &route.path));
+    named.unwrap_or_else(|| panic!("{} {} has no row in http/roles.rs", route.method, route.path)).2
+}
+
+#[test]
+fn every_route_with_an_authorizer_has_a_least_role_and_no_other_has() {
+    let mut named: Vec<(&str, &str)> = LEAST_ROLES.iter().map(|(method, path, _)| (*method, *path)).collect();
+    named.sort_unstable();
+    let routes = tests::Template::read().routes();
+    let with_authorizer: Vec<(&str, &str)> =
+        routes.iter().filter(|route| route.jwt).map(|route| (&route.method[..], &route.path[..])).collect();
+    assert_eq!(named, with_authorizer);
+}
+
+#[tokio::test]
+async fn every_route_is_refused_to_each_lesser_role_and_does_nothing() {
+    let (world, ours, _) = world_with_tools().await;
+    let before = footprint(&world);
+    for route in world.template.routes().into_iter().filter(|route| route.jwt) {
+        let least = least_role(&route);
+        for (stored, role) in ROLES.into_iter().filter(|(_, role)| *role < least) {
+            let user = world.member(&world.home, stored);
+            let event = request(&route, &world.home, &ours, &world.home.agent_id).user(&user);
+            // Also before the body is looked at.
+            for event in [event.clone(), event.text("{")] {
+                let refused = world.send(&route.function, &event).await;
+                assert_eq!(refused.status, 403, "{route:?} as {role:?}: {}", refused.body);
+                assert_eq!(refused.body["code"], "forbidden");
+                let detail = refused.body["detail"].as_str().unwrap();
+                assert!(detail.contains(&format!("role {}", least.as_str())), "{route:?}: {detail}");
+            }
+        }
+    }
+    assert_eq!(footprint(&world), before);
+}
+
+#[tokio::test]
+async fn every_route_is_open_to_each_role_that_does() {
+    for (stored, role) in ROLES {
+        let (world, ours, _) = world_with_tools().await;
+        world.own_key(&world.home, &json!({"api_key": tests::OWN_KEYS[0]}));
+        let user = world.member(&world.home, stored);
+        // What deletes comes last.
+        let mut routes = world.template.routes();
+        routes.sort_by_key(|route| ["GET", "PATCH", "PUT", "POST", "DELETE"].iter().position(|it| *it == route.method));
+        for route in routes.into_iter().filter(|route| route.jwt && least_role(route) <= role) {
+            let event = request(&route, &world.home, &ours, &world.home.agent_id).user(&user);
+            let answer = world.send(&route.function, &event).await;
+            assert_ne!(answer.status, 403, "{route:?} as {stored:?}: {}", answer.body);
+            assert!(route.method != "GET" || answer.status == 200, "{route:?} as {stored:?}: {}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_not_saved_runs_only_for_who_may_make_tools() {
+    let world = World::start().await;
+    let try_out = async |role: &str, dry_run: bool| {
+        let user = world.member(&world.home, Some(role));
+        let body = json!({
+            "config": ai_sms(), "arguments": {"text": "Hello"}, "caller_phone_number": "+14155550101", "dry_run": dry_run,
+        });
+        let event = Event::post(&format!("/api/{}/tools/test", world.home.slug), &body).user(&user);
+        world.send("tools-test", &event).await
+    };
+    try_out("member", true).await.expect(200);
+    let refused = try_out("member", false).await.expect(403);
+    assert!(refused["detail"].as_str().unwrap().contains("role admin"), "{refused}");
+    assert_eq!(world.twilio.requests().len(), 0);
+    assert_eq!(try_out("admin", false).await.expect(200)["status"], "succeeded");
 }
 
 #[tokio::test]

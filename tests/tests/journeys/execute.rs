@@ -495,7 +495,9 @@ async fn what_is_logged_holds_no_secret_no_number_and_no_argument() {
     let tool = world.attached(&ai_sms()).await;
     let right = token(&world, id(&tool)).await;
     world.twilio.inject(standins::Fault::status(400).with_body(json!({
-        "code": 21211, "message": format!("The 'To' number {} is not a valid phone number.", phone(1)), "status": 400,
+        "code": 21211, "status": 400, "message": format!(
+            "The 'To' number {} is not valid: ask Ana Maria Silva <ana.silva@example.com>, account token tok_9f8e7d6c5b4a, about \
+             'Top secret diagnosis'.", phone(1)),
     })));
     let answers: [Answer; 4] = [
         world.call_tool(&world.call(&tool, json!({"text": "Top secret diagnosis"}))).await,
@@ -517,7 +519,15 @@ async fn what_is_logged_holds_no_secret_no_number_and_no_argument() {
     assert!(text.contains("Twilio"), "the cause is logged: {text}");
     let secrets =
         [&right, &world.home.twilio_token, &world.home.twilio_sid, "key-of-the-tool-tokens", "wrong-token-of-somebody"];
-    for hidden in secrets.into_iter().chain(["diagnosis", "4155550", "15005550006", "vapi-private-key"]) {
+    for hidden in secrets.into_iter().chain([
+        "diagnosis",
+        "4155550",
+        "15005550006",
+        "vapi-private-key",
+        "Silva",
+        "@example",
+        "9f8e7d6c",
+    ]) {
         assert!(!text.contains(hidden), "{hidden} in {text}");
     }
     assert!(logs.at("ERROR").len() + logs.at("WARN").len() >= 2);

@@ -188,3 +188,24 @@ async fn one_token_serves_many_runs_and_a_revoked_one_is_replaced() {
     world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
     assert_eq!(tokens(&world), 2);
 }
+
+#[tokio::test]
+async fn an_action_with_a_secret_goes_to_no_address_of_the_models_choice() {
+    let world = World::start().await;
+    let mut config = slack_action(&world.home);
+    config["params"]["webhookUrl"] = json!({"mode": "ai", "prompt": "Where to"});
+    config["preloadedParams"] = json!({"bot_token": "xoxb-s3cret"});
+    let refused = world.create(&config).await;
+    assert_eq!(refused.wrong_fields(), ["params.webhookUrl"]);
+    assert!(!refused.body.to_string().contains("xoxb-s3cret"), "{}", refused.body);
+
+    // One that was stored before this was checked.
+    config["preloadedParams"] = json!({"mrkdwn": true});
+    let mut tool = world.attached(&config).await;
+    tool["config_metadata"]["preloadedParams"] = json!({"bot_token": "xoxb-s3cret"});
+    world.aws.put("tools", &tool);
+    let arguments = json!({"text": "Hello", "webhookUrl": "https://evil.example/"});
+    let answer = world.call_tool(&world.call(&tool, arguments)).await;
+    assert!(answer.sentence().contains("was not run"), "{}", answer.body);
+    assert!(world.pipedream.runs().is_empty());
+}

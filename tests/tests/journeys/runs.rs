@@ -123,15 +123,16 @@ async fn the_system_prompt_is_the_same_in_every_request() {
 #[tokio::test]
 async fn a_malformed_call_is_told_in_every_turn_and_is_never_the_answer() {
     let (world, site) = bakery().await;
-    let bad = calls(&format!("return wget(\"{}/a\" 5000);\nreturn wget(\"{}/b\");", site.url, site.url));
+    let bad =
+        calls(&format!("return wget(\"{0}/b\");\nreturn wget(\"{0}/a\" 5000);\nreturn wget(\"{0}/c\");", site.url));
     world.llm.script([Turn::text(&bad), Turn::text(&bad), done(), answer()]);
     let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     for reply in &run.replies[..2] {
         let outcomes: Vec<CallOutcome> = reply.calls.iter().map(|call| call.outcome).collect();
-        let second = if reply.step == 1 { CallOutcome::Succeeded } else { CallOutcome::Repeated };
-        assert_eq!(outcomes, [CallOutcome::Invalid, second], "the good call beside it runs");
-        assert!(reply.text.contains("line 4, column"), "where it went wrong: {}", reply.text);
+        let first = if reply.step == 1 { CallOutcome::Succeeded } else { CallOutcome::Repeated };
+        assert_eq!(outcomes, [first, CallOutcome::Invalid], "the good call before it runs, and none behind it");
+        assert!(reply.text.contains("line 5, column"), "where it went wrong: {}", reply.text);
         assert!(reply.text.contains("5000"), "what is concerned: {}", reply.text);
     }
     assert_eq!(site.seen().len(), 1);

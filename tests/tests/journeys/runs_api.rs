@@ -12,10 +12,14 @@ mod list_and_show;
 
 use std::time::Duration;
 
+use axum::{Router, http::StatusCode, response::IntoResponse, routing::get};
 use futures_util::join;
 use serde_json::{Value, json};
 use shared::models::{RunLimits, Timestamp};
-use tests::{Answer, Fault, Trouble, World, ai_sms, logs::Logs, phone, sms_without_call, standins::llm::Turn};
+use tests::{
+    Answer, Fault, Options, Trouble, World, ai_sms, http_server::Server, logs::Logs, phone, sms_without_call,
+    standins::llm::Turn,
+};
 use uuid::Uuid;
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
@@ -204,6 +208,40 @@ async fn every_wrong_field_is_named_at_once() {
         assert_eq!(world.start_run(&body).await.wrong_fields(), [wrong], "{body}");
     }
     assert_eq!((world.aws.rows("automation_runs").len(), waiting(&world)), (0, 0));
+}
+
+/// And only they: neither another host nor where an allowed one redirects to.
+#[tokio::test]
+async fn wget_goes_to_the_hosts_that_a_run_names() {
+    let page = Server::start(Router::new().route("/{*path}", get(|| async { "elsewhere" }))).await;
+    let target = format!("{}/there", page.url);
+    let site = Router::new().route("/page", get(|| async { "at home" })).route(
+        "/moved",
+        get(move || async move { (StatusCode::FOUND, [("location", target.clone())]).into_response() }),
+    );
+    let site = Server::start(site).await;
+    let host = |server: &Server| server.url.trim_start_matches("http://").to_owned();
+    let open_hosts = vec![host(&site), host(&page)];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let held = json!({"built_in": "wget", "allowed_hosts": [host(&site)]});
+    let run = world.start_run(&json!({"prompt": "Look", "tools": [held]})).await.expect(202);
+    world.llm.script([
+        calls(&format!("wget(\"{0}/page\");\nwget(\"{1}/page\");\nwget(\"{0}/moved\");", site.url, page.url)),
+        calls("finalResponse();"),
+        Turn::text("{}"),
+    ]);
+    assert_eq!(world.run_loop(Duration::from_secs(60)).await, 0);
+    let shown = world.run(text(&run["id"])).await.expect(200);
+    assert_eq!(shown["tools"][0]["allowed_hosts"], json!([host(&site)]));
+    assert!(text(&shown["system_prompt"]).contains(&format!("Only from {}.", host(&site))), "{shown:#}");
+    let outcomes: Vec<&str> =
+        shown["steps"][0]["calls"].as_array().unwrap().iter().map(|it| text(&it["outcome"])).collect();
+    assert_eq!(outcomes, ["succeeded", "failed", "failed"], "{shown:#}");
+    assert!(text(&shown["steps"][0]["reply"]).contains("is not one of those that are allowed"), "{shown:#}");
+    assert!(page.seen().is_empty());
+
+    let refused = json!({"prompt": "x", "tools": [{"built_in": "current_time", "allowed_hosts": ["a.example"]}]});
+    assert_eq!(world.start_run(&refused).await.wrong_fields(), ["tools[0].allowed_hosts"]);
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
 
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
+use shared::http::LEAST_ROLES;
 use specification::{Document, Operation, objects};
 use tests::{Answer, Event, Fault, Template, Trouble, World, ai_sms, preemptive_sms, slack_action};
 
@@ -127,6 +128,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(calls::calls),
         part(calls::incoming),
         part(knowledge),
+        part(lesser_roles),
     ];
     let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
     let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts());
@@ -373,6 +375,36 @@ async fn refusals() -> Given {
     given
 }
 
+/// Every operation that a viewer may not ask for, asked for by one.
+async fn lesser_roles() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let viewer = world.member(&world.home, Some("viewer"));
+    let routes = world.template.routes();
+    for operation in Document::read().operations() {
+        let least = documented_role(&operation);
+        let Some(route) = routes.iter().find(|route| {
+            (&route.method, &route.path) == (&operation.method, &operation.path)
+                && least.as_deref().is_some_and(|least| least != "viewer")
+        }) else {
+            continue;
+        };
+        let path =
+            operation.path.replace("{slug}", &world.home.slug).replace("{id}", NOBODY).replace("{service}", "vapi");
+        let event = Event::new(&route.method, &path).user(&viewer);
+        given.note(operation.id.leak(), 403, &world.send(&route.function, &event).await);
+    }
+    given
+}
+
+/// The role that is named beside the JWT; none for what is let in otherwise.
+fn documented_role(operation: &Operation) -> Option<String> {
+    match &operation.value["security"] {
+        Value::Array(schemes) => Some(text(&schemes[0].get("jwt")?[0]).to_owned()),
+        _ => None,
+    }
+}
+
 async fn outages() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
@@ -489,7 +521,7 @@ fn the_document_and_the_template_have_the_same_routes() {
     let document = Document::read();
     let jwt = |operation: &Operation| {
         let security = operation.value.get("security").unwrap_or(&document.root["security"]).clone();
-        security == json!([{"jwt": []}])
+        security[0]["jwt"].is_array()
     };
     let mut described: Vec<(String, String, bool)> = document
         .operations()
@@ -500,4 +532,20 @@ fn the_document_and_the_template_have_the_same_routes() {
     let deployed: Vec<(String, String, bool)> =
         Template::read().routes().into_iter().map(|route| (route.method, route.path, route.jwt)).collect();
     assert_eq!(described, deployed, "method, path, and whether a JWT is asked for");
+}
+
+#[test]
+fn the_document_names_the_least_role_of_the_table_for_every_route() {
+    let described: BTreeSet<(String, String, String)> = Document::read()
+        .operations()
+        .into_iter()
+        .filter_map(|operation| {
+            let role = documented_role(&operation)?;
+            Some((operation.method, operation.path, role))
+        })
+        .collect();
+    let table = LEAST_ROLES.iter();
+    let table: BTreeSet<(String, String, String)> =
+        table.map(|(method, path, role)| ((*method).into(), (*path).into(), role.as_str().into())).collect();
+    assert_eq!(described, table);
 }

@@ -130,6 +130,22 @@ fn work_is_linear_in_the_length() {
         "f('\\\r\n",
         "`\n\\\n",
         "f(\"x\\\"\n",
+        "<",
+        "</",
+        "<!--",
+        "<!-- -->\n```\n",
+        "<result>\n",
+        "<result></result>",
+        "<result>\n```tool\n</result>\n",
+        "x <pre>\n```tool\n",
+        "    ```tool\n",
+        "\t```\n",
+        "- x\n    ```tool\n",
+        "\n\n     \n    ```tool\n",
+        "f(1)\nin",
+        "f(1)\n```\n",
+        "// \u{2028}",
+        "/*\u{2028}*/",
     ];
     for opening in
         ["", "```tool\n", "````tool\n", "```tool\nf(", "```tool\nf(`", "```js\n", "```tool\nf('", "```tool\nf({a: ["]

@@ -104,7 +104,7 @@ impl Filter {
         let must = schema(field.kind, self.operator);
         match parameter {
             Parameter::ArrayExtendable { .. } => problems.add(format!("{}.mode", self.path()), "must be fixed or ai"),
-            Parameter::Fixed { value } if !fits(value, field.kind, self.operator) => {
+            Parameter::Fixed { value, .. } if !fits(value, field.kind, self.operator) => {
                 let what = match (field.kind, self.operator) {
                     (FieldType::Boolean, _) => "true or false",
                     (FieldType::Number, Operator::OneOf) => "a list of numbers",

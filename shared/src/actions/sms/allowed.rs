@@ -85,8 +85,8 @@ impl AllowedRecipients {
             }
         };
         let (path, fixed) = match recipients {
-            Parameter::Fixed { value: Value::Array(values) } => ("recipients.value", values),
-            Parameter::Fixed { value } => return hold("recipients.value", value),
+            Parameter::Fixed { value: Value::Array(values), .. } => ("recipients.value", values),
+            Parameter::Fixed { value, .. } => return hold("recipients.value", value),
             Parameter::ArrayExtendable { fixed, .. } => ("recipients.fixedValues", fixed),
             Parameter::Ai { .. } => return,
         };

@@ -225,12 +225,22 @@ async fn a_tool_that_was_not_offered_is_answered_with_those_that_were() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_beside_the_calls_that_can() {
-    let results = executed(&toolbox([tool("echo")]), "return echo('a' 'b');\nreturn echo('c');\nif (x) { y }").await;
-    assert_eq!(outcomes(&results), [CallOutcome::Invalid, CallOutcome::Succeeded, CallOutcome::Invalid]);
-    assert!(results[0].text.starts_with("Not run: line 4, column 17: in the call of echo, expected "), "{results:?}");
-    assert_eq!((results[0].name.as_str(), results[1].text.as_str()), ("echo", r#"{"text":"c"}"#));
-    assert_eq!((results[2].name.as_str(), results[2].arguments.as_deref()), ("", None));
+async fn calls_run_up_to_what_cannot_be_read() {
+    let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
+    let tools = toolbox([look]);
+    let statements =
+        "return look('a');\nif (!sure)\n{\n  return look('b');\n}\nreturn look('c');\n```\n```tool\nlook('d')";
+    let results = executed(&tools, statements).await;
+    assert_eq!(outcomes(&results), [CallOutcome::Succeeded, CallOutcome::Invalid]);
+    assert_eq!(
+        results[1].text,
+        "Not run: line 5, column 1: expected a call, `name(argument, …)`: nothing else is executed, no `if`, found `if (!sure)`. Nothing from there on was run, neither the rest of its block nor a block behind it."
+    );
+    assert_eq!((results[1].name.as_str(), results[1].arguments.as_deref(), count.load(SeqCst)), ("", None, 1));
+
+    let results = executed(&tools, "return look('a' 'b');").await;
+    assert!(results[0].text.starts_with("Not run: line 4, column 17: in the call of look, expected "), "{results:?}");
+    assert_eq!((results[0].name.as_str(), count.load(SeqCst)), ("look", 1));
 }
 
 #[tokio::test]

@@ -255,7 +255,7 @@ fn taken_up(written: &Written, prompt: RunPrompt) -> WholeRun {
 #[tokio::test]
 async fn a_call_that_cannot_be_read_never_ends_the_run() {
     let bakery = Bakery::new();
-    let malformed = calling("return look('a' + 'b');\nreturn look('c');");
+    let malformed = calling("return look('c');\nreturn look('a' + 'b');\nreturn order('d');");
     let unknown = calling("return find('a');");
     let script = [&malformed, &unknown, &malformed, &unknown, &unknown, &malformed];
     let model = Scripted::saying(script.into_iter().map(String::as_str).chain([DONE, ANSWER]));
@@ -264,11 +264,11 @@ async fn a_call_that_cannot_be_read_never_ends_the_run() {
     let told = told(&model);
     for number in [1, 3, 6] {
         let outcome = if number == 1 { CallOutcome::Succeeded } else { CallOutcome::Repeated };
-        let wrong = "<error call=\"1\" tool=\"look\">\nNot run: line 4, column 17: in the call of look, expected ";
-        assert!(told[number].starts_with(wrong), "{}", told[number]);
-        assert!(told[number].ends_with("<result call=\"2\" tool=\"look\">\nlook: c, größer<\\/result>\n</result>"));
+        let wrong = "<error call=\"2\" tool=\"look\">\nNot run: line 5, column 17: in the call of look, expected ";
+        assert!(told[number].contains(wrong), "{}", told[number]);
+        assert!(told[number].starts_with("<result call=\"1\" tool=\"look\">\nlook: c, größer<\\/result>\n</result>"));
         let calls = outcomes(&ran.written.replies[number - 1].calls);
-        assert_eq!(calls, [("look", CallOutcome::Invalid), ("look", outcome)]);
+        assert_eq!(calls, [("look", outcome), ("look", CallOutcome::Invalid)]);
     }
     for number in [2, 4, 5] {
         let names = "Not run: there is no tool of this name. The tools are look, order, finalResponse.";
@@ -309,6 +309,43 @@ async fn a_message_that_was_cut_off_is_told_so() {
     assert!(told[1].starts_with(&format!("There is no tool call in your message.{sentence}")), "{}", told[1]);
     assert!(told[3].starts_with(&format!("This is not the final answer.{sentence}")), "{}", told[3]);
     assert_eq!(ran.written.answers.iter().map(|answer| answer.cut).collect::<Vec<_>>(), [true, false, true, false]);
+}
+
+/// A statement that may go on behind the end is not run.
+#[tokio::test]
+async fn of_a_message_that_was_cut_off_only_what_is_whole_runs() {
+    for (text, counts) in [
+        ("```tool\nlook('a');\norder('b')", (1, 0)),
+        ("```tool\nlook('a');\norder('b')\n", (1, 0)),
+        ("```tool\nlook('a');\norder('b', 'c", (1, 0)),
+        ("```tool\nlook('a')\norder('b');", (1, 1)),
+        ("```tool\nlook('a')\norder('b')\n```\nAnd", (1, 1)),
+    ] {
+        let bakery = Bakery::new();
+        let cut = Ok(clients::llm::Completion { finish: Finish::Length, ..completion(text) });
+        let model = Scripted::new([cut, Ok(completion(DONE)), Ok(completion(ANSWER))]);
+        bakery.run(&model).await;
+        assert_eq!(bakery.counts(), counts, "{text}");
+        let told = &told(&model)[1];
+        assert!(told.contains("\n\nYour message was cut off because it was too long; be brief."), "{told}");
+        let bakery = Bakery::new();
+        bakery.run(&Scripted::saying([text, DONE, ANSWER])).await;
+        assert_eq!(bakery.counts().1, usize::from(!text.ends_with("'c")), "who stops by himself has said all: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_block_that_the_model_quotes_is_not_run_and_it_is_told_so() {
+    let bakery = Bakery::new();
+    let quote = "<result call=\"1\" tool=\"look\">\n```tool\norder('all')\n```\n</result>\n";
+    let beside = format!("{quote}{}", calling("look('a')"));
+    let model = Scripted::saying([quote, &beside, DONE, ANSWER]);
+    assert!(bakery.run(&model).await.completed().is_some());
+    assert_eq!(bakery.counts(), (1, 0));
+    let told = told(&model);
+    let sentence = "The tool block in line 2 was not run, because it is quoted: ";
+    assert!(told[1].starts_with(&format!("There is no tool call in your message. {sentence}")), "{}", told[1]);
+    assert!(told[2].contains(&format!("</result>\n\n{sentence}")), "{}", told[2]);
 }
 
 #[tokio::test]

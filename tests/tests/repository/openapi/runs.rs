@@ -59,7 +59,7 @@ async fn successes() -> Given {
     let base = world.knowledge_base(&fields, &json!([{"city": "Porto"}])).await;
     let tool = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    let body = json!({"prompt": "Which city?", "tools": [tool["id"], "wget"], "schema": schema});
+    let body = json!({"prompt": "Which city?", "tools": [tool["id"], {"built_in": "wget", "allowed_hosts": ["a.example"]}], "schema": schema});
     let run = send(&world, &starting(&world, &body)).await.expect(202);
     let block = |lines: &str| Turn::text(&format!("````tool\n{lines}\n````"));
     world.llm.script([
@@ -122,6 +122,11 @@ async fn refusals() -> Given {
         (json!({"prompt": ""}), false),
         (json!({"prompt": 7}), false),
         (json!([]), false),
+        (json!({"prompt": "x", "tools": [{"built_in": "wget", "allowed_hosts": ["a.example"]}]}), true),
+        (json!({"prompt": "x", "tools": [{"built_in": "wget", "allowed_hosts": null}]}), true),
+        (json!({"prompt": "x", "tools": [{"built_in": "wget", "allowed_hosts": []}]}), false),
+        (json!({"prompt": "x", "tools": [{"built_in": "wget", "hosts": ["a.example"]}]}), false),
+        (json!({"prompt": "x", "tools": [{"allowed_hosts": ["a.example"]}]}), false),
         (json!({"prompt": "x", "tools": "wget"}), false),
         (json!({"prompt": "x", "tools": [7]}), false),
         (json!({"prompt": "x", "tools": ["wget", "wget"]}), false),

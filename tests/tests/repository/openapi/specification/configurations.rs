@@ -66,6 +66,11 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
         (api(), "/headers", json!({"X Key": "k"})),
         (api(), "/headers", json!({"X-Key": {"mode": "fixed", "value": 7}})),
         (api(), "/body", json!({"n": 7})),
+        (api(), "/body", json!({"n": {"mode": "fixed", "value": 7, "secret": "yes"}})),
+        (api(), "/allowed_hosts", json!([])),
+        (api(), "/allowed_hosts", json!("api.example.com")),
+        (api(), "/allowed_hosts", json!(["https://api.example.com"])),
+        (api(), "/allowed_hosts", json!([7])),
         (
             api(),
             "/body",

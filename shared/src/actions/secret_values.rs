@@ -1,0 +1,321 @@
+//! The secrets among the values that a tool's author fixed: which they are, what is shown in their place, and how they leave a
+//! configuration for Secrets Manager and come back.
+//!
+//! A value is a secret as a whole if its author says so (`"secret": true`), or says nothing and it stands under the name of a
+//! secret or is a header. In other values that holds for their parts: what stands under such a name within, such parts of a
+//! URL's query, and what repeats another secret. What is nothing but a variable is none.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Action, Parameter, variables};
+use crate::{
+    Result,
+    error::Problems,
+    redaction::{HiddenTexts, SECRET, is_secret, is_secret_header},
+    tool::Conversation,
+};
+
+/// Secrets Manager takes 64 KiB.
+const LARGEST: usize = 60_000;
+
+/// What a tool's secret holds: `{"headers.X-Api-Key": "…"}`, each the whole value of a field, its variables still in place.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretValues(BTreeMap<String, Value>);
+
+impl SecretValues {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for SecretValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// One value of the author's in an action's configuration.
+pub(super) struct FixedValue<'a> {
+    /// Its place in the configuration: `headers.X-Api-Key`.
+    field: String,
+    name: &'a str,
+    sent_as: SentAs,
+    slot: Slot<'a>,
+}
+
+/// What becomes of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SentAs {
+    Address,
+    Header,
+    /// Of a body, a query or the props of an action.
+    Member,
+}
+
+enum Slot<'a> {
+    Parameter(&'a mut Parameter),
+    Plain(&'a mut Value),
+}
+
+impl<'a> FixedValue<'a> {
+    /// `None` if the model gives all of the value.
+    pub(super) fn of_parameter(
+        field: String,
+        name: &'a str,
+        sent_as: SentAs,
+        parameter: &'a mut Parameter,
+    ) -> Option<Self> {
+        parameter.hidden().is_some().then_some(Self { field, name, sent_as, slot: Slot::Parameter(parameter) })
+    }
+
+    pub(super) const fn plain(field: String, name: &'a str, value: &'a mut Value) -> Self {
+        Self { field, name, sent_as: SentAs::Member, slot: Slot::Plain(value) }
+    }
+
+    fn get(&self) -> Value {
+        match &self.slot {
+            Slot::Parameter(parameter) => parameter.hidden().unwrap_or_default(),
+            Slot::Plain(value) => (**value).clone(),
+        }
+    }
+
+    fn set(&mut self, new: Value) {
+        match &mut self.slot {
+            Slot::Plain(value) => **value = new,
+            Slot::Parameter(Parameter::Fixed { value, .. }) => *value = new,
+            Slot::Parameter(Parameter::ArrayExtendable { fixed, .. }) => {
+                *fixed = match new {
+                    Value::Array(values) => values,
+                    other => vec![other],
+                }
+            }
+            Slot::Parameter(Parameter::Ai { .. }) => {}
+        }
+    }
+
+    /// What the author says of it.
+    fn mark(&self) -> Option<bool> {
+        match &self.slot {
+            Slot::Parameter(Parameter::Fixed { secret, .. }) => *secret,
+            _ => None,
+        }
+    }
+
+    fn set_mark(&mut self, mark: Option<bool>) {
+        if let Slot::Parameter(Parameter::Fixed { secret, .. }) = &mut self.slot {
+            *secret = mark;
+        }
+    }
+
+    /// By its author's word or by its name, whatever else it is.
+    fn is_named_secret(&self, value: &Value) -> bool {
+        self.mark().unwrap_or_else(|| tells_something(value) && is_secret(self.name))
+    }
+
+    /// As a whole.
+    fn is_secret(&self, value: &Value) -> bool {
+        let by_header = || {
+            self.mark().is_none()
+                && self.sent_as == SentAs::Header
+                && is_secret_header(self.name)
+                && tells_something(value)
+                && !variables::has_any(value)
+        };
+        self.is_named_secret(value) || by_header()
+    }
+
+    /// What is shown in its place, or of it. `texts` are secrets that it may repeat.
+    fn shown(&self, value: &Value, texts: &HiddenTexts) -> Value {
+        let in_list = || value.is_array() && !matches!(self.slot, Slot::Parameter(Parameter::Fixed { .. }));
+        let (origin, rest) = match (self.sent_as, value.as_str()) {
+            (SentAs::Address, Some(url)) => url.split_at(end_of_host(url)),
+            _ => ("", ""),
+        };
+        if self.is_secret(value) {
+            return match value.as_str() {
+                Some(_) if self.sent_as == SentAs::Address => format!("{origin}/{SECRET}").into(),
+                // Which variables it needs is no secret, and is asked before it is known.
+                Some(text) => format!("{SECRET}{}", variables::all_in(text)).into(),
+                None if in_list() => vec![SECRET].into(),
+                None => SECRET.into(),
+            };
+        }
+        match (self.mark(), self.sent_as) {
+            (Some(false), _) => value.clone(),
+            (_, SentAs::Address) => {
+                let Value::String(shown) = texts.masked(format!("https://host{rest}").into()) else {
+                    return SECRET.into();
+                };
+                format!("{origin}{}", shown.strip_prefix("https://host").unwrap_or(SECRET)).into()
+            }
+            _ => texts.masked(value.clone()),
+        }
+    }
+}
+
+/// What is empty, true or false tells nothing, and a variable is filled in with what is known anyway.
+fn tells_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::String(text) => !text.trim().is_empty() && !variables::is_variable(text),
+        Value::Array(items) => items.iter().any(tells_something),
+        Value::Object(members) => members.values().any(tells_something),
+        Value::Number(_) => true,
+    }
+}
+
+/// How far into an address its host goes.
+pub(super) fn end_of_host(url: &str) -> usize {
+    let host = url.find("://").map_or(0, |scheme| scheme + 3);
+    url.get(host..).and_then(|rest| rest.find(['/', '\\', '?', '#'])).map_or(url.len(), |length| host + length)
+}
+
+fn holds_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(SECRET),
+        Value::Array(items) => items.iter().any(holds_mask),
+        Value::Object(members) => members.values().any(holds_mask),
+        _ => false,
+    }
+}
+
+impl Action {
+    /// Every value of the author's that is sent to others, in a fixed order.
+    fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
+        match self {
+            Self::ApiRequest(action) => action.fixed_values(),
+            Self::PipedreamAction(action) => action.fixed_values(),
+            // What an SMS says and what is looked up are told to somebody.
+            Self::Query(_) | Self::Sms(_) | Self::TransferCall(_) => Vec::new(),
+        }
+    }
+
+    /// The texts but for the values that their author calls no secrets.
+    #[must_use]
+    pub(super) fn without_what_is_shown(&self, mut texts: HiddenTexts) -> HiddenTexts {
+        for own in self.clone().fixed_values().iter().filter(|own| own.mark() == Some(false)) {
+            texts.remove_all(&own.get());
+        }
+        texts
+    }
+
+    /// What is fixed in the configuration, as it is sent in this call, and must not be shown again. Numbers of the call are no
+    /// secrets of the author's.
+    pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
+        let mut texts = self.without_what_is_shown(variables::secrets(&self.static_config(), conversation));
+        let Conversation { caller, called, .. } = conversation;
+        for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
+            texts.remove(number);
+        }
+        texts
+    }
+
+    /// The same with something else shown in place of each secret.
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let mut masked = self.clone();
+        mask(masked.fixed_values());
+        masked
+    }
+
+    /// The same with its secrets in place.
+    #[must_use]
+    pub(super) fn with_secrets(&self, secrets: &SecretValues) -> Self {
+        let mut whole = self.clone();
+        for mut value in whole.fixed_values() {
+            if let Some(secret) = secrets.0.get(&value.field) {
+                value.set(secret.clone());
+            }
+        }
+        whole
+    }
+
+    /// Takes the secrets out, and leaves what is shown in their place. Where that was sent back, the secret of `before` is
+    /// kept, which has its secrets in place.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] where it was sent without there being a secret, and for more than can be stored.
+    pub fn take_secrets(&mut self, before: Option<&Self>) -> Result<SecretValues> {
+        if let Some(before) = before {
+            self.keep_secrets(before);
+        }
+        let mut masked = self.masked();
+        let (mut problems, mut secrets) = (Problems::default(), SecretValues::default());
+        for (own, shown) in self.fixed_values().into_iter().zip(masked.fixed_values()) {
+            let value = own.get();
+            if holds_mask(&value) {
+                problems.add(
+                    own.field,
+                    format!("holds {SECRET}, which stands for what is not shown; write the value itself"),
+                );
+            } else if value != shown.get() {
+                secrets.0.insert(own.field, value);
+            }
+        }
+        let size = serde_json::to_string(&secrets).map_or(usize::MAX, |text| text.len());
+        if size > LARGEST {
+            let largest = secrets.0.iter().max_by_key(|(_, value)| value.to_string().len());
+            let field = largest.map(|(field, _)| field.clone()).unwrap_or_default();
+            problems.add(field, format!("is too long: the secrets of a tool may have {LARGEST} bytes in all"));
+        }
+        problems.into_result(Some(()))?;
+        *self = masked;
+        Ok(secrets)
+    }
+
+    fn keep_secrets(&mut self, before: &Self) {
+        let (mut before, mut shown) = (before.clone(), before.masked());
+        let before = before.fixed_values().into_iter().zip(shown.fixed_values());
+        let kept: BTreeMap<String, (Value, Value, Option<bool>)> = before
+            .map(|(own, shown)| (own.field.clone(), (shown.get(), own.get(), shown.mark())))
+            .filter(|(_, (shown, own, _))| shown != own)
+            .collect();
+        for mut value in self.fixed_values() {
+            let Some((shown, own, mark)) = kept.get(&value.field) else { continue };
+            // Shown again is none: who may read it then is not who wrote it.
+            if value.get() == *shown && value.mark() != Some(false) {
+                value.set(own.clone());
+                value.set_mark(value.mark().or(*mark));
+            }
+        }
+    }
+}
+
+/// The field of the first value that is a secret, or has one in it.
+pub(super) fn first_secret(values: Vec<FixedValue<'_>>) -> Option<String> {
+    let texts = HiddenTexts::default();
+    values.into_iter().find_map(|own| {
+        let value = own.get();
+        (holds_mask(&value) || own.shown(&value, &texts) != value).then_some(own.field)
+    })
+}
+
+fn mask(values: Vec<FixedValue<'_>>) {
+    let mut texts = HiddenTexts::default();
+    for own in &values {
+        let value = own.get();
+        if own.mark() != Some(false) {
+            texts.add_secrets(&value, own.is_named_secret(&value));
+        }
+    }
+    for mut own in values {
+        let value = own.get();
+        if holds_mask(&value) {
+            continue;
+        }
+        let shown = own.shown(&value, &texts);
+        if shown != value {
+            if own.is_secret(&value) {
+                own.set_mark(Some(true));
+            }
+            own.set(shown);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The least role that each of the dashboard's routes needs. `docs/openapi.yaml` says the same, and a test walks both.
+//!
+//! | role | may |
+//! |---|---|
+//! | `viewer` | read |
+//! | `member` | also use what is there: try a tool, start and cancel runs |
+//! | `admin`, `owner` | also make, change, attach and delete |
+
+use crate::models::Role::{self, Admin, Member, Viewer};
+
+/// Method, path as in `infra/template.yaml`, role. A route that is not here is let in for nobody.
+pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
+    ("GET", "/api/{slug}/tools", Viewer),
+    ("POST", "/api/{slug}/tools", Admin),
+    ("POST", "/api/{slug}/tools/test", Member),
+    ("GET", "/api/{slug}/tools/{id}", Viewer),
+    ("PATCH", "/api/{slug}/tools/{id}", Admin),
+    ("DELETE", "/api/{slug}/tools/{id}", Admin),
+    ("GET", "/api/{slug}/tools/{id}/executions", Viewer),
+    ("GET", "/api/{slug}/calls", Viewer),
+    ("GET", "/api/{slug}/calls/{id}", Viewer),
+    ("DELETE", "/api/{slug}/calls/{id}", Admin),
+    ("GET", "/api/{slug}/calls/{id}/executions", Viewer),
+    ("GET", "/api/{slug}/runs", Viewer),
+    ("POST", "/api/{slug}/runs", Member),
+    ("GET", "/api/{slug}/runs/{id}", Viewer),
+    ("DELETE", "/api/{slug}/runs/{id}", Admin),
+    ("POST", "/api/{slug}/runs/{id}/cancel", Member),
+    ("POST", "/api/{slug}/erasures", Admin),
+    ("GET", "/api/{slug}/usage", Viewer),
+    ("GET", "/api/{slug}/agents", Viewer),
+    ("POST", "/api/{slug}/agents", Admin),
+    ("GET", "/api/{slug}/agents/{id}", Viewer),
+    ("DELETE", "/api/{slug}/agents/{id}", Admin),
+    ("GET", "/api/{slug}/agents/{id}/tools", Viewer),
+    ("POST", "/api/{slug}/agents/{id}/tools/attach", Admin),
+    ("POST", "/api/{slug}/agents/{id}/tools/detach", Admin),
+    ("POST", "/api/{slug}/agents/{id}/knowledge-bases/attach", Admin),
+    ("POST", "/api/{slug}/agents/{id}/knowledge-bases/detach", Admin),
+    ("GET", "/api/{slug}/phone-numbers", Viewer),
+    ("POST", "/api/{slug}/phone-numbers", Admin),
+    ("GET", "/api/{slug}/phone-numbers/{id}", Viewer),
+    ("PATCH", "/api/{slug}/phone-numbers/{id}", Admin),
+    ("DELETE", "/api/{slug}/phone-numbers/{id}", Admin),
+    ("GET", "/api/{slug}/keys", Viewer),
+    ("PUT", "/api/{slug}/keys/{service}", Admin),
+    ("DELETE", "/api/{slug}/keys/{service}", Admin),
+    ("GET", "/api/{slug}/knowledge-bases", Viewer),
+    ("POST", "/api/{slug}/knowledge-bases", Admin),
+    ("GET", "/api/{slug}/knowledge-bases/{id}", Viewer),
+    ("DELETE", "/api/{slug}/knowledge-bases/{id}", Admin),
+    ("GET", "/api/{slug}/knowledge-bases/{id}/entries", Viewer),
+    ("POST", "/api/{slug}/knowledge-bases/{id}/entries", Admin),
+    ("DELETE", "/api/{slug}/knowledge-bases/{id}/entries/{entry_id}", Admin),
+];
+
+/// The least role for a request, given as [`super::route`] gives it.
+pub(super) fn least_role(route: &[&str]) -> Option<Role> {
+    let (method, path) = route.split_first()?;
+    let fits = |pattern: &str| {
+        let segments: Vec<&str> = pattern.split('/').filter(|segment| !segment.is_empty()).collect();
+        segments.len() == path.len()
+            && segments.iter().zip(path).all(|(segment, given)| segment.starts_with('{') || segment == given)
+    };
+    LEAST_ROLES.iter().find(|(of, pattern, _)| of == method && fits(pattern)).map(|(_, _, role)| *role)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_route_is_found_as_itself() {
+        for (method, pattern, role) in LEAST_ROLES {
+            let path = pattern.replace("{slug}", "acme").replace("{id}", "7").replace("{service}", "vapi");
+            let path = path.replace("{entry_id}", "e1");
+            let route: Vec<&str> = [*method].into_iter().chain(path.split('/').skip(1)).collect();
+            assert_eq!(least_role(&route), Some(*role), "{method} {pattern}");
+            let known = LEAST_ROLES.iter().filter(|(of, other, _)| (of, other) == (method, pattern)).count();
+            assert_eq!(known, 1, "{method} {pattern} stands here twice");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_for_nobody() {
+        for route in [
+            &["GET"][..],
+            &["GET", "api", "acme"],
+            &["PUT", "api", "acme", "tools"],
+            &["GET", "api", "acme", "tools", "7", "x"],
+        ] {
+            assert_eq!(least_role(route), None, "{route:?}");
+        }
+    }
+}

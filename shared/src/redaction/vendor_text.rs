@@ -1,0 +1,144 @@
+//! What a service says of a request that it refused: written for whoever sent it, so it repeats what was sent, and names people,
+//! tokens and addresses that nothing marks. It goes into the log, which is read by others.
+
+use serde_json::Value;
+
+use super::{HiddenTexts, SECRET, WINDOW, redacted};
+use crate::cut::cut;
+
+const NAME: &str = "[name]";
+/// As long as this, letters and digits together are an id or a token.
+const LONGEST_MIXED: usize = 7;
+
+/// The text without what was sent, without what the history hides of any text, and, because here nothing is lost by it, without
+/// what looks like a person's name or like a token; at most so many bytes of it.
+pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
+    let clean = redacted(&sent.replaced(text), WINDOW);
+    let mut shown = String::with_capacity(clean.len());
+    let mut names: Vec<&str> = Vec::new();
+    for (index, word) in clean.split_inclusive(char::is_whitespace).enumerate() {
+        if index > 0 && is_capitalised(word) {
+            names.push(word);
+            if ends_clause(word) {
+                push_names(&mut names, &mut shown);
+            }
+            continue;
+        }
+        push_names(&mut names, &mut shown);
+        push_without_tokens(word, &mut shown);
+    }
+    push_names(&mut names, &mut shown);
+    cut(shown, budget)
+}
+
+/// Two such words and more are a name; one begins a sentence, or is that of a thing.
+fn push_names(names: &mut Vec<&str>, shown: &mut String) {
+    if let [first, .., last] = names.as_slice() {
+        let kept = |word: &&str| word.chars().take_while(|c| !c.is_alphabetic()).collect::<String>();
+        let behind = last.trim_start_matches(|c: char| !c.is_alphabetic()).trim_start_matches(in_name);
+        shown.push_str(&format!("{}{NAME}{behind}", kept(first)));
+    } else {
+        names.iter().for_each(|word| push_without_tokens(word, shown));
+    }
+    names.clear();
+}
+
+fn in_name(c: char) -> bool {
+    c.is_alphabetic() || matches!(c, '-' | '’')
+}
+
+fn is_capitalised(word: &str) -> bool {
+    let bare = word.trim_matches(|c: char| !c.is_alphabetic());
+    let mut letters = bare.chars();
+    // What stands in quotes is the name of a field, more often.
+    !word.starts_with(['\'', '"', '`'])
+        && letters.next().is_some_and(char::is_uppercase)
+        && letters.clone().all(|c| in_name(c) || c == '\'')
+        && letters.any(char::is_lowercase)
+}
+
+fn ends_clause(word: &str) -> bool {
+    word.trim_end().ends_with(['.', ',', ':', ';', '!', '?', ')'])
+}
+
+fn push_without_tokens(word: &str, shown: &mut String) {
+    for part in word.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let bare = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let mixed =
+            bare.bytes().any(|byte| byte.is_ascii_digit()) && bare.bytes().any(|byte| byte.is_ascii_alphabetic());
+        if bare.len() > LONGEST_MIXED && mixed {
+            shown.push_str(SECRET);
+            shown.push_str(part.get(bare.len()..).unwrap_or_default());
+        } else {
+            shown.push_str(part);
+        }
+    }
+}
+
+impl HiddenTexts {
+    /// What a request held: each of its texts and numbers, and the words in them that mean somebody or something particular.
+    pub fn of_request(values: &[Value]) -> Self {
+        let mut texts = Self::default();
+        values.iter().for_each(|value| texts.add_sent(value));
+        texts
+    }
+
+    fn add_sent(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                self.add_sent_text(text.trim());
+                let particular =
+                    |word: &&str| word.contains(|c: char| c.is_ascii_digit() || c.is_uppercase() || c == '@');
+                let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '.' | ';' | ':' | '!' | '?'));
+                words.filter(particular).for_each(|word| self.add_sent_text(word));
+            }
+            Value::Number(number) => self.add_sent_text(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.add_sent(item)),
+            Value::Object(members) => members.values().for_each(|value| self.add_sent(value)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        vendor_text(text, &HiddenTexts::default(), 300)
+    }
+
+    #[test]
+    fn people_numbers_addresses_and_tokens_are_hidden() {
+        for (text, expected) in [
+            ("21211: The 'To' number 5551234567 is not valid.", "21211: The 'To' number [number] is not valid."),
+            (
+                "Contact Ana Maria Silva <ana@example.com> at +1 415 555 0101, token tok_9f8e7d6c5b4a expired",
+                "Contact [name] <[email]> at [number], token tok_[secret] expired",
+            ),
+            ("The user Ana Silva-Reis. Please retry", "The user [name]. Please retry"),
+            ("property tools should not exist", "property tools should not exist"),
+            ("no message SM0123456789abcdef0123456789abcdef", "no message [secret]"),
+            ("the model gpt-4o-mini does not exist", "the model gpt-4o-mini does not exist"),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_hidden() {
+        let sent =
+            HiddenTexts::of_request(&[json!({"Body": "Dear Jo, your code is blue.", "To": "+1999", "n": [4711]})]);
+        let said = "cannot send 'Dear Jo, your code is blue.' to +1999: 4711 of Jo is blue";
+        assert_eq!(vendor_text(said, &sent, 300), "cannot send '[sent]' to [sent]: [sent] of [sent] is blue");
+    }
+
+    #[test]
+    fn it_is_cut_after_it_was_cleaned() {
+        let text = format!("{} ana@example.com", "word ".repeat(58));
+        assert!(vendor_text(&text, &HiddenTexts::default(), 300).contains("[email]"));
+        assert!(shown(&"word ".repeat(1_000)).len() < 400);
+    }
+}
