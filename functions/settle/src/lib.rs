@@ -25,8 +25,8 @@ impl Deps {
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
-    let report = deps.lifecycle.settle(deadline.reserving(REISSUE)).await;
-    if let Err(error) = deps.lifecycle.reissue(deadline).await {
+    let report = Box::pin(deps.lifecycle.settle(deadline.reserving(REISSUE))).await;
+    if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
         tracing::error!("tools at VAPI could not be given their present token and address: {}", error::chain(&error));
     }
     let report = report?;

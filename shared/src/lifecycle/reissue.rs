@@ -70,7 +70,7 @@ impl Lifecycle {
         if !reissue.left.is_empty() {
             let again = reissue.left.len().min(MOST_FAILURES);
             let again: Vec<ToolToReissue> = reissue.left.drain(..again).collect();
-            self.compare_each(again, reissue, tally, deadline).await;
+            Box::pin(self.compare_each(again, reissue, tally, deadline)).await;
             if !self.reissues.save(reissue).await? {
                 return Ok(());
             }
@@ -81,7 +81,8 @@ impl Lifecycle {
             && reissue.left.len() < MOST_LEFT
         {
             let (tools, after) = self.reissues.tools_at_vapi(reissue.after.as_deref(), PAGE).await?;
-            self.compare_each(tools.iter().map(ToolToReissue::from).collect(), reissue, tally, deadline).await;
+            let tools = tools.iter().map(ToolToReissue::from).collect();
+            Box::pin(self.compare_each(tools, reissue, tally, deadline)).await;
             (reissue.complete, reissue.after) = (after.is_none(), after);
             if !self.reissues.save(reissue).await? {
                 return Ok(());

@@ -70,9 +70,7 @@ async fn asked(own: bool) -> Permissions {
 
     let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
     let query = world.tool(&query).await;
-    let transfer =
-        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
-    let transfer = world.tool(&transfer).await;
+    let transfer = world.tool(&connect()).await;
     let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
     world.tool(&json!({"type": "transfer_call", "label": "Hand over", "target": target})).await;
     let sms = world.tool(&ai_sms()).await;
@@ -193,6 +191,11 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     note(asked, "erasures", world);
 }
 
+/// A transfer to somebody's phone.
+fn connect() -> Value {
+    json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}})
+}
+
 /// Attaching bases and detaching them; and what attaching, removing an agent and settling ask for because of it.
 async fn knowledge_of_agents(asked: &mut Permissions, world: &mut World) {
     let base = world.knowledge_base(&json!([]), &json!([{"text": "House"}])).await;
@@ -242,9 +245,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
     let slack = world.tool(&slack_action(&world.home)).await;
     let attached = world.attached(&ai_sms()).await;
-    let transfer =
-        json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}});
-    let transfer = world.tool(&transfer).await;
+    let transfer = world.tool(&connect()).await;
     let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
     let query = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
     world.restart();
