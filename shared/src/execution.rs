@@ -94,6 +94,24 @@ impl Executor {
         claim: ClaimedAhead,
     ) -> Executed {
         let started = Started::now();
+        let whole;
+        let tool = match &tool.values_secret {
+            None => tool,
+            // Once a process, and again every five minutes.
+            Some(secret) => match self.services.secrets.get(secret).await {
+                Ok(values) => {
+                    whole = tool.with_secrets(&values);
+                    &whole
+                }
+                Err(error) => {
+                    self.release([claim]).await;
+                    let outage = error.into();
+                    report(&outage, tool.id);
+                    let told = self.finish(tool, request, context, started, unavailable(), Vec::new());
+                    return Executed { outage: Some(outage), ..told };
+                }
+            },
+        };
         match self.once(tool, request, context, claim).await {
             Ok((outcome, ignored)) => self.finish(tool, request, context, started, outcome, ignored),
             Err(outage) => {

@@ -65,7 +65,8 @@ pub async fn preview(
     context: &CallContext<'_>,
     arguments: &Map<String, Value>,
 ) -> Result<Result<Value, String>> {
-    let request = match action {
+    let masked = action.masked();
+    let request = match &masked {
         Action::ApiRequest(action) => action.preview(services, context, arguments),
         Action::PipedreamAction(action) => action.preview(context, arguments),
         Action::Query(action) => action.preview(context, arguments),

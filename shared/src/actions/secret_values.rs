@@ -203,7 +203,7 @@ impl Action {
 
     /// The same with its secrets in place.
     #[must_use]
-    pub(super) fn with_secrets(&self, secrets: &SecretValues) -> Self {
+    pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let mut whole = self.clone();
         for mut value in whole.fixed_values() {
             if let Some(secret) = secrets.0.get(&value.field) {

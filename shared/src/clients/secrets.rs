@@ -9,6 +9,7 @@
 //! | VAPI, of an organization | the same, for its own account |
 //! | LLM | `{"api_key", "base_url"}`; an empty key means that the platform has none |
 //! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model`, `scope`, `audience` |
+//! | values of a tool | `{"headers.X-Api-Key": "…"}`: see `actions::secret_values` |
 //! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |
 
 use std::{
@@ -60,10 +61,7 @@ impl Secrets {
         let request = self.client.delete_secret().secret_id(name).recovery_window_in_days(RECOVERY_DAYS);
         match request.send().await {
             Ok(_) => Ok(()),
-            // The second is what a secret answers whose deletion is under way.
-            Err(error) if matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException")) => {
-                Ok(())
-            }
+            Err(error) if gone(&error) => Ok(()),
             Err(error) => Err(failed(error)),
         }
     }
@@ -74,6 +72,19 @@ impl Secrets {
     /// [`Failure::Rejected`] if it does not exist or may not be read, [`Failure::Undecodable`] if it has another shape;
     /// neither says anything of its content.
     pub async fn get<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+        self.read_as(id).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
+    }
+
+    /// As [`Secrets::get`]; `None` if it does not exist, or is being deleted.
+    pub async fn find<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
+        match self.read_as(id).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Unread::Gone(_)) => Ok(None),
+            Err(Unread::Failed(error)) => Err(error),
+        }
+    }
+
+    async fn read_as<T: DeserializeOwned>(&self, id: &str) -> Result<T, Unread> {
         let cached =
             self.cache().get(id).filter(|(read_at, _)| read_at.elapsed() < FRESH).map(|(_, secret)| secret.clone());
         let secret = match cached {
@@ -81,17 +92,20 @@ impl Secrets {
             None => self.read(id).await?,
         };
         serde_json::from_str(secret.expose_secret()).map_err(|_may_quote_the_secret| {
-            Error::new(
+            Unread::Failed(Error::new(
                 Service::SecretsManager,
                 Failure::Undecodable(format!("secret {id} has not the expected JSON shape")),
-            )
+            ))
         })
     }
 
-    async fn read(&self, id: &str) -> Result<SecretString, Error> {
-        let answer = self.client.get_secret_value().secret_id(id).send().await.map_err(failed)?;
+    async fn read(&self, id: &str) -> Result<SecretString, Unread> {
+        let answer = self.client.get_secret_value().secret_id(id).send().await;
+        let answer = answer
+            .map_err(|error| if gone(&error) { Unread::Gone(failed(error)) } else { Unread::Failed(failed(error)) })?;
         let text = answer.secret_string.ok_or_else(|| {
-            Error::new(Service::SecretsManager, Failure::Undecodable(format!("secret {id} holds no text")))
+            let problem = Failure::Undecodable(format!("secret {id} holds no text"));
+            Unread::Failed(Error::new(Service::SecretsManager, problem))
         })?;
         let secret = SecretString::from(text);
         self.cache().insert(id.to_owned(), (Instant::now(), secret.clone()));
@@ -101,6 +115,17 @@ impl Secrets {
     fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, SecretString)>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why a secret was not read.
+enum Unread {
+    Gone(Error),
+    Failed(Error),
+}
+
+/// Whether a secret does not exist, or its deletion is under way, which the second code says.
+fn gone<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
+    matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException"))
 }
 
 fn failed<E>(error: SdkError<E>) -> Error

@@ -22,6 +22,7 @@ mod pipedream;
 mod runs;
 mod runs_api;
 mod sync;
+mod tool_secrets;
 mod tools_test;
 mod transfer;
 mod update;
