@@ -50,10 +50,10 @@ impl ActionTool {
                 effect,
                 repeatable: config.repeatable && !effect,
             },
+            static_config: config.action.with_marked(tool.static_config.clone()),
             action: config.action,
             limits: config.limits,
             redact: Marks::stored(tool),
-            static_config: tool.static_config.clone(),
             values_secret: tool.values_secret.clone(),
         })
     }
@@ -62,7 +62,7 @@ impl ActionTool {
     #[must_use]
     pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let action = self.action.with_secrets(secrets);
-        Self { static_config: action.static_config(), action, values_secret: None, ..self.clone() }
+        Self { static_config: action.with_marked(action.static_config()), action, values_secret: None, ..self.clone() }
     }
 
     /// The arguments that may go on to the action, and the names of those that may not.

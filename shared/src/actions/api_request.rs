@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::{
     Parameter, Services,
     config::{Place, all_hidden, argument_name, object, parameter, parameters},
-    secret_values::{FixedValue, SentAs, end_of_host, first_secret},
+    secret_values::{FixedValue, SentAs, end_of_host, first_secret, with_marked},
     variables::{self, Encoding},
 };
 use crate::{
@@ -217,7 +217,8 @@ impl ApiRequest {
     fn report(&self, answer: &Answer, conversation: &Conversation) -> ToolOutcome {
         let Answer { status, content_type, body } = answer;
         // Secrets that the service repeats must not reach the model.
-        let secrets = variables::secrets(&self.static_config(), conversation);
+        let own = with_marked(self.static_config(), self.clone().fixed_values());
+        let secrets = variables::secrets(&own, conversation);
         let text = secrets.replaced(&String::from_utf8_lossy(body));
         // Read from the answer itself: JSON may write a secret in escapes that its text does not show.
         let json = serde_json::from_slice(body).ok().map(|json| secrets.replaced_in(json));

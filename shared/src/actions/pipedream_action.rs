@@ -18,7 +18,7 @@ use super::{
     Parameter, Services,
     config::{Place, all_hidden, argument_name, object, parameters},
     parameter::check_storable,
-    secret_values::{FixedValue, SentAs, first_secret},
+    secret_values::{FixedValue, SentAs, first_secret, with_marked},
     variables::{self, Encoding},
 };
 use crate::{
@@ -212,7 +212,8 @@ impl PipedreamAction {
             Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
         };
         // Secrets that the action repeats must not reach the model.
-        let secrets = variables::secrets(&self.static_config(), context.conversation);
+        let own = with_marked(self.static_config(), self.clone().fixed_values());
+        let secrets = variables::secrets(&own, context.conversation);
         match services.pipedream.run(&project, context.organization, run, context.deadline).await {
             Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(secrets.replaced_in(result))
                 .and_exports(secrets.replaced_in(exports))

@@ -74,7 +74,7 @@ pub async fn preview(
         Action::TransferCall(action) => action.preview(context, arguments),
     };
     let Conversation { caller, called, .. } = context.conversation;
-    let mut secrets = variables::secrets(&action.static_config(), context.conversation);
+    let mut secrets = variables::secrets(&action.with_marked(action.static_config()), context.conversation);
     // A header that is nothing but a variable is no secret.
     for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
         secrets.remove(number);

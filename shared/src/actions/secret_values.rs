@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Action, Parameter, variables};
 use crate::{
@@ -246,6 +246,12 @@ impl Action {
         Ok(secrets)
     }
 
+    /// A `static_config` of this action with what its author marked as secret where that is known to be one: to find the texts
+    /// in it that must be blanked.
+    pub(super) fn with_marked(&self, static_config: Value) -> Value {
+        with_marked(static_config, self.clone().fixed_values())
+    }
+
     fn keep_secrets(&mut self, before: &Self) {
         let (mut before, mut shown) = (before.clone(), before.masked());
         let before = before.fixed_values().into_iter().zip(shown.fixed_values());
@@ -262,6 +268,18 @@ impl Action {
             }
         }
     }
+}
+
+/// As [`Action::with_marked`].
+pub(super) fn with_marked(mut static_config: Value, values: Vec<FixedValue<'_>>) -> Value {
+    let marked = values.into_iter().filter(|own| own.mark() == Some(true));
+    let marked: Map<String, Value> = marked.map(|own| (own.field.clone(), own.get())).collect();
+    if let Value::Object(members) = &mut static_config
+        && !marked.is_empty()
+    {
+        members.insert("secrets".into(), marked.into());
+    }
+    static_config
 }
 
 /// The field of the first value that is a secret, or has one in it.

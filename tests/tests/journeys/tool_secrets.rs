@@ -124,7 +124,7 @@ async fn what_an_address_repeats_of_a_secret_reaches_nobody() {
     let world = world(&crm).await;
     let tool = world.attached(&booking(&crm)).await;
     for status in [200, 400, 500] {
-        let echo = json!({"message": "bad key s3cret-of-the-header", "pin": "s3cret-pin", "login": "s3cret-password", "u": "s3cret-of-the-url"});
+        let echo = json!({"message": "bad key s3cret-of-the-header", "pin": "s3cret-pin", "login": "s3cret-password", "line": "s3cret-by-its-mark", "u": "s3cret-of-the-url"});
         crm.inject(Fault::status(status).with_body(echo));
         let answer = world.call_tool(&world.call(&tool, json!({"body_day": format!("{status}")}))).await;
         assert!(!answer.body.to_string().contains("s3cret"), "{}", answer.body);
