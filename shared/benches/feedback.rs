@@ -199,6 +199,7 @@ fn run(shape: Shape) -> Measured {
             organization: OrganizationId::generate(),
             user: None,
             subject: Subject::Run(RunId::generate()),
+            delivery: None,
             conversation: &Conversation::default(),
             trigger: Trigger::Automation,
             deadline: Deadline::after(Duration::from_secs(3_600)),

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
+use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     redaction::Unredacted,
     store::{Executions, Quotas, Room, Taken},
     telemetry,
-    tool::{CallContext, Effect, Subject, ToolOutcome, arguments},
+    tool::{CallContext, Effect, Subject, ToolOutcome, arguments::Checked},
 };
 
 /// A claim must outlast the function that holds it.
@@ -57,29 +57,39 @@ pub struct Executed {
     pub outage: Option<Error>,
 }
 
-/// A claim that was made before it was known whether one is needed.
-pub type ClaimedAhead = Option<Result<Claim>>;
+/// A claim that was made before the tool was known: whether one is needed, and which arguments count.
+#[derive(Debug)]
+pub struct ClaimedAhead {
+    key: Key,
+    claim: Result<Claim>,
+}
 
 impl Executor {
-    /// Claims the effect of a tool with these arguments. While a twin runs, its result is awaited.
-    pub async fn claim(
+    /// Claims the effect of a tool, for arguments that are guessed to be the [significant](arguments::significant) ones. If
+    /// they are not, the claim is released when the tool is known, and the right one made.
+    pub async fn claim_ahead(
         &self,
         tool: ToolId,
         subject: Subject<'_>,
-        arguments: &Map<String, Value>,
+        delivery: Option<&str>,
+        significant: Map<String, Value>,
         deadline: Deadline,
-    ) -> Result<Claim> {
-        let (kind, whose) = subject.parts();
-        // VAPI's ids of tool calls change when a model repeats itself, so they are no part of the key.
-        let key = Key::new(&["tool", &tool.to_string(), kind, &whose], &arguments::significant(arguments));
+    ) -> ClaimedAhead {
+        let key = effect_key(tool, subject, significant);
+        let claim = self.claim(&key, delivery, deadline).await;
+        ClaimedAhead { key, claim }
+    }
+
+    /// While a twin runs, its result is awaited.
+    async fn claim(&self, key: &Key, delivery: Option<&str>, deadline: Deadline) -> Result<Claim> {
         let lease = deadline.remaining() + LEASE_RESERVE;
-        self.idempotency.claim(&key, lease, deadline.reserving(Duration::from_secs(1))).await
+        self.idempotency.claim(key, delivery, lease, deadline.reserving(Duration::from_secs(1))).await
     }
 
     /// Releases claims of effects that will not be caused after all.
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
-        for claim in claims.into_iter().flatten() {
-            if let Ok(Claim::Mine(ticket)) = claim {
+        for ahead in claims {
+            if let Ok(Claim::Mine(ticket)) = ahead.claim {
                 self.settle(ticket, Outcome::Released).await;
             }
         }
@@ -91,7 +101,7 @@ impl Executor {
         tool: &ActionTool,
         request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
-        claim: ClaimedAhead,
+        claim: Option<ClaimedAhead>,
     ) -> Executed {
         let started = Started::now();
         let whole;
@@ -128,11 +138,11 @@ impl Executor {
         tool: &ActionTool,
         request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
-        claim: ClaimedAhead,
+        claim: Option<ClaimedAhead>,
         told: ToolOutcome,
     ) -> Executed {
         let started = Started::now();
-        self.release([claim]).await;
+        self.release(claim).await;
         self.finish(tool, request, context, started, told, Vec::new())
     }
 
@@ -146,39 +156,62 @@ impl Executor {
     }
 
     /// Gives the names of arguments that were left out, too.
+    ///
+    /// # Errors
+    /// An outage of our own, before anything was done.
     async fn once(
         &self,
         tool: &ActionTool,
         request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
-        claim: ClaimedAhead,
+        ahead: Option<ClaimedAhead>,
     ) -> Result<(ToolOutcome, Vec<String>)> {
-        if !tool.spec.effect {
-            // Reading twice does no harm; a claim was made only because nobody could know yet.
-            self.release([claim]).await;
-            return self.act(tool, request, context, &Map::new()).await;
-        }
-        let claim = match claim {
-            Some(claim) => claim?,
-            None => self.claim(tool.id, context.subject, request.arguments, context.deadline).await?,
-        };
-        let told = |outcome| Ok((outcome, Vec::new()));
-        let ticket = match claim {
-            Claim::Mine(ticket) => ticket,
-            Claim::Completed(answer) => return told(replay(answer, ExecutionStatus::Replayed)),
-            Claim::Unknown(answer) => return told(replay(answer, ExecutionStatus::Unknown)),
-            Claim::Running => {
-                let sentence = "The same request is still being carried out; wait a moment and do not repeat it.";
-                return told(ToolOutcome::unknown(sentence));
+        let Checked { arguments, ignored } = match tool.check(request.arguments) {
+            Ok(checked) => checked,
+            Err(sentence) => {
+                self.release(ahead).await;
+                return Ok((ToolOutcome::failed(sentence), Vec::new()));
             }
         };
-        let acted = self.act(tool, request, context, &ticket.done).await;
+        if !tool.spec.effect {
+            // Reading twice does no harm; a claim was made only because nobody could know yet.
+            self.release(ahead).await;
+            return Ok((self.act(tool, context, &arguments, &Map::new()).await?, ignored));
+        }
+        let significant = tool.significant(&arguments, context.conversation);
+        let key = effect_key(tool.id, context.subject, significant);
+        let claim = match ahead {
+            Some(ahead) if ahead.key == key => ahead.claim?,
+            other => {
+                let claim = self.claim(&key, context.delivery, context.deadline);
+                join!(claim, self.release(other)).0?
+            }
+        };
+        let told = match claim {
+            Claim::Mine(ticket) => self.act_claimed(tool, context, &arguments, ticket).await?,
+            Claim::Completed(answer) => replay(answer, ExecutionStatus::Replayed),
+            Claim::Unknown(answer) => replay(answer, ExecutionStatus::Unknown),
+            Claim::Running => {
+                ToolOutcome::unknown("The same request is still being carried out; wait a moment and do not repeat it.")
+            }
+        };
+        Ok((told, ignored))
+    }
+
+    async fn act_claimed(
+        &self,
+        tool: &ActionTool,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        ticket: Ticket,
+    ) -> Result<ToolOutcome> {
+        let acted = self.act(tool, context, arguments, &ticket.done).await;
         let outcome = match &acted {
             Err(_) => Outcome::Released,
-            Ok((outcome, _)) => match &outcome.effect {
+            Ok(outcome) => match &outcome.effect {
                 Effect::None => Outcome::Released,
                 Effect::Done => Outcome::Completed(Value::Object(outcome.answer.clone())),
-                Effect::Partial(done) => Outcome::Partial { done: done.clone() },
+                Effect::Partial { done, unknown } => Outcome::Partial { done: done.clone(), unknown: *unknown },
                 Effect::Unknown => Outcome::Unknown(Value::Object(outcome.answer.clone())),
             },
         };
@@ -186,29 +219,23 @@ impl Executor {
         acted
     }
 
-    /// # Errors
-    /// An outage of our own, before anything was done.
     async fn act(
         &self,
         tool: &ActionTool,
-        request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
         done: &Map<String, Value>,
-    ) -> Result<(ToolOutcome, Vec<String>)> {
-        let checked = match tool.check(request.arguments) {
-            Ok(checked) => checked,
-            Err(sentence) => return Ok((ToolOutcome::failed(sentence), Vec::new())),
-        };
+    ) -> Result<ToolOutcome> {
         let taken = match self.take_room(tool, context).await? {
             Room::Taken(taken) => taken,
-            Room::None(limit) => return Ok((limited(tool, limit), checked.ignored)),
+            Room::None(limit) => return Ok(limited(tool, limit)),
         };
-        let acted = actions::run(&tool.action, &self.services, context, &checked.arguments, done).await;
+        let acted = actions::run(&tool.action, &self.services, context, arguments, done).await;
         if acted.is_err() {
             // It will be asked for again; that it did not begin must not count.
             self.give_room_back(taken).await;
         }
-        Ok((acted?, checked.ignored))
+        acted
     }
 
     /// Counts the execution under the tool's limits: each that begins, whatever becomes of it. Without a limit nothing is
@@ -295,6 +322,13 @@ impl Executor {
     }
 }
 
+/// Names an effect: what the tool does with these arguments, for this subject.
+fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value>) -> Key {
+    let (kind, whose) = subject.parts();
+    // The name of the delivery is no part of it: a model that repeats itself makes a new tool call of the same effect.
+    Key::new(&["tool", &tool.to_string(), kind, &whose], &Value::Object(significant))
+}
+
 /// Whose executions count together for `per_call`: those of a call or of an automation's run. Where no call is known it is
 /// the caller's within this hour, so that nobody gets round a limit by not naming the call. A person's tries count alone.
 fn counted_for(context: &CallContext<'_>) -> Option<String> {
@@ -302,7 +336,7 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
         _ if context.trigger == Trigger::Test => None,
         Subject::Call(call) => Some(call.to_string()),
         Subject::Run(run) => Some(format!("run:{run}")),
-        Subject::Caller(_) | Subject::Request(_) | Subject::Nobody => {
+        Subject::Caller(_) | Subject::Request(_) => {
             let caller = context.conversation.caller.as_deref().unwrap_or_default();
             // Hashed: the number is nobody's business where only a count is kept. No call's id has a colon in it.
             let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);

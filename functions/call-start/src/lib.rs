@@ -153,7 +153,8 @@ fn refuse(error: Error) -> Result<Reply> {
 
 async fn claim(deps: &Deps, id: PhoneNumberId, incoming: &Incoming, deadline: Deadline) -> Result<Claim> {
     let key = Key::new(&["incoming", &id.to_string(), &incoming.call_sid], &Value::Null);
-    deps.idempotency.claim(&key, LEASE, deadline.reserving(TWIN_RESERVE)).await
+    // Twilio repeats a request within seconds. The same one hours later is not Twilio's, and begins nothing.
+    deps.idempotency.claim(&key, Some(&incoming.call_sid), LEASE, deadline.reserving(TWIN_RESERVE)).await
 }
 
 async fn release(deps: &Deps, claim: Result<Claim>) {
@@ -275,6 +276,7 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
             called: Some(call.called_phone_number.clone()),
             arguments: serde_json::Map::new(),
             trigger: Trigger::CallStart,
+            tool_call_id: None,
             queued_at,
         };
         (Queued::Run(run), Duration::ZERO)

@@ -3,7 +3,7 @@
 //! - GET /api/{slug}/calls?limit=&cursor=: the calls that came in through us, newest first, as `{items, next_cursor}`.
 //! - GET /api/{slug}/calls/{id}: a call and its timeline, from Twilio's request to its end (`timeline.rs`).
 //! - GET /api/{slug}/calls/{id}/executions?limit=&cursor=&status=: what became of the tools in a call, newest first, as
-//!   `{items, next_cursor}`. A call that did not come in through us, which only VAPI knows, is known by its tools' runs.
+//!   `{items, next_cursor}`. A call that did not come in through us, which only VAPI knows, is known by the executions of its tools.
 //! - POST /api/vapi/events: VAPI's server messages, let in by the bearer of VAPI's credential (`events.rs`).
 
 mod events;
@@ -94,13 +94,13 @@ async fn executions(deps: &Deps, request: &Request, organization: OrganizationId
     if theirs { Reply::ok(&runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
 }
 
-/// Whether any tool of the organization's ran in a call, whatever page of its runs is asked for.
+/// Whether any tool of the organization's ran in a call, whatever page of its executions is asked for.
 async fn has_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
     let newest = ExecutionFilter { limit: 1, after: None, status: None };
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
 }
 
-/// The runs in a call, newest first, and whether these are all.
+/// The executions in a call, newest first, and whether these are all.
 async fn all_runs(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
     let mut wanted = ExecutionFilter { limit: PAGE, after: None, status: None };
     let mut runs = Vec::new();

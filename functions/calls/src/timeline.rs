@@ -67,7 +67,7 @@ impl Event {
     }
 }
 
-/// Of a call that came in through us, and of the runs in it, newest first.
+/// Of a call that came in through us, and of the executions in it, newest first.
 pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineEntry> {
     let mut moments = Vec::new();
     let mut add = |at: Timestamp, event: Event| moments.push(TimelineEntry { at, event });

@@ -29,7 +29,7 @@ pub(crate) struct CallWithTimeline {
     #[serde(flatten)]
     pub(crate) call: CallView,
     pub(crate) timeline: Vec<TimelineEntry>,
-    /// False if there were more runs than are shown, the newest.
+    /// False if there were more executions than are shown, the newest.
     pub(crate) timeline_complete: bool,
 }
 

@@ -6,11 +6,12 @@
 //!   list item is `{id, function: {name, arguments}}`, `{id, name, arguments}` or `{id, name, parameters}`, the arguments an
 //!   object or JSON text.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::{
     Error, Result,
     http::Reply,
-    models::{CallId, E164},
+    models::{CallId, E164, ExecutionId},
     tool::{Subject, arguments},
 };
 
@@ -35,24 +36,22 @@ pub(crate) struct Metadata {
     pub(crate) call_id: Option<CallId>,
     pub(crate) caller: Option<String>,
     pub(crate) called: Option<E164>,
-    /// A hint of our own, from when the tool was made: it has no effect that would need a claim.
+    /// Hints of our own, from when the tool was made: it has no effect that would need a claim; these are its arguments.
     pub(crate) read_only: bool,
+    arguments: Option<Vec<String>>,
 }
 
 /// One execution that is asked for.
 #[derive(Debug)]
 pub(crate) struct Requested {
+    pub(crate) id: ExecutionId,
+    /// Names the request where neither the call nor the caller is known: VAPI's id of the tool call, else `id`.
+    pub(crate) name: String,
     /// VAPI's id and the function's name, which the answer repeats.
     call: Option<(String, String)>,
     pub(crate) arguments: Map<String, Value>,
     /// Why the arguments could not be read; the model is told so, because VAPI shows it no status but 200.
     pub(crate) unreadable: Option<String>,
-}
-
-impl Metadata {
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject::of(self.call_id.as_ref(), self.caller.as_deref())
-    }
 }
 
 impl Invocation {
@@ -79,11 +78,7 @@ impl Invocation {
             }
             None => body,
         };
-        Self {
-            metadata,
-            requested: vec![Requested { call: None, arguments, unreadable: None }],
-            kind: MessageKind::ApiRequest,
-        }
+        Self { metadata, requested: vec![Requested::new(None, arguments, None)], kind: MessageKind::ApiRequest }
     }
 
     fn tool_calls(message: &Value) -> Result<Self> {
@@ -104,7 +99,7 @@ impl Invocation {
                     metadata = Metadata::read(&own);
                 }
                 let call = Some((text(item.get("id")), text(function.get("name"))));
-                Requested { call, arguments, unreadable }
+                Requested::new(call, arguments, unreadable)
             })
             .collect();
         // The message itself tells about the call, whatever the arguments hold.
@@ -122,17 +117,29 @@ impl Invocation {
         names.next().is_some_and(|first| names.any(|name| name != first))
     }
 
-    /// Whether the effect of a run may be claimed before the tool is known. Not when an earlier run of the same message has
-    /// the same arguments: the claim would wait for a run that waits for the claim.
-    pub(crate) fn claims_ahead(&self, index: usize) -> bool {
-        let key = |requested: &Requested| arguments::significant(&requested.arguments);
-        let Some((this, earlier)) = self.requested.get(..=index).and_then(<[_]>::split_last) else { return false };
-        this.unreadable.is_none()
-            && !self.metadata.read_only
-            && !earlier.iter().any(|earlier| key(earlier) == key(this))
+    /// Whose effect an execution is, as far as VAPI's word goes.
+    pub(crate) fn subject<'a>(&'a self, requested: &'a Requested) -> Subject<'a> {
+        Subject::of(self.metadata.call_id.as_ref(), self.metadata.caller.as_deref(), &requested.name)
     }
 
-    /// The answers of the runs, in the order they were asked for.
+    /// The arguments under which the effect of the execution at `index` can be claimed before the tool is known: those that the
+    /// tool had when VAPI was told of it. None when an earlier execution of the same message has the same: the claim would
+    /// wait for an execution that waits for the claim.
+    pub(crate) fn claimable(&self, index: usize) -> Option<Map<String, Value>> {
+        let significant = |requested: &Requested| {
+            let mut arguments = arguments::significant(&requested.arguments);
+            if let Some(names) = &self.metadata.arguments {
+                arguments.retain(|name, _| names.contains(name));
+            }
+            arguments
+        };
+        let (this, earlier) = self.requested.get(..=index)?.split_last()?;
+        let arguments = significant(this);
+        let again = earlier.iter().any(|earlier| significant(earlier) == arguments);
+        (this.unreadable.is_none() && !self.metadata.read_only && !again).then_some(arguments)
+    }
+
+    /// The answers, in the order they were asked for.
     pub(crate) fn answer(&self, answers: Vec<Map<String, Value>>) -> Result<Reply> {
         if self.kind == MessageKind::ApiRequest {
             return Reply::ok(&answers.into_iter().next().unwrap_or_default());
@@ -171,7 +178,21 @@ impl Metadata {
             caller: text("callerPhoneNumber").map(str::to_owned),
             called: text("calledPhoneNumber").and_then(|number| number.parse().ok()),
             read_only: metadata.get("readOnly").and_then(Value::as_bool).unwrap_or(false),
+            arguments: metadata.get("arguments").and_then(|names| Vec::deserialize(names).ok()),
         }
+    }
+}
+
+impl Requested {
+    fn new(call: Option<(String, String)>, arguments: Map<String, Value>, unreadable: Option<String>) -> Self {
+        let id = ExecutionId::generate();
+        let named = call.as_ref().map(|(id, _)| id.clone()).filter(|id| !id.is_empty());
+        Self { id, name: named.unwrap_or_else(|| id.to_string()), call, arguments, unreadable }
+    }
+
+    /// VAPI's id of the tool call, which a redelivery of the message keeps.
+    pub(crate) fn tool_call_id(&self) -> Option<&str> {
+        self.call.as_ref().map(|(id, _)| id.as_str()).filter(|id| !id.is_empty())
     }
 }
 

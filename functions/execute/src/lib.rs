@@ -18,8 +18,7 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Reply, Request},
     models::{
-        Call, ExecutionId, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned,
-        VerifiedTool,
+        Call, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned, VerifiedTool,
     },
     platform,
     store::{Calls, Tools},
@@ -35,7 +34,7 @@ pub struct Deps {
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
     pub executor: Executor,
-    /// Where asynchronous runs wait for `run-tool`.
+    /// Where asynchronous executions wait for `run-tool`.
     pub runs: Queue<Queued>,
 }
 
@@ -72,7 +71,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let (row, tool) = match tool.and_then(|row| Ok((ActionTool::of_row(&row)?, row))) {
         Ok((tool, row)) => (row, tool),
         Err(error) => {
-            deps.executor.release(claims).await;
+            deps.executor.release(claims.into_iter().flatten()).await;
             if matches!(error, Error::NotFound(_)) {
                 return Err(error);
             }
@@ -87,24 +86,25 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         execution::report(refused, id);
     }
     let nothing_known = Conversation::default();
-    let context = CallContext {
-        organization,
-        user: None,
-        subject: invocation.metadata.subject(),
-        conversation: numbers.as_ref().unwrap_or(&nothing_known),
-        trigger: Trigger::Conversation,
-        deadline,
-    };
+    let conversation = numbers.as_ref().unwrap_or(&nothing_known);
     let executions = invocation.requested.iter().zip(claims).map(|(requested, claim)| {
-        let request =
-            ExecutionRequest { id: ExecutionId::generate(), arguments: &requested.arguments, queued_at: None };
+        let request = ExecutionRequest { id: requested.id, arguments: &requested.arguments, queued_at: None };
         let refused = refused(&tool, &invocation, requested, numbers.as_ref().err());
-        let (tool, context) = (&tool, &context);
+        let context = CallContext {
+            organization,
+            user: None,
+            subject: invocation.subject(requested),
+            delivery: requested.tool_call_id(),
+            conversation,
+            trigger: Trigger::Conversation,
+            deadline,
+        };
+        let tool = &tool;
         async move {
             match refused {
-                Some(told) => deps.executor.skip(tool, request, context, claim, told).await,
-                None if row.is_async => enqueue(deps, tool, request, context, claim).await,
-                None => deps.executor.execute(tool, request, context, claim).await,
+                Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
+                None if row.is_async => enqueue(deps, tool, request, &context, claim).await,
+                None => deps.executor.execute(tool, request, &context, claim).await,
             }
         }
     });
@@ -134,7 +134,7 @@ async fn enqueue(
     tool: &ActionTool,
     request: ExecutionRequest<'_>,
     context: &CallContext<'_>,
-    claim: ClaimedAhead,
+    claim: Option<ClaimedAhead>,
 ) -> Executed {
     if let Err(sentence) = tool.check(request.arguments) {
         return deps.executor.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
@@ -149,9 +149,10 @@ async fn enqueue(
         called: context.conversation.called.clone(),
         arguments: request.arguments.clone(),
         trigger: context.trigger,
+        tool_call_id: context.delivery.map(str::to_owned),
         queued_at,
     });
-    let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.release([claim]));
+    let (sent, ()) = join!(deps.runs.send(&queued), deps.executor.release(claim));
     let told = match sent {
         Ok(()) => {
             let told =
@@ -186,14 +187,16 @@ async fn find_line(deps: &Deps, metadata: &Metadata) -> Result<Option<Unowned<Ph
     }
 }
 
-/// Claims the effect of a run before the tool is known, where that can be done.
+/// Claims the effect of an execution before the tool is known, where that can be done.
 async fn claim_ahead(
     deps: &Deps,
     id: ToolId,
     invocation: &Invocation,
     index: usize,
     deadline: Deadline,
-) -> ClaimedAhead {
-    let requested = invocation.requested.get(index).filter(|_| invocation.claims_ahead(index))?;
-    Some(deps.executor.claim(id, invocation.metadata.subject(), &requested.arguments, deadline).await)
+) -> Option<ClaimedAhead> {
+    let arguments = invocation.claimable(index)?;
+    let requested = invocation.requested.get(index)?;
+    let (subject, delivery) = (invocation.subject(requested), requested.tool_call_id());
+    Some(deps.executor.claim_ahead(id, subject, delivery, arguments, deadline).await)
 }

@@ -2,7 +2,7 @@
 //!
 //! - GET /api/{slug}/tools?limit=&cursor=: the organization's tools, newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/tools/{id}: one tool
-//! - GET /api/{slug}/tools/{id}/executions?limit=&cursor=&status=: what became of its runs, newest first
+//! - GET /api/{slug}/tools/{id}/executions?limit=&cursor=&status=: what became of its executions, newest first
 //! - GET /api/{slug}/agents/{id}/tools: what is attached to an agent, each tool with `is_vapi_attached`, as
 //!   `{items, next_cursor, synced, unmanaged}`, after bringing the table in line with the assistant's `toolIds` at VAPI
 

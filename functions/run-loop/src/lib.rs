@@ -159,6 +159,7 @@ async fn take_steps(
             organization,
             user: run.user_id.as_ref(),
             subject: Subject::Run(run.id),
+            delivery: None,
             conversation: &Conversation::default(),
             trigger: Trigger::Automation,
             deadline,

@@ -1,7 +1,7 @@
-//! SQS: runs one tool that was put on the queue, because it is asynchronous or because a call came in; in a call that came in,
+//! SQS: executes one tool that was put on the queue, because it is asynchronous or because a call came in; in a call that came in,
 //! tells the model what its tools found out (`context.rs`).
 //!
-//! However often the message comes, the effect happens once: it is claimed for the call as any other. A run that could not
+//! However often the message comes, the effect happens once: it is claimed for the call as any other. An execution that could not
 //! begin for a fault of ours is delivered again; everything else is an outcome, and stands in the history under the id that
 //! the message names.
 
@@ -23,8 +23,10 @@ use shared::{
 /// What one tool gets at most; the function's time limit must be longer.
 const RUN_WITHIN: Duration = Duration::from_secs(45);
 
-/// What the start of a call sets off is for its start: a message that an outage held up longer comes too late.
-const OF_USE_WITHIN: Duration = Duration::from_secs(120);
+/// What the start of a call sets off is for its start, what a model asks for is for its call: a message that an outage held up
+/// longer comes too late.
+const OF_USE_TO_A_START: Duration = Duration::from_secs(2 * 60);
+const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
 
 pub struct Deps {
     pub tools: Tools,
@@ -59,18 +61,20 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     let row = match row {
         Ok(row) => row,
         Err(Error::NotFound(_)) => {
-            // It was deleted after the run was queued: there is nothing to run, now or later.
-            tracing::warn!(tool.id = %queued.tool_id, "a queued run is dropped: its tool was deleted");
-            return Ok(());
+            tracing::warn!(tool.id = %queued.tool_id, "a queued execution is dropped: its tool was deleted");
+            let deleted = "The tool was deleted before it could be executed; nothing was done.";
+            return deps.executor.executions.end_queued(organization, queued.execution_id, deleted).await;
         }
         Err(error) => return Err(error),
     };
     let conversation =
         Conversation { caller: queued.caller.clone(), called: queued.called.clone(), line: line?, call: call? };
+    let name = queued.tool_call_id.clone().unwrap_or_else(|| queued.execution_id.to_string());
     let context = CallContext {
         organization,
         user: None,
-        subject: Subject::of(queued.call_id.as_ref(), queued.caller.as_deref()),
+        subject: Subject::of(queued.call_id.as_ref(), queued.caller.as_deref(), &name),
+        delivery: Some(&name),
         conversation: &conversation,
         trigger: queued.trigger,
         deadline: deadline.at_most(RUN_WITHIN),
@@ -78,9 +82,12 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     let tool = ActionTool::of_row(&row)?;
     let request =
         ExecutionRequest { id: queued.execution_id, arguments: &queued.arguments, queued_at: Some(queued.queued_at) };
-    let late = queued.trigger == Trigger::CallStart && queued.queued_at.plus(OF_USE_WITHIN) < Timestamp::now();
-    let executed = if late {
-        let told = ToolOutcome::failed("The call began too long ago for this to be of use; nothing was done.");
+    let (of_use, asked) = match queued.trigger {
+        Trigger::CallStart => (OF_USE_TO_A_START, "The call began"),
+        _ => (OF_USE_TO_A_CALL, "It was asked for"),
+    };
+    let executed = if queued.queued_at.plus(of_use) < Timestamp::now() {
+        let told = ToolOutcome::failed(format!("{asked} too long ago for this to be of use; nothing was done."));
         deps.executor.skip(&tool, request, &context, None, told).await
     } else {
         deps.executor.execute(&tool, request, &context, None).await

@@ -1,4 +1,4 @@
-//! SQS: runs one tool that was put on the queue.
+//! SQS: executes one tool that was put on the queue.
 
 use run_tool::{Deps, handle};
 use shared::{Platform, queue};

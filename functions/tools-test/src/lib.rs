@@ -78,6 +78,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         organization,
         user: None,
         subject: Subject::Request(&name),
+        delivery: Some(&name),
         conversation: &conversation,
         trigger: Trigger::Test,
         deadline,

@@ -7,7 +7,7 @@ use crate::{
     Result,
     models::{Limits, NO_ARGUMENTS, Tool, ToolId},
     redaction::Marks,
-    tool::{Parameters, ToolSpec, arguments},
+    tool::{Conversation, Parameters, ToolSpec, arguments},
 };
 
 /// An action, with what a model is told of it and what the history must hide.
@@ -71,6 +71,13 @@ impl ActionTool {
     /// One sentence that names the argument.
     pub fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
         arguments::check(self.spec.parameters.schema(), arguments)
+    }
+
+    /// What tells the effect of these checked arguments from another one's, however the model wrote them.
+    pub fn significant(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Map<String, Value> {
+        let mut arguments = checked.clone();
+        self.action.normalize(&mut arguments, conversation);
+        arguments::significant(&arguments)
     }
 
     /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     clients::{
-        Failure,
+        Failure, StatusEffect,
         outbound::{Answer, Request},
     },
     cut::cut,
@@ -230,9 +230,15 @@ impl ApiRequest {
                 let ran = ToolOutcome::succeeded(result);
                 if self.has_effect() { ran.with(Effect::Done) } else { ran }
             }
-            500.. if self.has_effect() => ToolOutcome::unknown(format!(
-                "The service failed with status {status}; it is not known whether it was done. Do not try again."
-            )),
+            // The usual answer of a form: the place of the result, which is not fetched.
+            302 | 303 if self.has_effect() => {
+                ToolOutcome::succeeded("The service took the request and answered with a redirect.").with(Effect::Done)
+            }
+            _ if self.has_effect() && StatusEffect::of(*status) != StatusEffect::Refused => {
+                ToolOutcome::unknown(format!(
+                    "The service answered with status {status}; it is not known whether it was done. Do not try again."
+                ))
+            }
             _ => {
                 let reason = json.as_ref().and_then(|json| {
                     ["message", "error", "detail"].iter().find_map(|name| json.get(*name).and_then(Value::as_str))

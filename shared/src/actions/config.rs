@@ -21,6 +21,7 @@ use crate::{
     models::{Limits, Tool, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
+    tool::Conversation,
 };
 
 const LONGEST_LABEL: usize = 100;
@@ -257,6 +258,13 @@ impl Action {
         let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
         let arguments = arguments.join(", ");
         (!known).then(|| format!("begins with no argument of the tool; it may begin with {arguments}, result or be *"))
+    }
+
+    /// Writes arguments that mean the same in the same way.
+    pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
+        if let Self::Sms(action) = self {
+            action.normalize(arguments, conversation);
+        }
     }
 
     /// Whether running it changes something outside: then it must happen once.

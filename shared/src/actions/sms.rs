@@ -9,6 +9,8 @@
 
 mod allowed;
 
+use std::collections::BTreeSet;
+
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -192,6 +194,16 @@ impl Sms {
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
+    /// The model's recipients as a set of numbers, without those that the message goes to anyhow.
+    pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
+        let Some(given) = arguments.remove("recipients") else { return };
+        let shown = |value: Option<&Value>| numbers(value).into_iter().map(|(shown, _)| shown);
+        let fixed = self.recipients.value(None, conversation, Encoding::Plain).ok().flatten();
+        let fixed: Vec<String> = shown(fixed.as_ref()).collect();
+        let given: BTreeSet<String> = shown(Some(&given)).filter(|number| !fixed.contains(number)).collect();
+        arguments.insert("recipients".into(), given.into_iter().collect());
+    }
+
     /// Text and recipients, the author's and the model's.
     fn merge(
         &self,
@@ -337,7 +349,7 @@ fn report(deliveries: &[Delivery]) -> ToolOutcome {
         .filter(|delivery| !matches!(delivery.outcome, Recipient::NotSent(_)))
         .map(|delivery| (delivery.to.clone(), delivery.outcome.as_str().into()))
         .collect();
-    ran.status(ExecutionStatus::Partial).with(Effect::Partial(done))
+    ran.status(ExecutionStatus::Partial).with(Effect::Partial { done, unknown: !unknown.is_empty() })
 }
 
 fn check_text(text: &Parameter, fields: &mut Fields<'_>) {

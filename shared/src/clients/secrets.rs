@@ -3,7 +3,7 @@
 //!
 //! | secret | JSON |
 //! |---|---|
-//! | tool token | `{"current": "…", "previous": "…"}`: see `tools::token` |
+//! | tool token | `{"current": "…", "previous": "…"}`: see `actions::token` |
 //! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
 //! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
 //! | VAPI, of an organization | the same, for its own account |

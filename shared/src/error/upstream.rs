@@ -44,13 +44,35 @@ pub enum Failure {
     NoAnswer,
     /// 429, or what a service says means as much: not processed.
     RateLimited,
-    /// Any other 4xx: the service understood and declined. `excerpt` is for the log and for building sentences from
+    /// Any other 4xx, and 3xx, which no vendor's API gives: the service understood and declined. `excerpt` is for the log and for building sentences from
     /// known codes, never for the public as it is.
     Rejected { status: u16, excerpt: String },
     /// 5xx, or what a service says means as much: it may or may not have acted.
     Broken { status: u16, excerpt: String },
     /// A success whose body we cannot use.
     Undecodable(String),
+}
+
+/// What the status of an answer says of the effect of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusEffect {
+    /// 2xx and 3xx: a redirect is no refusal, many services answer a POST with the place of its result.
+    Happened,
+    /// 4xx: the service understood and declined.
+    Refused,
+    /// 408, 409 and 425, which speak of another request of the same kind or of time; 5xx; and what is no status at all.
+    Unknown,
+}
+
+impl StatusEffect {
+    pub const fn of(status: u16) -> Self {
+        match status {
+            200..=399 => Self::Happened,
+            408 | 409 | 425 => Self::Unknown,
+            400..=499 => Self::Refused,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// Why a service declined, where it tells and somebody can do something about it.
@@ -109,7 +131,11 @@ impl Error {
 
     /// Whether the request may have had its effect although we know nothing of it.
     pub const fn effect_possible(&self) -> bool {
-        let by_this_try = matches!(self.failure, Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_));
+        let by_this_try = match self.failure {
+            Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => true,
+            Failure::Rejected { status, .. } => !matches!(StatusEffect::of(status), StatusEffect::Refused),
+            Failure::Unreachable | Failure::Refused(_) | Failure::RateLimited => false,
+        };
         by_this_try || self.acted_before
     }
 

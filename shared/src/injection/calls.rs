@@ -74,7 +74,7 @@ enum Done {
 
 /// Makes the calls beside each other, up to five at once, and gives their results in the order of the calls.
 ///
-/// `earlier` says what a call was told that has been made before.
+/// `earlier` says what a call was told that has been made before. The context's delivery names the answer.
 ///
 /// # Errors
 /// An outage of our own: the calls may be made again.
@@ -118,8 +118,8 @@ pub(super) async fn make_calls(
     }
     let budget = LONGEST_RESULT.min(room.bytes.min(LONGEST_RESULTS) / steps.len().max(1));
     let mut calls: Vec<BoxFuture<'_, Result<Done>>> = Vec::with_capacity(steps.len());
-    for step in steps {
-        calls.push(carry_out(step, budget, context).boxed());
+    for (place, step) in steps.into_iter().enumerate() {
+        calls.push(carry_out(step, place, budget, context).boxed());
     }
     // All of them, an outage or not: of a call that is broken off while it acts nobody would know the outcome.
     let done: Vec<Result<Done>> = stream::iter(calls).buffered(AT_ONCE).collect().await;
@@ -167,10 +167,14 @@ fn prepare(toolbox: &Toolbox, entry: Entry) -> Result<Bound<'_>, CallResult> {
     }
 }
 
-async fn carry_out(step: Step<'_>, budget: usize, context: &CallContext<'_>) -> Result<Done> {
+async fn carry_out(step: Step<'_>, place: usize, budget: usize, context: &CallContext<'_>) -> Result<Done> {
     Ok(match step {
         Step::Told(told) => Done::Result(CallResult { text: cut(told.text, budget), ..told }),
-        Step::Run(bound, written) => Done::Result(call(bound, written, budget, context).await?),
+        Step::Run(bound, written) => {
+            // A run that is resumed makes the calls of its last answer again, each under the same name.
+            let delivery = format!("{}.{place}", context.delivery.unwrap_or_default());
+            Done::Result(call(bound, written, budget, &context.delivered(&delivery)).await?)
+        }
         Step::Same(first, name, written) => Done::Same(first, name, written),
     })
 }

@@ -292,7 +292,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let said: usize = dialogue.messages.iter().map(|message| message.content.len()).sum();
         let bytes = LONGEST_CONVERSATION.saturating_sub(said + answer.text.len()).max(FEWEST_RESULTS);
         let room = Room { per_answer: size(self.limits.calls_per_iteration), in_all: size(left), bytes };
-        let context = self.context.until(self.context.deadline.reserving(SAVE_RESERVE));
+        let step = answer.step.to_string();
+        let context = self.context.until(self.context.deadline.reserving(SAVE_RESERVE)).delivered(&step);
         let earlier = |name: &str, arguments: &str| dialogue.earlier(name, arguments);
         let executed = make_calls(self.toolbox, entries, room, earlier, &context).await?;
         dialogue.spent.calls += executed.counted;

@@ -98,6 +98,7 @@ pub(super) fn context() -> CallContext<'static> {
         organization: OrganizationId::generate(),
         user: None,
         subject: Subject::Run(RunId::generate()),
+        delivery: None,
         conversation: &NO_CALL,
         trigger: Trigger::Automation,
         deadline: Deadline::after(Duration::from_secs(300)),

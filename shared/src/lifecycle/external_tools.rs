@@ -55,7 +55,7 @@ impl ExternalTools {
             description: at("description").as_str().unwrap_or_default(),
             url: &url,
             body: at("parameters"),
-            parameters: static_parameters(&token, read_only),
+            parameters: static_parameters(&token, read_only, at("parameters")),
             timeout_seconds: VAPI_WAITS_SECONDS,
         };
         let changed = match &tool.external_tool_id {
@@ -114,16 +114,20 @@ fn pinned(error: clients::Error) -> Error {
     }
 }
 
-/// What VAPI sends beside the model's arguments, out of the model's sight: who is on the line, and our token.
-fn static_parameters(token: &SecretString, read_only: bool) -> Value {
+/// What VAPI sends beside the model's arguments, out of the model's sight: who is on the line, our token, and what `execute`
+/// needs to claim the effect before it knows the tool (docs/adr/0001-speculative-claim.md).
+fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> Value {
     let mut metadata = json!({
         "callerPhoneNumber": "{{ customer.number }}",
         "calledPhoneNumber": "{{ phoneNumber.number }}",
         "callId": "{{ call.id }}",
         "token": token.expose_secret(),
     });
-    if read_only && let Value::Object(metadata) = &mut metadata {
-        metadata.insert("readOnly".into(), true.into());
+    let names = schema.get("properties").and_then(Value::as_object).map(|properties| properties.keys().collect());
+    let names: Vec<&String> = names.unwrap_or_default();
+    let hint = if read_only { ("readOnly", true.into()) } else { ("arguments", json!(names)) };
+    if let Value::Object(metadata) = &mut metadata {
+        metadata.insert(hint.0.into(), hint.1);
     }
     json!([{"key": "metadata", "value": metadata}])
 }
@@ -140,7 +144,7 @@ mod tests {
     #[test]
     fn the_token_goes_to_vapi_and_not_into_the_table() {
         let token = SecretString::from("t0ken-of-the-tool".to_owned());
-        let parameters = static_parameters(&token, true);
+        let parameters = static_parameters(&token, true, &json!({}));
         assert_eq!(parameters[0]["value"]["token"], "t0ken-of-the-tool");
         assert_eq!(parameters[0]["value"]["readOnly"], true);
         let kept = without_token(json!({"id": "x", "parameters": parameters}), &token);

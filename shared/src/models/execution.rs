@@ -1,4 +1,4 @@
-//! What became of one run of a tool.
+//! What became of one execution of a tool.
 
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ pub struct Execution {
     /// Names of arguments the tool does not have; they were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
-    /// When it was put on the queue; absent for a run that was not.
+    /// When it was put on the queue; absent for one that was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_at: Option<Timestamp>,
     pub started_at: Timestamp,
@@ -55,7 +55,7 @@ fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Str
     }
 }
 
-/// A run as the history shows it: every field is there, null where there is nothing.
+/// An execution as the history shows it: every field is there, null where there is nothing.
 #[derive(Debug, Serialize)]
 pub struct ExecutionView {
     id: ExecutionId,

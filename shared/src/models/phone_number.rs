@@ -20,6 +20,12 @@ impl E164 {
         &self.0
     }
 
+    /// Whether it stands for a caller who withholds the number: networks and Twilio write RESTRICTED, ANONYMOUS, BLOCKED, UNKNOWN
+    /// and UNAVAILABLE on the keys of a telephone.
+    pub fn is_withheld(&self) -> bool {
+        matches!(self.0.as_str(), "+7378742833" | "+266696687" | "+2562533" | "+8656696" | "+86282452253")
+    }
+
     /// What may stand in a log or an error: the last two digits.
     pub fn masked(&self) -> String {
         let tail = self.0.get(self.0.len().saturating_sub(2)..).unwrap_or_default();

@@ -17,10 +17,10 @@ pub enum Queued {
     },
 }
 
-/// A run to be carried out. Whose call it is was settled before it was written.
+/// An execution to be carried out. Whose call it is was settled before it was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuedExecution {
-    /// The run's place in the history.
+    /// Its place in the history.
     pub execution_id: ExecutionId,
     pub organization_id: OrganizationId,
     pub tool_id: ToolId,
@@ -32,5 +32,8 @@ pub struct QueuedExecution {
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
     pub trigger: Trigger,
+    /// VAPI's id of the tool call that asked for it, which its redelivery keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
     pub queued_at: Timestamp,
 }

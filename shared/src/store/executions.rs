@@ -71,6 +71,23 @@ impl Executions {
         put.unless_refused().await.map(drop)
     }
 
+    /// Writes down that an execution came to nothing while it waited on the queue. One of which nothing else is on record is
+    /// none of anybody's business.
+    pub async fn end_queued(&self, organization: OrganizationId, id: ExecutionId, why: &str) -> Result<()> {
+        self.table
+            .update(super::database::id(id), "SET #status = :failed, #error = :why")
+            .when("#organization_id = :organization AND #status = :queued")
+            .with([
+                (":failed", text(ExecutionStatus::Failed.as_str())),
+                (":why", text(why)),
+                (":organization", text(organization)),
+                (":queued", text(ExecutionStatus::Queued.as_str())),
+            ])
+            .unless_refused()
+            .await
+            .map(drop)
+    }
+
     /// A page of the executions of a tool, newest first.
     pub async fn of_tool(
         &self,

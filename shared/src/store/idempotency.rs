@@ -13,12 +13,18 @@
 //!  in_progress past its lease: the owner died between effect and record ──► unknown
 //! ```
 //!
-//! The token of the claim fences: an owner that was too slow cannot overwrite what was recorded in its absence. A record
-//! counts for a window (default two minutes); an unknown outcome counts for a day. `expires_at` is in seconds since 1970
-//! for DynamoDB's TTL, which may lag by two days, so it is compared here too; `lease_until` is in milliseconds.
+//! The token of the claim fences: an owner that was too slow cannot overwrite what was recorded in its absence.
+//!
+//! A repetition is told from a redelivery. A *repetition* asks for the same effect again: within the window (default two
+//! minutes, until `window_until`) it gets the recorded answer, later it is a new effect. A *redelivery* is the same request
+//! come again, which the name of its delivery tells (`deliveries`: VAPI's tool-call ids, ids of queued executions): it gets the
+//! recorded answer for as long as the row is there. What is in progress or unknown is never claimed again, whatever its age.
+//! A row stays for [`RETENTION`], longer than any queue keeps a message. `window_until`, `done_until` and `expires_at` are in
+//! seconds since 1970, `lease_until` in milliseconds. DynamoDB's TTL may lag by two days, so nothing depends on its deletions.
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -33,7 +39,9 @@ use super::{
 };
 use crate::{Deadline, Result, models::Timestamp};
 
-const UNKNOWN_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long it is remembered what became of an effect. Whatever may ask for it again must be over by then: calls last hours,
+/// and the queues of the template keep messages for up to four days.
+pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
 /// Between two looks at a running twin.
 const PAUSE: Duration = Duration::from_millis(30);
@@ -92,6 +100,11 @@ pub struct Ticket {
     token: String,
     /// Parts an earlier try completed, and their outcomes: they must not be repeated.
     pub done: Map<String, Value>,
+    /// Until when `done` counts; seconds since 1970.
+    done_until: i64,
+    delivery: Option<String>,
+    /// Earlier deliveries were answered from this row, and still must be if this one comes to nothing.
+    answered_before: bool,
 }
 
 /// What became of an effect.
@@ -99,8 +112,9 @@ pub struct Ticket {
 pub enum Outcome {
     /// It happened, or was refused for good: a twin gets this answer.
     Completed(Value),
-    /// Some parts happened or may have happened (`done`); the others certainly did not and may be tried again.
-    Partial { done: Map<String, Value> },
+    /// Some parts happened or may have happened (`done`); the others certainly did not and may be tried again. If it is
+    /// unknown of any part, all of them are remembered as long as an unknown effect.
+    Partial { done: Map<String, Value>, unknown: bool },
     /// It may have happened.
     Unknown(Value),
     /// It certainly did not happen: the claim is released.
@@ -126,9 +140,11 @@ struct Record {
     answer: Option<String>,
     #[serde(default)]
     done: Map<String, Value>,
-    /// Until when `done` counts; seconds since 1970.
     #[serde(default)]
     done_until: i64,
+    /// Names of the deliveries that this outcome answers.
+    #[serde(default)]
+    deliveries: Vec<String>,
 }
 
 impl Record {
@@ -144,17 +160,18 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// An outcome other than unknown is on record for `window`.
+    /// A repetition within `window` of an outcome gets the same.
     pub fn new(database: &Database, window: Duration) -> Self {
         Self { table: database.table("idempotency"), window }
     }
 
-    /// Claims an effect, in one round trip when nobody else has. `lease` must outlast the caller: a claim older than that
-    /// counts as an effect of unknown outcome. While a twin runs, its result is awaited until `deadline`.
-    pub async fn claim(&self, key: &Key, lease: Duration, deadline: Deadline) -> Result<Claim> {
+    /// Claims an effect, in one round trip when nobody else has. `delivery` names the request, where it has a name that its
+    /// redelivery keeps. `lease` must outlast the caller: a claim older than that counts as an effect of unknown outcome.
+    /// While a twin runs, its result is awaited until `deadline`.
+    pub async fn claim(&self, key: &Key, delivery: Option<&str>, lease: Duration, deadline: Deadline) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
-            if let Some(claim) = self.try_claim(key, lease).await? {
+            if let Some(claim) = self.try_claim(key, delivery, lease).await? {
                 return Ok(claim);
             }
             if !backoff.pause().await {
@@ -164,40 +181,62 @@ impl Idempotency {
     }
 
     /// `None`: a twin is running.
-    async fn try_claim(&self, key: &Key, lease: Duration) -> Result<Option<Claim>> {
+    async fn try_claim(&self, key: &Key, delivery: Option<&str>, lease: Duration) -> Result<Option<Claim>> {
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
-        let claimed = self
-            .table
-            // `done` stays: a retry of our own lost answer must still find it.
-            .update(
-                id(&key.0),
-                "SET #status = :in_progress, #token = :token, #lease_until = :lease, #expires_at = :expires REMOVE #answer",
+        // `done` and `deliveries` stay: a retry of our own lost answer must still find them. So does the answer to them.
+        let change = "SET #status = :in_progress, #token = :token, #lease_until = :lease, #expires_at = :expires";
+        // Rows of an older version have no `window_until`; they end with their window. The last clause lets a retry of our own
+        // lost answer through.
+        let free = |new: &str| {
+            format!(
+                "attribute_not_exists(#id) OR #status = :partial \
+                 OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now){new}) OR #token = :token"
             )
-            // The last clause lets a retry of our own lost answer through.
-            .when("attribute_not_exists(#id) OR #expires_at <= :now OR #status = :partial OR #token = :token")
-            .with([
-                (":in_progress", text("in_progress")),
-                (":token", text(&token)),
-                (":lease", number(now.plus(lease).as_millis())),
-                (":expires", number(now.plus(self.window.max(lease)).as_seconds())),
-                (":now", number(now.as_seconds())),
-                (":partial", text("partial")),
-            ]);
-        let record: Record = match claimed.attempt().await? {
+        };
+        let claim = self.table.update(id(&key.0), change).with([
+            (":in_progress", text("in_progress")),
+            (":completed", text("completed")),
+            (":partial", text("partial")),
+            (":token", text(&token)),
+            (":lease", number(now.plus(lease).as_millis())),
+            (":expires", number(now.plus(RETENTION).as_seconds())),
+            (":now", number(now.as_seconds())),
+        ]);
+        let claim = match delivery {
+            Some(delivery) => claim
+                .and(" ADD #deliveries :deliveries")
+                .when(free(" AND NOT contains(#deliveries, :delivery)"))
+                .with([(":delivery", text(delivery)), (":deliveries", one(delivery))]),
+            None => claim.when(free("")),
+        };
+        let record: Record = match claim.attempt().await? {
             Attempt::Done(row) => {
-                let record: Record = from_item(row)?;
-                let done = if record.done_until > now.as_seconds() { record.done } else { Map::new() };
-                return Ok(Some(Claim::Mine(Ticket { key: key.clone(), token, done })));
+                let Record { done, done_until, deliveries, .. } = from_item(row)?;
+                let done = if done_until > now.as_seconds() { done } else { Map::new() };
+                let answered_before = deliveries.iter().any(|known| Some(known.as_str()) != delivery);
+                let delivery = delivery.map(str::to_owned);
+                let ticket = Ticket { key: key.clone(), token, done, done_until, delivery, answered_before };
+                return Ok(Some(Claim::Mine(ticket)));
             }
             Attempt::Refused(row) => from_item(row)?,
         };
         match record.status {
-            Status::Completed => Ok(Some(Claim::Completed(record.answer()))),
+            Status::Completed => {
+                self.remember(key, &record, delivery).await?;
+                Ok(Some(Claim::Completed(record.answer())))
+            }
             Status::Unknown => Ok(Some(Claim::Unknown(record.answer()))),
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner is gone and left no word. Whoever marks it first decides; the next look reads it.
-                let ticket = Ticket { key: key.clone(), token: record.token, done: Map::new() };
+                let ticket = Ticket {
+                    key: key.clone(),
+                    token: record.token,
+                    done: Map::new(),
+                    done_until: 0,
+                    delivery: None,
+                    answered_before: false,
+                };
                 self.record(ticket, Outcome::Unknown(Value::Null)).await?;
                 Ok(None)
             }
@@ -205,26 +244,48 @@ impl Idempotency {
         }
     }
 
+    /// Adds a repetition that gets the recorded answer to the deliveries: when it is delivered again, it gets the same.
+    async fn remember(&self, key: &Key, record: &Record, delivery: Option<&str>) -> Result<()> {
+        let Some(delivery) = delivery.filter(|name| !record.deliveries.iter().any(|known| known == name)) else {
+            return Ok(());
+        };
+        self.table
+            .update(id(&key.0), "ADD #deliveries :deliveries")
+            .when("#token = :token")
+            .with([(":deliveries", one(delivery)), (":token", text(&record.token))])
+            .unless_refused()
+            .await
+            .map(drop)
+    }
+
     /// Records what became of a claimed effect. If the claim has passed to somebody else, what they recorded stands.
     pub async fn record(&self, ticket: Ticket, outcome: Outcome) -> Result<()> {
-        let (status, answer, done, window) = match outcome {
-            Outcome::Completed(answer) => ("completed", answer, Map::new(), self.window),
-            Outcome::Partial { done } => ("partial", Value::Null, done, self.window),
-            Outcome::Unknown(answer) => ("unknown", answer, Map::new(), UNKNOWN_WINDOW),
+        let now = Timestamp::now();
+        let until = |kept: Duration| now.plus(kept).as_seconds();
+        let (status, answer, done, done_until) = match outcome {
+            Outcome::Completed(answer) => ("completed", answer, Map::new(), 0),
+            Outcome::Partial { done, unknown } => {
+                let kept = if unknown { RETENTION } else { self.window };
+                ("partial", Value::Null, done, until(kept).max(ticket.done_until))
+            }
+            Outcome::Unknown(answer) => ("unknown", answer, Map::new(), 0),
             Outcome::Released if ticket.done.is_empty() => return self.release(ticket).await,
-            Outcome::Released => ("partial", Value::Null, ticket.done, self.window),
+            Outcome::Released => ("partial", Value::Null, ticket.done, ticket.done_until),
         };
         self.table
             .update(
                 id(&ticket.key.0),
-                "SET #status = :status, #answer = :answer, #done = :done, #done_until = :expires, #expires_at = :expires",
+                "SET #status = :status, #answer = :answer, #done = :done, #done_until = :done_until, \
+                 #window_until = :window_until, #expires_at = :expires",
             )
             .when("#token = :token AND #status = :in_progress")
             .with([
                 (":status", text(status)),
                 (":answer", text(&answer)),
                 (":done", to_attribute(&done)?),
-                (":expires", number(Timestamp::now().plus(window).as_seconds())),
+                (":done_until", number(done_until)),
+                (":window_until", number(until(self.window))),
+                (":expires", number(until(RETENTION))),
                 (":token", text(&ticket.token)),
                 (":in_progress", text("in_progress")),
             ])
@@ -234,10 +295,28 @@ impl Idempotency {
     }
 
     async fn release(&self, ticket: Ticket) -> Result<()> {
-        let released = self.table.delete(id(&ticket.key.0)).when("#token = :token AND #status = :in_progress");
+        const OURS: &str = "#token = :token AND #status = :in_progress";
+        let row = id(&ticket.key.0);
+        let released = match ticket.delivery {
+            _ if !ticket.answered_before => self.table.delete(row).when(OURS),
+            delivery => {
+                let back = self.table.update(row, "SET #status = :completed").when(OURS);
+                let back = back.with([(":completed", text("completed"))]);
+                match delivery {
+                    Some(delivery) => {
+                        back.and(" DELETE #deliveries :deliveries").with([(":deliveries", one(&delivery))])
+                    }
+                    None => back,
+                }
+            }
+        };
         let values = [(":token", text(&ticket.token)), (":in_progress", text("in_progress"))];
         released.with(values).unless_refused().await.map(drop)
     }
+}
+
+fn one(delivery: &str) -> AttributeValue {
+    AttributeValue::Ss(vec![delivery.to_owned()])
 }
 
 #[cfg(test)]

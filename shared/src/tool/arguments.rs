@@ -26,13 +26,33 @@ pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Check
     Ok(Checked { arguments, ignored })
 }
 
-/// What identifies the arguments of a call before the tool's schema is known: absent ones and the dummy left out.
-pub fn significant(arguments: &Map<String, Value>) -> Value {
-    arguments
-        .iter()
-        .filter(|(name, value)| !absent(value) && *name != NO_ARGUMENTS)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+/// What tells the arguments of one effect from those of another, the same however a model writes them: without what is
+/// absent or empty and without the dummy argument, texts trimmed, `3.0` as `3`. The order of names never counts.
+pub fn significant(arguments: &Map<String, Value>) -> Map<String, Value> {
+    let named = arguments.iter().filter(|(name, _)| *name != NO_ARGUMENTS);
+    named.filter_map(|(name, value)| Some((name.clone(), significant_value(value)?))).collect()
+}
+
+fn significant_value(value: &Value) -> Option<Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(_) => value.clone(),
+        Value::Number(number) => number.as_f64().and_then(whole).map_or_else(|| value.clone(), Value::from),
+        Value::String(text) => Value::from(Some(text.trim()).filter(|text| !text.is_empty())?),
+        Value::Array(items) if items.is_empty() => return None,
+        // An empty item keeps its place.
+        Value::Array(items) => items.iter().map(|item| significant_value(item).unwrap_or_default()).collect(),
+        Value::Object(members) => {
+            let members = members.iter().filter_map(|(name, value)| Some((name.clone(), significant_value(value)?)));
+            let members: Map<String, Value> = members.collect();
+            if members.is_empty() { return None } else { Value::Object(members) }
+        }
+    })
+}
+
+/// A whole number that was written with a point, as some models do.
+fn whole(float: f64) -> Option<i64> {
+    (float.fract() == 0.0 && float.abs() < 9e15).then(|| format!("{float:.0}").parse().ok()).flatten()
 }
 
 fn absent(value: &Value) -> bool {
@@ -79,13 +99,10 @@ fn one(schema: &Value, value: &Value, path: &str, ignored: &mut Vec<String>) -> 
         ("string", Value::String(text)) => string(schema, text, path).map(|()| value.clone()),
         ("string", _) => wrong("text"),
         ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(value.clone()),
-        ("integer", Value::Number(number)) => match number.as_f64() {
-            // 3.0 is a whole number; JSON of some models writes it so.
-            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => {
-                format!("{float:.0}").parse::<i64>().map(Value::from).or_else(|_| wrong("a whole number"))
-            }
-            _ => Err(format!("The argument \"{path}\" must be a whole number.")),
-        },
+        ("integer", Value::Number(number)) => {
+            let number = number.as_f64().and_then(whole).map(Value::from);
+            number.ok_or_else(|| format!("The argument \"{path}\" must be a whole number."))
+        }
         ("integer", _) => wrong("a whole number"),
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => Ok(value.clone()),
         ("number", _) => wrong("a number"),

@@ -12,22 +12,24 @@ pub struct CallContext<'a> {
     /// The person who asked; none for a call or a schedule.
     pub user: Option<&'a UserId>,
     pub subject: Subject<'a>,
+    /// The name of this request, where it has one that its redelivery keeps: VAPI's id of the tool call, the id of a queued
+    /// execution, the place of a call in a run. The same name is the same execution, however late it comes again.
+    pub delivery: Option<&'a str>,
     pub conversation: &'a Conversation,
     pub trigger: Trigger,
     pub deadline: Deadline,
 }
 
 /// Whose effect it is: the same arguments count as the same effect within one call, run or request, or for one caller
-/// when the call is not known.
+/// when the call is not known. A request of which neither is known is a subject of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     Call(&'a CallId),
     Caller(&'a str),
     /// A run of an automation.
     Run(RunId),
-    /// A request outside of any call, by its name.
+    /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
-    Nobody,
 }
 
 /// The phone call a tool runs in, as far as it has been verified. Empty where there is none.
@@ -49,6 +51,12 @@ impl<'a> CallContext<'a> {
         Self { deadline, ..self }
     }
 
+    /// The same, for the request of this name.
+    #[must_use]
+    pub fn delivered(self, delivery: &'a str) -> Self {
+        Self { delivery: Some(delivery), ..self }
+    }
+
     /// VAPI's id of the call.
     pub fn call_id(&self) -> Option<&'a CallId> {
         match self.subject {
@@ -59,12 +67,13 @@ impl<'a> CallContext<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The call, else the caller, as far as they are known.
-    pub fn of(call: Option<&'a CallId>, caller: Option<&'a str>) -> Self {
-        match (call, caller) {
+    /// The call, else the caller, else the request. Who withholds the number is nobody in particular.
+    pub fn of(call: Option<&'a CallId>, caller: Option<&'a str>, request: &'a str) -> Self {
+        let known = |caller: &&str| caller.parse::<E164>().is_ok_and(|number| !number.is_withheld());
+        match (call, caller.filter(known)) {
             (Some(call), _) => Self::Call(call),
             (None, Some(caller)) => Self::Caller(caller),
-            (None, None) => Self::Nobody,
+            (None, None) => Self::Request(request),
         }
     }
 
@@ -75,7 +84,6 @@ impl<'a> Subject<'a> {
             Self::Caller(caller) => ("caller", caller.to_owned()),
             Self::Run(run) => ("run", run.to_string()),
             Self::Request(request) => ("request", request.to_owned()),
-            Self::Nobody => ("nobody", String::new()),
         }
     }
 }

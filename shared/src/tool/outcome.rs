@@ -11,8 +11,9 @@ pub enum Effect {
     None,
     /// It acted, or was refused for good after it began.
     Done,
-    /// These parts are done or may be, with their outcomes; the others certainly are not.
-    Partial(Map<String, Value>),
+    /// These parts are done or may be, with their outcomes; the others certainly are not. `unknown`: it is not known of all
+    /// of these whether they are done.
+    Partial { done: Map<String, Value>, unknown: bool },
     /// It may have acted.
     Unknown,
 }

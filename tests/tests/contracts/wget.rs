@@ -48,7 +48,8 @@ async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome
     let context = CallContext {
         organization: OrganizationId::generate(),
         user: None,
-        subject: Subject::Nobody,
+        subject: Subject::Request("one"),
+        delivery: None,
         conversation: &Conversation::default(),
         trigger: Trigger::Automation,
         deadline,

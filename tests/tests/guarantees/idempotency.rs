@@ -117,13 +117,13 @@ async fn after_the_window_the_same_call_is_a_new_effect() {
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.call_tool(&call).await.result();
     let recorded = &world.aws.rows("idempotency")[0];
-    let ends = recorded["expires_at"].as_i64().unwrap();
+    let ends = recorded["window_until"].as_i64().unwrap();
     assert!(ends <= Timestamp::now().as_seconds() + 1, "a window of one second");
-    // The moment it ends, whether or not DynamoDB has dropped the row.
+    // The moment it ends, while the row is there.
     world.aws.change(
         "idempotency",
         recorded["id"].as_str().unwrap(),
-        json!({"expires_at": Timestamp::now().as_seconds()}),
+        json!({"window_until": Timestamp::now().as_seconds()}),
     );
     world.call_tool(&call).await.result();
     assert_eq!(world.twilio.messages().len(), 2);
@@ -192,14 +192,7 @@ async fn what_was_done_is_forgotten_with_the_window() {
     world.twilio.inject(refused);
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.call_tool(&call).await.sentence();
-    let mut record = world.aws.rows("idempotency").remove(0);
-    for (name, value) in record.as_object_mut().unwrap() {
-        // Every time in the record, an hour earlier.
-        if let Some(time) = value.as_i64() {
-            *value = json!(if name == "lease_until" { time - 3_600_000 } else { time - 3_600 });
-        }
-    }
-    world.aws.put("idempotency", &record);
+    world.age_claims(3_600);
     assert_eq!(world.call_tool(&call).await.result()["sent"], 2);
     assert_eq!(world.twilio.messages().len(), 3, "a new effect");
 }
@@ -485,20 +478,229 @@ async fn reading_claims_nothing() {
     assert!(world.aws.dynamodb().iter().all(|operation| !operation.on.contains(&"idempotency".to_owned())));
 }
 
+/// The request of a call with other metadata; `null` takes a member away.
+fn with_metadata(world: &World, call: &ToolCall, metadata: &Value) -> tests::Event {
+    let event = world.vapi_event(call);
+    let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
+    for (name, value) in metadata.as_object().unwrap() {
+        body["metadata"][name] = value.clone();
+    }
+    event.text(body.to_string())
+}
+
 #[tokio::test]
 async fn a_call_without_an_id_is_told_apart_by_its_caller() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let from =
         |caller: &str| ToolCall { customer_number: caller.to_owned(), ..world.call(&tool, json!({"text": "Hello"})) };
-    let without_id = |call: &ToolCall| {
-        let event = world.vapi_event(call);
-        let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
-        body["metadata"]["callId"] = json!("{{ call.id }}");
-        event.text(body.to_string())
-    };
     for caller in [phone(1), phone(1), phone(2)] {
-        world.send("execute", &without_id(&from(&caller))).await.result();
+        let without_id = with_metadata(&world, &from(&caller), &json!({"callId": "{{ call.id }}"}));
+        world.send("execute", &without_id).await.result();
     }
     assert_eq!(sent_to(&world), [phone(1), phone(2)]);
+}
+
+#[tokio::test]
+async fn strangers_do_not_share_an_effect() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"] = json!({"mode": "fixed", "value": [phone(5)]});
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({"text": "Somebody asks to be called back."}));
+    // Nothing, a word, a blocked number as networks write it: none of them names a caller.
+    let mut sent = 0;
+    for caller in ["", "anonymous", "+266696687", "{{ customer.number }}"] {
+        let unknown = json!({"callId": "", "callerPhoneNumber": caller});
+        for _ in 0..2 {
+            world.send("execute", &with_metadata(&world, &call, &unknown)).await.result();
+            sent += 1;
+            assert_eq!(world.twilio.messages().len(), sent, "{caller:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_progress_or_unknown_is_never_free_again_however_old() {
+    for age in [100, 200, 26 * 3_600, 30 * 24 * 3_600] {
+        let world = World::start().await;
+        let tool = world.attached(&ai_sms()).await;
+        let call = world.call(&tool, json!({"text": "Hello"}));
+        left_in_progress(&world, &call, Timestamp::now().as_millis() + 1_000).await;
+        for _ in 0..2 {
+            // First in progress, then unknown.
+            world.age_claims(age);
+            let answer = world.call_tool(&call).await;
+            assert!(answer.sentence().contains("not known"), "{age}: {}", answer.body);
+        }
+        assert_eq!(world.twilio.messages().len(), 1, "{age}: only the one that was sent before");
+    }
+}
+
+#[tokio::test]
+async fn what_is_unknown_of_one_recipient_is_remembered_with_what_is_known_of_the_others() {
+    let world = World::start().await;
+    let tool = world.attached(&to_several(&[phone(2), phone(3)])).await;
+    let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
+    world.twilio.inject(standins::Fault::drop_after());
+    world.twilio.inject(refused.clone());
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.sentence();
+    assert_eq!(world.twilio.messages().len(), 2);
+    // The part that was refused fails again, then succeeds; hours lie between.
+    for (tries, sent) in [(1, 2), (0, 3), (0, 3)] {
+        world.age_claims(3 * 3_600);
+        world.twilio.inject(refused.clone().times(tries));
+        world.call_tool(&call).await;
+        assert_eq!(world.twilio.messages().len(), sent);
+    }
+    assert_eq!(sent_to(&world), [phone(1), phone(2), phone(3)], "each once");
+}
+
+#[tokio::test]
+async fn every_status_says_the_same_of_an_effect_wherever_it_comes_from() {
+    let address =
+        standins::twilio::start("127.0.0.1:0".parse().unwrap(), standins::twilio::Options::default()).unwrap();
+    let open_hosts = vec![address.address().to_string()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let post = world.attached(&api_request("POST", &address.url)).await;
+    let sms = world.attached(&ai_sms()).await;
+    let happened_or_unknown = [302, 303, 304, 301, 307, 408, 409, 425, 500, 503];
+    for status in happened_or_unknown.into_iter().chain([400, 401, 403, 404, 410, 418, 422]) {
+        let asked_again = if happened_or_unknown.contains(&status) { 1 } else { 2 };
+        address.clear_requests();
+        let call = world.call(&post, json!({}));
+        for _ in 0..2 {
+            address.inject(standins::Fault::status(status));
+            world.call_tool(&call).await;
+        }
+        assert_eq!(address.requests().len(), asked_again, "POST, {status}");
+        address.clear_faults();
+
+        world.twilio.clear_requests();
+        let call = world.call(&sms, json!({"text": "Hello"}));
+        for _ in 0..2 {
+            world.twilio.inject(standins::Fault::status(status));
+            world.call_tool(&call).await.sentence();
+        }
+        assert_eq!(world.twilio.requests().len(), asked_again, "SMS, {status}");
+        world.twilio.clear_faults();
+    }
+}
+
+#[tokio::test]
+async fn the_same_effect_in_other_words_is_the_same_effect() {
+    let world = World::start().await;
+    let mut config = to_several(&[phone(2)]);
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    let formatted = |number: &str| format!("{} ({}) {}", &number[..2], &number[2..5], &number[5..]);
+    let others = [phone(3), phone(4)];
+    for old_tool in [false, true] {
+        let call = world.call(&tool, json!({"text": "Hello", "recipients": others}));
+        let before = world.twilio.messages().len();
+        for arguments in [
+            json!({"text": "Hello", "recipients": others}),
+            json!({"text": "Hello", "recipients": others, "urgent": true}),
+            json!({"text": " Hello ", "recipients": [phone(4), phone(3), phone(3)]}),
+            json!({"text": "Hello", "recipients": [formatted(&phone(3)), phone(4)]}),
+            json!({"text": "Hello", "recipients": [phone(2), phone(3), phone(1), phone(4)]}),
+            json!({"recipients": others, "text": "Hello", "_placeholder": "", "count": null}),
+        ] {
+            let again = ToolCall { arguments: arguments.as_object().unwrap().clone(), ..call.clone() };
+            // A tool that VAPI was told of before its arguments were sent along.
+            let event = if old_tool {
+                with_metadata(&world, &again, &json!({"arguments": null}))
+            } else {
+                world.vapi_event(&again)
+            };
+            world.send("execute", &event).await.result();
+            assert_eq!(world.twilio.messages().len(), before + 4, "{arguments}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn numbers_and_empty_lists_have_many_spellings() {
+    let address =
+        standins::twilio::start("127.0.0.1:0".parse().unwrap(), standins::twilio::Options::default()).unwrap();
+    let open_hosts = vec![address.address().to_string()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    let mut config = api_request("POST", &address.url);
+    let optional = |schema: Value| json!({"mode": "ai", "prompt": "x", "required": false, "schema": schema});
+    config["body"] = json!({
+        "seats": optional(json!({"type": "number"})),
+        "at": {"mode": "fixed", "value": "{{now}}"},
+        "tags": optional(json!({"type": "array", "items": {"type": "string"}})),
+    });
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({}));
+    for arguments in [
+        json!({"body_seats": 3}),
+        json!({"body_seats": 3.0}),
+        json!({"body_seats": 3, "body_tags": []}),
+        json!({"body_tags": null, "body_seats": 3}),
+    ] {
+        address.inject(standins::Fault::status(200).with_body(json!({})));
+        let again = ToolCall { arguments: arguments.as_object().unwrap().clone(), ..call.clone() };
+        world.call_tool(&again).await.result();
+        assert_eq!(address.requests().len(), 1, "{arguments}");
+    }
+}
+
+/// A `tool-calls` message of VAPI's.
+fn tool_calls(world: &World, tool: &Value, call: &ToolCall, id: &str) -> tests::Event {
+    let message = json!({"message": {
+        "type": "tool-calls",
+        "toolCallList": [{"id": id, "function": {"name": tool["name"], "arguments": call.arguments}}],
+        "call": {"id": call.call_id}, "customer": {"number": phone(1)}, "phoneNumber": {"number": world.home.phone_number},
+    }});
+    let bearer = world.options.webhook_bearer.clone().unwrap();
+    world.vapi_event(call).text(message.to_string()).header("authorization", &format!("Bearer {bearer}"))
+}
+
+#[tokio::test]
+async fn a_redelivery_is_told_from_a_repetition_by_the_id_of_the_tool_call() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    // The call's ids in order, the hours that pass before each, and the messages that have been sent by then.
+    for (id, hours, sent) in
+        [("call_1", 0, 1), ("call_2", 0, 1), ("call_1", 20, 1), ("call_2", 2, 1), ("call_3", 0, 2), ("call_1", 1, 2)]
+    {
+        world.age_claims(hours * 3_600);
+        let answer = world.send("execute", &tool_calls(&world, &tool, &call, id)).await.expect(200);
+        assert!(answer["results"][0]["result"].is_string(), "{id}: {answer}");
+        assert_eq!(world.twilio.messages().len(), sent, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_repetition_that_comes_to_nothing_does_not_free_what_happened_before() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.send("execute", &tool_calls(&world, &tool, &call, "call_1")).await.expect(200);
+    world.age_claims(3_600);
+    world.twilio.inject(standins::Fault::status(400));
+    let refused = world.send("execute", &tool_calls(&world, &tool, &call, "call_2")).await.expect(200);
+    assert!(refused["results"][0]["error"].is_string(), "{refused}");
+    world.send("execute", &tool_calls(&world, &tool, &call, "call_1")).await.expect(200);
+    assert_eq!(world.twilio.messages().len(), 1, "the first was delivered again");
+    world.send("execute", &tool_calls(&world, &tool, &call, "call_2")).await.expect(200);
+    assert_eq!(world.twilio.messages().len(), 2, "the second did not happen and may be tried again");
+}
+
+/// What may be delivered again is remembered for longer than it can be delivered.
+#[test]
+fn claims_are_kept_for_longer_than_any_queue_keeps_a_message() {
+    let template = tests::Template::read();
+    // Of a dead-letter queue nothing is delivered; what an operator moves back from one is too old to be done.
+    let queues =
+        template.resources("AWS::SQS::Queue").into_iter().filter(|(_, queue)| queue.get("RedrivePolicy").is_some());
+    let kept: Vec<u64> = queues.map(|(_, queue)| queue["MessageRetentionPeriod"].as_u64().unwrap()).collect();
+    assert!(kept.len() >= 2, "{kept:?}");
+    for seconds in kept {
+        assert!(Duration::from_secs(seconds) + Duration::from_secs(3_600) < shared::idempotency::RETENTION);
+    }
 }

@@ -129,6 +129,30 @@ async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() 
     }
 }
 
+/// The claim is made before the tool is known, under the key that is expected.
+#[tokio::test]
+async fn an_effect_in_odd_words_waits_for_one_more_only_where_the_words_cannot_be_foreseen() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let tool = world.attached(&config).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    let beside = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
+    let again = vec!["DeleteItem idempotency", "UpdateItem idempotency"];
+    let after = vec!["UpdateItem idempotency"];
+    for (arguments, expected) in [
+        (json!({"text": "Hello", "urgent": true}), vec![beside.clone(), after.clone()]),
+        (json!({"text": " Hello", "recipients": []}), vec![beside.clone(), after.clone()]),
+        (json!({"text": "Hello", "recipients": [phone(2)]}), vec![beside.clone(), after.clone()]),
+        (json!({"text": "Hello", "recipients": [phone(1)]}), vec![beside, again, after]),
+    ] {
+        let event = world.vapi_event(&world.call(&tool, arguments.clone()));
+        let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
+        answer.result();
+        assert_eq!(summary(&waited), expected, "{arguments}");
+    }
+}
+
 #[tokio::test]
 async fn execute_of_a_limited_tool_waits_for_one_more_however_many_limits_it_has() {
     let world = World::start().await;

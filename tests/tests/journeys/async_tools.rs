@@ -72,6 +72,40 @@ async fn a_message_delivered_twice_at_the_same_time_acts_once() {
     assert_eq!(ran["status"], "succeeded");
 }
 
+/// SQS brings a message back after its visibility time, which is longer than the window of a repetition.
+#[tokio::test]
+async fn a_message_delivered_again_after_the_window_does_nothing_again() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    let message = world.aws.messages("executions").remove(0).to_string();
+    assert_eq!(world.run_queued().await, 0);
+    for minutes in [3, 10, 23 * 60] {
+        world.age_claims(minutes * 60);
+        world.aws.post("executions", &message);
+        assert_eq!(world.run_queued().await, 0);
+        assert_eq!(world.twilio.messages().len(), 1, "after {minutes} minutes");
+    }
+    let [ran] = &world.executions()[..] else { panic!("one execution is one row") };
+    assert_eq!(ran["status"], "succeeded");
+}
+
+#[tokio::test]
+async fn what_waited_too_long_is_not_sent_after_the_call() {
+    let world = World::start().await;
+    let tool = later(&world).await;
+    world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
+    let mut message = world.aws.messages("executions").remove(0);
+    while world.aws.receive("executions", 3).is_some() {}
+    message["queued_at"] = json!("2026-01-01T00:00:00.000Z");
+    world.aws.post("executions", &message.to_string());
+    assert_eq!(world.run_queued().await, 0);
+    assert!(world.twilio.messages().is_empty());
+    let [dropped] = &world.executions()[..] else { panic!("one execution is one row") };
+    assert_eq!(dropped["status"], "failed");
+    assert!(dropped["error"].as_str().unwrap().contains("too long ago"), "{dropped}");
+}
+
 #[tokio::test]
 async fn the_same_effect_asked_for_twice_in_a_call_happens_once() {
     let world = World::start().await;
@@ -98,7 +132,7 @@ async fn a_poison_message_ends_in_the_dead_letter_queue_and_does_not_hold_up_its
         assert_eq!(world.run_queued().await, 1);
     }
     assert_eq!(world.run_queued().await, 0);
-    assert_eq!(world.aws.messages("runs-dead"), [json!({"not": "a run"})]);
+    assert_eq!(world.aws.messages("executions-dead"), [json!({"not": "a run"})]);
 }
 
 #[tokio::test]
@@ -143,6 +177,9 @@ async fn a_run_whose_tool_was_deleted_is_dropped() {
     world.delete(&tool).await.expect(200);
     assert_eq!(world.run_queued().await, 0);
     assert!(world.twilio.messages().is_empty());
+    let [dropped] = &world.executions()[..] else { panic!("one execution is one row") };
+    assert_eq!((&dropped["status"], &dropped["arguments"]), (&json!("failed"), &json!({"text": "Hi"})));
+    assert!(dropped["error"].as_str().unwrap().contains("was deleted"), "{dropped}");
 }
 
 #[tokio::test]
