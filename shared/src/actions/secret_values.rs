@@ -246,8 +246,8 @@ impl Action {
         Ok(secrets)
     }
 
-    /// A `static_config` of this action with what its author marked as secret where that is known to be one: to find the texts
-    /// in it that must be blanked.
+    /// A `static_config` of this action in which what its author marked stands under the name of a secret, too: what is to be
+    /// blanked is found by names.
     pub(super) fn with_marked(&self, static_config: Value) -> Value {
         with_marked(static_config, self.clone().fixed_values())
     }

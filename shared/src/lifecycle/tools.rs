@@ -269,7 +269,7 @@ impl Lifecycle {
                 None => self.intents.open(&intent).await?,
             }
             let saving = self.save(&before, &mut after, lease, &secrets, deadline);
-            self.with_secret(secrets.made.as_ref(), saving).await.map(|()| true)
+            Box::pin(self.with_secret(secrets.made.as_ref(), saving)).await.map(|()| true)
         };
         match saved.await {
             Ok(true) => {}

@@ -298,7 +298,7 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     world.twilio.inject(Fault::status(400));
     assert_eq!(world.run_queued().await, 0);
     note(asked, "run-tool", world);
-    polled(asked, "run-tool", "runs");
+    polled(asked, "run-tool", "executions");
 }
 
 async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {

@@ -3,6 +3,7 @@
 //! settling, by a row.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::large_futures,
     reason = "a test says what is wrong and stops"

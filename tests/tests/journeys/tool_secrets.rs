@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Event, Options, World, api_request, slack_action,
+    Event, Options, World, api_request,
+    secret_names::{HARMLESS, SECRET, assert_shown, texts},
+    slack_action,
     standins::{Fault, Recorded, Standin, twilio},
 };
 
@@ -359,6 +361,29 @@ async fn the_secrets_of_a_pipedream_action_are_kept_alike() {
         (&json!("xoxb-s3cret"), &json!(471_147), &json!(false))
     );
     assert!(!everywhere(&world, &tool).await.contains("s3cret"));
+}
+
+#[tokio::test]
+async fn every_name_of_a_secret_keeps_its_value_out_of_the_row_and_the_answer() {
+    let world = World::start().await;
+    for (names, expected) in [(&SECRET[..], false), (&HARMLESS[..], true)] {
+        let (fixed, deep) = (texts(names, "fixed"), texts(names, "deep"));
+        let mut config = api_request("POST", "https://a.example/");
+        config["body"] = json!(fixed);
+        config["body"]["list"] = json!({"mode": "fixed", "value": [{"within": deep}]});
+        let mut action = slack_action(&world.home);
+        action["preloadedParams"] = json!(fixed);
+        action["params"]["list"] = config["body"]["list"].clone();
+        for config in [config, action] {
+            let tool = world.tool(&config).await;
+            let row = world.aws.row("tools", tool["id"].as_str().unwrap()).unwrap();
+            let listed = world.list("/tools?limit=1").await.expect(200);
+            for shown in [&tool, &row, &listed] {
+                assert_shown(shown, &fixed, expected);
+                assert_shown(shown, &deep, expected);
+            }
+        }
+    }
 }
 
 #[tokio::test]
