@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     Error, Result,
     clients::{Secrets, llm, vapi},
-    models::{KeyService, OrganizationId, OwnKeys, SecretId},
+    models::{KeyService, OrganizationId, OwnKeys, SecretId, ToolId},
     store::Organizations,
 };
 
@@ -117,6 +117,11 @@ impl Accounts {
     ) -> Result<Option<T>> {
         let Some(key) = keys.get(service) else { return Ok(None) };
         Ok(Some(self.secrets.get(&self.secret_name(organization, service, key.id)).await?))
+    }
+
+    /// The name of another secret for a tool's values. Each change of them gets one, so a secret's content never changes.
+    pub fn new_tool_secret(&self, organization: OrganizationId, tool: ToolId) -> String {
+        format!("{}tools/{organization}/{tool}/{}", self.prefix, SecretId::generate())
     }
 
     /// The name of the secret with an own key.

@@ -5,6 +5,7 @@
 //! through ([`ActionTool::check`]), each [`Parameter`] gives its value with the static one winning, and the type's own file acts.
 
 mod action_tool;
+mod allowed_hosts;
 pub mod api_request;
 mod config;
 mod limits;

@@ -3,7 +3,10 @@
 //! The one way from an action and arguments to an outcome, whoever asks: VAPI in the middle of a conversation, the start of
 //! a call, a queue, a run of an automation, or a person who tries the tool out.
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
@@ -125,14 +128,31 @@ impl Executor {
         claim: Option<ClaimedAhead>,
     ) -> Executed {
         let started = Started::now();
-        match self.once(tool, request, context, claim).await {
-            Ok((outcome, ignored)) => self.finish(tool, request, context, started, outcome, ignored),
+        let (tool, done) = match self.with_secrets(tool).await {
+            Ok(tool) => {
+                let done = self.once(&tool, request, context, claim).await;
+                (tool, done)
+            }
+            Err(outage) => {
+                self.release(claim).await;
+                (Cow::Borrowed(tool), Err(outage))
+            }
+        };
+        match done {
+            Ok((outcome, ignored)) => self.finish(&tool, request, context, started, outcome, ignored),
             Err(outage) => {
                 report(&outage, tool.id);
-                let told = self.finish(tool, request, context, started, unavailable(), Vec::new());
+                let told = self.finish(&tool, request, context, started, unavailable(), Vec::new());
                 Executed { outage: Some(outage), ..told }
             }
         }
+    }
+
+    /// The tool with its secrets in place, if it has any: they are read once a process, and again after five minutes.
+    async fn with_secrets<'a>(&self, tool: &'a ActionTool) -> Result<Cow<'a, ActionTool>> {
+        let Some(secret) = &tool.values_secret else { return Ok(Cow::Borrowed(tool)) };
+        let values = self.services.secrets.get(secret).await?;
+        Ok(Cow::Owned(tool.with_secrets(&values)))
     }
 
     /// An execution that does not take place here: what the asker is told instead.

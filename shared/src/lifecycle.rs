@@ -34,7 +34,7 @@ pub use settle::{Report, ReportLine};
 pub use settling::{Settling, Unfinished};
 pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
-pub use tools::{Deleted, Lifecycle, Updated, unsaved};
+pub use tools::{Deleted, Lifecycle, Updated, shown, unsaved};
 
 use std::time::Duration;
 

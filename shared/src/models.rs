@@ -29,7 +29,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
-pub use allowed_hosts::AllowedHosts;
+pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use automation_run::{
     AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings, RunLimit, RunLimits,
     RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,

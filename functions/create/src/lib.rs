@@ -1,14 +1,14 @@
 //! POST /api/{slug}/tools: makes a tool.
 //!
 //! Body: a `ToolConfig` (its type's fields, `label`, `description`) with the flags `async`, `execute_on_call_start` and
-//! `attach_to_agent`. Answer: 201 with the row of `tools`. A tool that agents can call is made at VAPI first; if anything
+//! `attach_to_agent`. Answer: 201 with the row of `tools`, secrets masked. A tool that agents can call is made at VAPI first; if anything
 //! fails, nothing is left on either side.
 
 use shared::{
     Error, Platform, Result,
     actions::ToolConfig,
     http::{self, Access, Reply, Request},
-    lifecycle::{Lifecycle, References},
+    lifecycle::{self, Lifecycle, References},
     platform,
 };
 
@@ -32,5 +32,5 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     };
     let mut config = ToolConfig::parse(&http::json_body(&request)?)?;
     deps.references.check(organization, &mut config, deadline).await?;
-    Reply::created(&deps.lifecycle.create(organization, &config, deadline).await?)
+    Reply::created(&lifecycle::shown(deps.lifecycle.create(organization, &config, deadline).await?))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use shared::{
     Deadline, Result,
     http::{self, Reply, Request},
-    lifecycle::{Attached, Lifecycle},
+    lifecycle::{Attached, Lifecycle, shown},
     models::{AgentId, AgentTool, KnowledgeBaseId, OrganizationId, Tool},
 };
 
@@ -30,7 +30,7 @@ pub(crate) async fn attach(
     let base = base_id(request)?;
     let attached = Box::pin(lifecycle.attach_knowledge_base(organization, agent, base, deadline)).await;
     let (tool, attachment, attached) = attached?;
-    let answer = Attachment { tool, attachment };
+    let answer = Attachment { tool: shown(tool), attachment };
     match attached {
         Attached::New => Reply::created(&answer),
         Attached::Existing => Reply::ok(&answer),

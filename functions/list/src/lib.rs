@@ -1,4 +1,4 @@
-//! Shows tools to members of their organization.
+//! Shows tools to members of their organization, their secrets masked for everybody.
 //!
 //! - GET /api/{slug}/tools?limit=&cursor=: the organization's tools, newest first, as `{items, next_cursor}`
 //! - GET /api/{slug}/tools/{id}: one tool
@@ -11,7 +11,7 @@ use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
     http::{self, Access, Reply, Request},
-    lifecycle::{Attachments, Synced},
+    lifecycle::{Attachments, Synced, shown},
     models::{AgentId, ExecutionView, OrganizationId, Tool, ToolId},
     platform,
     store::{Executions, Tools},
@@ -61,9 +61,9 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match http::route(&request)[..] {
         ["GET", "api", _, "tools"] => {
             let (limit, cursor) = http::page(&request)?;
-            Reply::ok(&deps.tools.page(organization, cursor.as_ref(), limit).await?)
+            Reply::ok(&deps.tools.page(organization, cursor.as_ref(), limit).await?.map(shown))
         }
-        ["GET", "api", _, "tools", id] => Reply::ok(&deps.tools.get(organization, http::id(id, "tool")?).await?),
+        ["GET", "api", _, "tools", id] => Reply::ok(&shown(deps.tools.get(organization, http::id(id, "tool")?).await?)),
         ["GET", "api", _, "tools", id, "executions"] => {
             let id: ToolId = http::id(id, "tool")?;
             let wanted = http::history(&request)?;
@@ -82,6 +82,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
 /// The tools of an agent, in the order in which they were attached, after comparing with VAPI.
 async fn attached(deps: &Deps, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<AgentTools> {
     let Synced { attached, synced, unmanaged } = deps.attachments.sync(organization, agent, deadline).await?;
-    let items = attached.into_iter().map(|(row, tool)| AttachedTool { tool, is_vapi_attached: row.is_vapi_attached });
+    let items = attached
+        .into_iter()
+        .map(|(row, tool)| AttachedTool { tool: shown(tool), is_vapi_attached: row.is_vapi_attached });
     Ok(AgentTools { items: items.collect(), next_cursor: None, synced, unmanaged })
 }

@@ -102,11 +102,13 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
 async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool, deadline: Deadline) -> Result<Tool> {
     match which {
         TestedTool::Saved(id) => deps.tools.get(organization, id).await,
-        TestedTool::Unsaved(mut config) => match deps.references.check(organization, &mut config, deadline).await {
-            Ok(()) => lifecycle::unsaved(organization, &config),
-            Err(Error::Invalid(problems)) => Err(Error::Invalid(problems.below("config"))),
-            Err(error) => Err(error),
-        },
+        TestedTool::Unsaved(mut config) => {
+            let checked = deps.references.check(organization, &mut config, deadline).await;
+            checked.and_then(|()| lifecycle::unsaved(organization, &config)).map_err(|error| match error {
+                Error::Invalid(problems) => Error::Invalid(problems.below("config")),
+                error => error,
+            })
+        }
     }
 }
 

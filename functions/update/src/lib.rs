@@ -9,7 +9,7 @@ use serde_json::Value;
 use shared::{
     Error, Platform, Result,
     http::{self, Access, Reply, Request},
-    lifecycle::{Lifecycle, References, Settling},
+    lifecycle::{self, Lifecycle, References, Settling},
     models::ToolId,
     platform,
 };
@@ -42,11 +42,12 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let mut changes = http::json_body(&request)?;
     let seen = seen_version(&request, &mut changes)?;
     let updated = deps.lifecycle.update(&deps.references, organization, id, seen, &changes, deadline).await?;
+    let tool = lifecycle::shown(updated.tool);
     if updated.settled {
-        return Reply::ok(&updated.tool);
+        return Reply::ok(&tool);
     }
     deps.settling.wake("update_tool").await;
-    Reply::accepted(&updated.tool)
+    Reply::accepted(&tool)
 }
 
 /// The version the editor saw: of the header, quoted as an entity tag or not, or of the body.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, ToolConfig, variables};
+use super::{Action, SecretValues, ToolConfig, variables};
 use crate::{
     Result,
     models::{Limits, NO_ARGUMENTS, Tool, ToolId},
@@ -22,6 +22,8 @@ pub struct ActionTool {
     pub redact: Marks,
     /// What the model must never see, with its variables still in place.
     pub static_config: Value,
+    /// Name of the secret with the values that are only masked here; none if nothing is missing.
+    pub values_secret: Option<String>,
 }
 
 impl ActionTool {
@@ -48,11 +50,19 @@ impl ActionTool {
                 effect,
                 repeatable: config.repeatable && !effect,
             },
+            static_config: config.action.with_marked(tool.static_config.clone()),
             action: config.action,
             limits: config.limits,
             redact: Marks::stored(tool),
-            static_config: tool.static_config.clone(),
+            values_secret: tool.values_secret.clone(),
         })
+    }
+
+    /// The same with its secrets in place.
+    #[must_use]
+    pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
+        let action = self.action.with_secrets(secrets);
+        Self { static_config: action.with_marked(action.static_config()), action, values_secret: None, ..self.clone() }
     }
 
     /// The arguments that may go on to the action, and the names of those that may not.

@@ -67,7 +67,8 @@ pub async fn preview(
     context: &CallContext<'_>,
     arguments: &Map<String, Value>,
 ) -> Result<Result<Value, String>> {
-    let request = match action {
+    let masked = action.masked();
+    let request = match &masked {
         Action::ApiRequest(action) => action.preview(services, context, arguments),
         Action::PipedreamAction(action) => action.preview(context, arguments),
         Action::Query(action) => action.preview(context, arguments),
@@ -76,7 +77,7 @@ pub async fn preview(
     };
     // Whoever tries a tool may see what is fixed in it, but no secrets.
     let Conversation { caller, called, .. } = context.conversation;
-    let mut secrets = variables::named_secrets(&action.static_config(), context.conversation);
+    let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), context.conversation);
     // A header that is nothing but a variable is no secret.
     for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
         secrets.remove(number);

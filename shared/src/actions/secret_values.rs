@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Action, Parameter, variables};
 use crate::{
@@ -206,7 +206,8 @@ impl Action {
     /// What is fixed in the configuration, as it is sent in this call, and must not be shown again. Numbers of the call are no
     /// secrets of the author's.
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
-        let mut texts = self.without_what_is_shown(variables::secrets(&self.static_config(), conversation));
+        let mut texts =
+            self.without_what_is_shown(variables::secrets(&self.with_marked(self.static_config()), conversation));
         let Conversation { caller, called, .. } = conversation;
         for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
             texts.remove(number);
@@ -224,7 +225,7 @@ impl Action {
 
     /// The same with its secrets in place.
     #[must_use]
-    pub(super) fn with_secrets(&self, secrets: &SecretValues) -> Self {
+    pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let mut whole = self.clone();
         for mut value in whole.fixed_values() {
             if let Some(secret) = secrets.0.get(&value.field) {
@@ -267,6 +268,12 @@ impl Action {
         Ok(secrets)
     }
 
+    /// A `static_config` of this action in which what its author marked stands under the name of a secret, too: what is to be
+    /// blanked is found by names.
+    pub(super) fn with_marked(&self, static_config: Value) -> Value {
+        with_marked(static_config, self.clone().fixed_values())
+    }
+
     fn keep_secrets(&mut self, before: &Self) {
         let (mut before, mut shown) = (before.clone(), before.masked());
         let before = before.fixed_values().into_iter().zip(shown.fixed_values());
@@ -283,6 +290,18 @@ impl Action {
             }
         }
     }
+}
+
+/// As [`Action::with_marked`].
+pub(super) fn with_marked(mut static_config: Value, values: Vec<FixedValue<'_>>) -> Value {
+    let marked = values.into_iter().filter(|own| own.mark() == Some(true));
+    let marked: Map<String, Value> = marked.map(|own| (own.field.clone(), own.get())).collect();
+    if let Value::Object(members) = &mut static_config
+        && !marked.is_empty()
+    {
+        members.insert("secrets".into(), marked.into());
+    }
+    static_config
 }
 
 /// The field of the first value that is a secret, or has one in it.

@@ -79,15 +79,15 @@ pub(super) fn is_variable(text: &str) -> bool {
 
 /// The variables in a text, one behind the other, as `{{name}}`.
 pub(super) fn all_in(text: &str) -> String {
-    let mut found = String::new();
+    let mut found = Vec::new();
     let note = |name: &str| {
         let name =
             ["caller_phone_number", "called_phone_number", "now"].into_iter().find(|ours| *ours == name.trim())?;
-        found.push_str(&format!("{{{{{name}}}}}"));
+        found.push(format!("{{{{{name}}}}}"));
         Some(Ok::<_, std::convert::Infallible>(String::new()))
     };
     match replace(text, note) {
-        Ok(_) => found,
+        Ok(_) => found.concat(),
     }
 }
 

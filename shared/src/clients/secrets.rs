@@ -9,6 +9,7 @@
 //! | VAPI, of an organization | the same, for its own account |
 //! | LLM | `{"api_key", "base_url"}`; an empty key means that the platform has none |
 //! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model`, `scope`, `audience` |
+//! | values of a tool | `{"headers.X-Api-Key": "…"}`: see `actions::secret_values` |
 //! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |
 
 use std::{
@@ -60,10 +61,7 @@ impl Secrets {
         let request = self.client.delete_secret().secret_id(name).recovery_window_in_days(RECOVERY_DAYS);
         match request.send().await {
             Ok(_) => Ok(()),
-            // The second is what a secret answers whose deletion is under way.
-            Err(error) if matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException")) => {
-                Ok(())
-            }
+            Err(error) if gone(&error) => Ok(()),
             Err(error) => Err(failed(error)),
         }
     }
@@ -74,11 +72,24 @@ impl Secrets {
     /// [`Failure::Rejected`] if it does not exist or may not be read, [`Failure::Undecodable`] if it has another shape;
     /// neither says anything of its content.
     pub async fn get<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+        self.read_as(id).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
+    }
+
+    /// As [`Secrets::get`]; `None` if it does not exist, or is being deleted.
+    pub async fn find<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
+        match self.read_as(id).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Unread::Gone(_)) => Ok(None),
+            Err(Unread::Failed(error)) => Err(error),
+        }
+    }
+
+    async fn read_as<T: DeserializeOwned>(&self, id: &str) -> Result<T, Unread> {
         let secret = match self.cached(id) {
             Some(secret) => secret,
             None => self.keep(id.to_owned(), self.read(id, None).await?),
         };
-        decoded(id, &secret)
+        decoded(id, &secret).map_err(Unread::Failed)
     }
 
     /// As [`Secrets::get`], what the secret held before its present value, which Secrets Manager keeps; `None` if that is its
@@ -90,8 +101,10 @@ impl Secrets {
             None => match self.read(id, Some("AWSPREVIOUS")).await {
                 Ok(secret) => self.keep(key, secret),
                 // There is no such version.
-                Err(Error { failure: Failure::Rejected { .. }, .. }) => self.keep(key, SecretString::from("null")),
-                Err(error) => return Err(error),
+                Err(Unread::Gone(_) | Unread::Failed(Error { failure: Failure::Rejected { .. }, .. })) => {
+                    self.keep(key, SecretString::from("null"))
+                }
+                Err(Unread::Failed(error)) => return Err(error),
             },
         };
         decoded(id, &secret)
@@ -106,11 +119,15 @@ impl Secrets {
         secret
     }
 
-    async fn read(&self, id: &str, stage: Option<&str>) -> Result<SecretString, Error> {
+    async fn read(&self, id: &str, stage: Option<&str>) -> Result<SecretString, Unread> {
         let request = self.client.get_secret_value().secret_id(id).set_version_stage(stage.map(str::to_owned));
-        let answer = request.send().await.map_err(failed)?;
+        let answer = request
+            .send()
+            .await
+            .map_err(|error| if gone(&error) { Unread::Gone(failed(error)) } else { Unread::Failed(failed(error)) })?;
         answer.secret_string.map(SecretString::from).ok_or_else(|| {
-            Error::new(Service::SecretsManager, Failure::Undecodable(format!("secret {id} holds no text")))
+            let problem = Failure::Undecodable(format!("secret {id} holds no text"));
+            Unread::Failed(Error::new(Service::SecretsManager, problem))
         })
     }
 
@@ -126,6 +143,17 @@ fn decoded<T: DeserializeOwned>(id: &str, secret: &SecretString) -> Result<T, Er
             Failure::Undecodable(format!("secret {id} has not the expected JSON shape")),
         )
     })
+}
+
+/// Why a secret was not read.
+enum Unread {
+    Gone(Error),
+    Failed(Error),
+}
+
+/// Whether a secret does not exist, or its deletion is under way, which the second code says.
+fn gone<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
+    matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException"))
 }
 
 fn failed<E>(error: SdkError<E>) -> Error

@@ -19,7 +19,7 @@ pub(super) struct Edit {
     /// Another name, if one is asked for.
     pub(super) name: Option<ToolName>,
     /// The configuration before, as far as this version knows it.
-    known: ToolConfig,
+    pub(super) known: ToolConfig,
     /// The fields that are replaced, each as a whole.
     changed: BTreeSet<String>,
 }
@@ -109,7 +109,7 @@ fn differing(one: &ToolConfig, other: &ToolConfig) -> BTreeSet<String> {
 }
 
 /// `new` with what of `stored` is not in `known`, which is what this version makes of it.
-fn kept(stored: &Value, known: &Value, new: Value) -> Value {
+pub(super) fn kept(stored: &Value, known: &Value, new: Value) -> Value {
     match (stored, known, new) {
         (stored, known, new) if *known == new => stored.clone(),
         (Value::Object(stored), Value::Object(known), Value::Object(mut new)) => {

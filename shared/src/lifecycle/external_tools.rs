@@ -31,6 +31,10 @@ impl ExternalTools {
         self.accounts.secrets()
     }
 
+    pub(super) fn new_secret(&self, organization: OrganizationId, tool: ToolId) -> String {
+        self.accounts.new_tool_secret(organization, tool)
+    }
+
     /// Makes VAPI's tool say what the row says: changes the one the row names, or makes one if it names none or VAPI lost
     /// it. Gives VAPI's id and object, without the token. A creation whose answer is lost may have left a tool, which is for
     /// [`ExternalTools::others_calling`] to find.

@@ -9,9 +9,10 @@ use secrecy::SecretString;
 use super::{left_open, ownership};
 use crate::{
     Deadline, Error, Result,
+    actions::SecretValues,
     clients::Secrets,
     models::{Change, Intent, OrganizationId, SecretOwner},
-    store::{Database, Intents, Organizations, PhoneNumbers},
+    store::{Database, Intents, Organizations, PhoneNumbers, Tools},
 };
 
 #[derive(Clone)]
@@ -20,6 +21,7 @@ pub struct StoredSecrets {
     intents: Intents,
     phone_numbers: PhoneNumbers,
     organizations: Organizations,
+    tools: Tools,
 }
 
 impl StoredSecrets {
@@ -29,6 +31,7 @@ impl StoredSecrets {
             intents: Intents::new(database),
             phone_numbers: PhoneNumbers::new(database),
             organizations: Organizations::new(database),
+            tools: Tools::new(database),
         }
     }
 
@@ -93,6 +96,11 @@ impl StoredSecrets {
         }
     }
 
+    /// What is in the secret of a tool's values: nothing, if it was deleted by hand.
+    pub(super) async fn values(&self, secret: &str) -> Result<SecretValues> {
+        Ok(self.secrets.find(secret).await?.unwrap_or_default())
+    }
+
     /// The row decides whether the secret stays.
     pub(super) async fn settle(
         &self,
@@ -116,6 +124,10 @@ impl StoredSecrets {
                     // An ARN ends in the name, a dash and six characters of AWS's.
                     named == secret || named.contains(&format!(":secret:{secret}-"))
                 })
+            }
+            SecretOwner::Tool(id) => {
+                let row = self.tools.get(organization, id).await;
+                row.map(|row| row.values_secret.as_deref() == Some(secret))
             }
             SecretOwner::OwnKey { service, id } => {
                 let row = self.organizations.get_consistent(organization).await;

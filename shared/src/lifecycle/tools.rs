@@ -1,18 +1,24 @@
 //! Making, editing and deleting tools.
 
 use ring::digest::{SHA256, digest};
+use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets, found, ownership, release,
+    Assistants, Attachments, Edit, ExternalTools, References, SETTLING, StoredSecrets,
+    edit::kept,
+    found, ownership, release,
     settle::{Progress, close, open, settle_now},
 };
 use crate::{
     Deadline, Error, Result,
-    actions::{Action, ToolConfig},
+    actions::{Action, SecretValues, ToolConfig},
     error,
-    models::{AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName},
+    models::{
+        AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, SecretOwner, Timestamp, Tool, ToolId, ToolName,
+    },
+    redaction::HiddenTexts,
     store::{Database, Intents, KnowledgeBases, Lease, Reissues, Tools},
 };
 
@@ -40,6 +46,23 @@ pub struct Updated {
     pub tool: Tool,
     /// False: the edit is saved, and some agents are still being brought in line; that happens by itself.
     pub settled: bool,
+}
+
+/// A secret that is to be made for a tool.
+struct NewSecret {
+    name: String,
+    content: SecretString,
+    /// Recorded first, closed with the row.
+    intent: Intent,
+}
+
+/// What an edit makes of a tool's secret.
+struct EditedSecrets {
+    /// The one that the row is to name.
+    name: Option<String>,
+    made: Option<NewSecret>,
+    /// Opened with the row, which leaves this one.
+    left: Option<Intent>,
 }
 
 /// A deletion.
@@ -84,12 +107,17 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<Tool> {
         let id = ToolId::generate();
+        let mut config = config.clone();
+        let values = config.action.take_secrets(None)?;
         let (name, intent) = self.reserve_name(organization, id, name, deadline).await?;
-        let mut tool = row(organization, id, name, config);
+        let mut tool = row(organization, id, name, &config);
+        let secret = self.new_secret(organization, id, &values, deadline)?;
+        tool.values_secret = secret.as_ref().map(|secret| secret.name.clone());
         tool.automatic_for = base.map(|(base, _)| base);
         let lease = base.map(|(_, lease)| lease);
         let read_only = !config.action.has_effect();
-        let created = Box::pin(self.create_reserved(&mut tool, read_only, &intent, lease, deadline)).await;
+        let creating = self.create_reserved(&mut tool, read_only, &intent, secret.as_ref(), lease, deadline);
+        let created = Box::pin(self.with_secret(secret.as_ref(), creating)).await;
         if let Err(error) = created {
             let settling = self.settle_creation(organization, id, &tool.name, deadline);
             settle_now(&self.intents, &intent, &error, settling).await;
@@ -103,6 +131,7 @@ impl Lifecycle {
         tool: &mut Tool,
         read_only: bool,
         intent: &Intent,
+        secret: Option<&NewSecret>,
         base: Option<&Lease>,
         deadline: Deadline,
     ) -> Result<()> {
@@ -110,7 +139,32 @@ impl Lifecycle {
             let (external, data) = self.external.upsert_as(tool, read_only, deadline.reserving(SETTLING)).await?;
             (tool.external_tool_id, tool.data) = (Some(external), data);
         }
-        self.tools.create(tool, intent.id, base).await
+        self.tools.create(tool, intent.id, secret.map(|secret| secret.intent.id), base).await
+    }
+
+    /// A secret to be made for a tool's values, under a name that no other has; none if there are no values.
+    fn new_secret(
+        &self,
+        organization: OrganizationId,
+        tool: ToolId,
+        values: &SecretValues,
+        deadline: Deadline,
+    ) -> Result<Option<NewSecret>> {
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let name = self.external.new_secret(organization, tool);
+        let content = SecretString::from(serde_json::to_string(values).map_err(Error::internal)?);
+        let intent = StoredSecrets::intent(organization, &name, SecretOwner::Tool(tool), deadline);
+        Ok(Some(NewSecret { name, content, intent }))
+    }
+
+    /// Makes a secret, if there is one to be made, and lets `write` write the row that names it.
+    async fn with_secret(&self, secret: Option<&NewSecret>, write: impl Future<Output = Result<()>>) -> Result<()> {
+        match secret {
+            Some(secret) => self.secrets.store(&secret.intent, &secret.content, write).await,
+            None => write.await,
+        }
     }
 
     /// A row that is there closed its intent in its own transaction. Otherwise nothing is left at VAPI, and the name is free.
@@ -198,6 +252,7 @@ impl Lifecycle {
         }
         let mut edit = Edit::read(&before, changes)?;
         references.check(before.organization_id, &mut edit.config, deadline).await?;
+        let secrets = self.edit_secrets(&before, &mut edit, deadline).await?;
         let (config, name) = (&edit.config, edit.name.clone().filter(|name| *name != before.name));
         let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };
         let intent = Intent::new(before.organization_id, change, ownership(deadline));
@@ -207,6 +262,7 @@ impl Lifecycle {
         after.external_tool_id.clone_from(&before.external_tool_id);
         // One that searches another base from now on is its author's own.
         after.automatic_for = before.automatic_for.filter(|base| searches(config, *base));
+        after.values_secret.clone_from(&secrets.name);
 
         let saved = async {
             match &name {
@@ -214,7 +270,8 @@ impl Lifecycle {
                 Some(_) => {}
                 None => self.intents.open(&intent).await?,
             }
-            self.save(&before, &mut after, lease, deadline).await.map(|()| true)
+            let saving = self.save(&before, &mut after, lease, &secrets, deadline);
+            Box::pin(self.with_secret(secrets.made.as_ref(), saving)).await.map(|()| true)
         };
         match saved.await {
             Ok(true) => {}
@@ -227,6 +284,9 @@ impl Lifecycle {
                 settle_now(&self.intents, &intent, &error, settling).await;
                 return Err(error);
             }
+        }
+        if let Some(left) = &secrets.left {
+            self.secrets.discard(left).await;
         }
         let former = before.external_tool_id.clone().filter(|former| after.external_tool_id.as_ref() != Some(former));
         let former: Vec<String> = former.into_iter().collect();
@@ -248,14 +308,46 @@ impl Lifecycle {
     }
 
     /// VAPI's tool, then the row.
-    async fn save(&self, before: &Tool, after: &mut Tool, lease: &Lease, deadline: Deadline) -> Result<()> {
+    async fn save(
+        &self,
+        before: &Tool,
+        after: &mut Tool,
+        lease: &Lease,
+        secrets: &EditedSecrets,
+        deadline: Deadline,
+    ) -> Result<()> {
         let former = after.external_tool_id.take();
         if after.attach_to_agent {
             after.external_tool_id = former;
             let (external, data) = self.external.upsert(after, deadline.reserving(SETTLING)).await?;
             (after.external_tool_id, after.data) = (Some(external), data);
         }
-        self.tools.replace(after, &before.name, lease).await
+        let made = secrets.made.as_ref().map(|made| made.intent.id);
+        self.tools.replace(after, &before.name, lease, made, secrets.left.as_ref()).await
+    }
+
+    /// Takes the secrets out of an edited configuration. What it masks as it was shown stays; a change of any makes another
+    /// secret of all, so that a row always names the secret that belongs to it.
+    async fn edit_secrets(&self, before: &Tool, edit: &mut Edit, deadline: Deadline) -> Result<EditedSecrets> {
+        let organization = before.organization_id;
+        let (action, known) = (&mut edit.config.action, &edit.known.action);
+        let named = &before.values_secret;
+        // An older version may have left some in clear.
+        if *action == *known && *known == known.masked() {
+            return Ok(EditedSecrets { name: named.clone(), made: None, left: None });
+        }
+        let stored = match named {
+            Some(secret) => self.secrets.values(secret).await?,
+            None => SecretValues::default(),
+        };
+        let values = action.take_secrets(Some(&known.with_secrets(&stored)))?;
+        if named.is_some() && values == stored {
+            return Ok(EditedSecrets { name: named.clone(), made: None, left: None });
+        }
+        let made = self.new_secret(organization, before.id, &values, deadline)?;
+        let left =
+            named.as_ref().map(|old| StoredSecrets::intent(organization, old, SecretOwner::Tool(before.id), deadline));
+        Ok(EditedSecrets { name: made.as_ref().map(|made| made.name.clone()), made, left })
     }
 
     /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line. `reserved` is a name that
@@ -273,7 +365,7 @@ impl Lifecycle {
             if tool.external_tool_id.as_ref() != Some(&external) {
                 (tool.external_tool_id, tool.data) = (Some(external), data);
                 let name = tool.name.clone();
-                self.tools.replace(&mut tool, &name, lease).await?;
+                self.tools.replace(&mut tool, &name, lease, None, None).await?;
             }
         }
         let kept = tool.external_tool_id.as_deref();
@@ -408,7 +500,13 @@ impl Lifecycle {
         for page in pages.chunks(WITH_THE_TOOL) {
             store.delete_page(page).await?;
         }
-        self.tools.delete(tool, lease, last, intent.id).await?;
+        let of = SecretOwner::Tool(tool.id);
+        let left = tool.values_secret.as_ref();
+        let left = left.map(|secret| StoredSecrets::intent(tool.organization_id, secret, of, deadline));
+        self.tools.delete(tool, lease, last, intent.id, left.as_ref()).await?;
+        if let Some(left) = &left {
+            self.secrets.discard(left).await;
+        }
         Ok(Deleted::Deleted)
     }
 
@@ -423,7 +521,11 @@ impl Lifecycle {
 /// A tool as it would be saved, to be tried out. The same configuration of an organization's gives the same id, so that its
 /// effects and its limits are those of one tool. Nobody calls it by its name, so that is not made of the label: the tables
 /// which that takes would be a good part of a small function.
+///
+/// # Errors
+/// [`Error::Invalid`] where something masked was sent back: there is no secret to put there.
 pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool> {
+    config.action.clone().take_secrets(None)?;
     let content = format!("unsaved {organization} {}", config.to_json());
     let mut half = [0; 16];
     half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
@@ -448,12 +550,31 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
         execute_on_call_start: config.execute_on_call_start,
         attach_to_agent: config.attach_to_agent,
         data: json!({}),
+        values_secret: None,
         automatic_for: None,
         version: 0,
         name,
         created_at: now,
         updated_at: now,
     }
+}
+
+/// A tool as it is answered, whoever asks: without its secrets, which an older version may have left in the row.
+#[must_use]
+pub fn shown(mut tool: Tool) -> Tool {
+    tool.values_secret = None;
+    let Ok(known) = ToolConfig::stored(&tool) else {
+        let hidden = HiddenTexts::of_config(&tool.static_config);
+        tool.config_metadata = hidden.masked(tool.config_metadata);
+        tool.static_config = hidden.masked(tool.static_config);
+        return tool;
+    };
+    let masked = ToolConfig { action: known.action.masked(), ..known.clone() };
+    if masked != known {
+        tool.config_metadata = kept(&tool.config_metadata, &known.to_json(), masked.to_json());
+        tool.static_config = kept(&tool.static_config, &known.static_config(), masked.static_config());
+    }
+    tool
 }
 
 fn searches(config: &ToolConfig, base: KnowledgeBaseId) -> bool {

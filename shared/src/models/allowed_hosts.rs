@@ -3,46 +3,29 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use url::Url;
-
-use crate::fields::{Fields, kind};
-
-const FIELD: &str = "allowed_hosts";
-const MOST: usize = 50;
 
 /// `allowed_hosts`: `["api.example.com", "crm.example.com:8443"]`. Without a port it is that of the scheme. Empty: nothing is
 /// said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedHosts(Vec<String>);
 
+/// Text that names no host, or more than one.
+#[derive(Debug, thiserror::Error)]
+#[error("must be the name of a host and nothing else, such as api.example.com or api.example.com:8443")]
+pub struct NotAHost;
+
 impl AllowedHosts {
-    /// Reads the field `allowed_hosts`.
-    pub fn read(fields: &mut Fields<'_>) -> Self {
-        let hosts = match fields.get(FIELD) {
-            None => return Self::default(),
-            Some(Value::Array(hosts)) if (1..=MOST).contains(&hosts.len()) => hosts,
-            Some(Value::Array(_)) => {
-                fields.problem(FIELD, format!("must name 1 to {MOST} hosts, or be left out"));
-                return Self::default();
-            }
-            Some(other) => {
-                fields.problem(FIELD, format!("must be a list of hosts, not {}", kind(other)));
-                return Self::default();
-            }
-        };
-        let mut allowed = Vec::new();
-        for (index, host) in hosts.iter().enumerate() {
-            match host.as_str().and_then(normal) {
-                Some(host) if allowed.contains(&host) => {}
-                Some(host) => allowed.push(host),
-                None => fields.problem(
-                    &format!("{FIELD}[{index}]"),
-                    "must be the name of a host and nothing else, such as api.example.com or api.example.com:8443",
-                ),
-            }
+    /// Adds a host, as it stands in a parsed address.
+    ///
+    /// # Errors
+    /// For text that is no host, or more than a host and its port.
+    pub fn add(&mut self, host: &str) -> Result<(), NotAHost> {
+        let host = normal(host).ok_or(NotAHost)?;
+        if !self.0.contains(&host) {
+            self.0.push(host);
         }
-        Self(allowed)
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -87,22 +70,15 @@ fn normal(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::error::Problems;
-
-    fn read(hosts: &Value) -> Result<AllowedHosts, Vec<String>> {
-        let (body, mut problems) = (json!({"allowed_hosts": hosts}), Problems::default());
-        let mut fields = Fields::of(&body, "", &mut problems).unwrap();
-        let allowed = AllowedHosts::read(&mut fields);
-        if problems.is_empty() { Ok(allowed) } else { Err(problems.iter().map(|it| it.field.clone()).collect()) }
-    }
 
     #[test]
     fn a_host_is_allowed_however_it_is_written_and_on_its_port_only() {
-        let allowed =
-            read(&json!(["API.example.com", "crm.example.com:8443", "[::1]:80", "bücher.example:443"])).unwrap();
+        let mut allowed = AllowedHosts::default();
+        for host in ["API.example.com", "api.example.com", "crm.example.com:8443", "[::1]:80", "bücher.example:443"] {
+            allowed.add(host).unwrap();
+        }
+        assert_eq!(allowed.to_string(), "api.example.com, crm.example.com:8443, [::1]:80, xn--bcher-kva.example");
         for (url, expected) in [
             ("https://api.example.com/x?y=z", true),
             ("https://API.EXAMPLE.COM:443/", true),
@@ -116,19 +92,17 @@ mod tests {
             ("http://[::1]/", true),
             ("https://xn--bcher-kva.example/", true),
         ] {
-            assert_eq!(allowed.hold(&Url::parse(url).unwrap()), expected, "{url}");
+            assert_eq!(allowed.check(&Url::parse(url).unwrap()).is_ok(), expected, "{url}");
         }
-        assert!(!AllowedHosts::default().hold(&Url::parse("https://api.example.com/").unwrap()));
+        assert!(AllowedHosts::default().check(&Url::parse("https://a.example/").unwrap()).is_ok(), "nothing is said");
     }
 
     #[test]
-    fn what_is_no_host_is_named() {
-        let wrong =
-            json!(["https://a.example", "a.example/x", "*.example", "a@b.example", "", 7, "a b", "{{now}}.example"]);
-        let named: Vec<String> = (0..8).map(|index| format!("allowed_hosts[{index}]")).collect();
-        assert_eq!(read(&wrong).unwrap_err(), named);
-        for wrong in [json!([]), json!("a.example"), json!(vec!["a.example"; 51])] {
-            assert_eq!(read(&wrong).unwrap_err(), ["allowed_hosts"]);
+    fn what_is_more_or_less_than_a_host_is_none() {
+        for wrong in
+            ["https://a.example", "a.example/x", "*.example", "a@b.example", "", "a b", "{{now}}.example", "a:x"]
+        {
+            assert!(AllowedHosts::default().add(wrong).is_err(), "{wrong}");
         }
     }
 }

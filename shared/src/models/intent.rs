@@ -80,6 +80,8 @@ fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chang
 pub enum SecretOwner {
     /// A row of `phone_numbers`, by its `credentials_secret`.
     PhoneNumber(PhoneNumberId),
+    /// A row of `tools`, by its `values_secret`.
+    Tool(ToolId),
     /// The organization's row, by its `own_keys`.
     OwnKey { service: KeyService, id: SecretId },
 }

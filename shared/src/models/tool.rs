@@ -88,6 +88,10 @@ pub struct Tool {
     /// VAPI's own object, its token masked; empty for a tool that only runs on call start.
     #[serde(default)]
     pub data: Value,
+    /// Name of the secret with the values that the configuration only masks (`actions::SecretValues`); absent for a tool
+    /// without secrets. It is answered to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values_secret: Option<String>,
     /// The knowledge base whose attaching made this tool: it goes when no agent has it any more. Absent for a tool that
     /// somebody made.
     #[serde(default, skip_serializing_if = "Option::is_none")]

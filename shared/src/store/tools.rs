@@ -144,15 +144,22 @@ impl Tools {
         released.with([(":tool", text(tool))]).unless_refused().await.map(drop)
     }
 
-    /// Writes a new tool, confirms its name and closes the intent, all or nothing. With the lease of a knowledge base, the
-    /// base notes it as its query tool.
+    /// Writes a new tool, confirms its name and closes the intents of both and of its secret, all or nothing. With the lease
+    /// of a knowledge base, the base notes it as its query tool.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another tool took the name or the lease was lost.
-    pub async fn create(&self, tool: &Tool, intent: IntentId, base: Option<&Lease>) -> Result<()> {
+    pub async fn create(
+        &self,
+        tool: &Tool,
+        intent: IntentId,
+        secret: Option<IntentId>,
+        base: Option<&Lease>,
+    ) -> Result<()> {
         let row = self.table.put(tool)?.when("attribute_not_exists(#id)");
         let mut writes = vec![row, self.confirmed_name(tool), self.intents.close_in_transaction(intent)];
         writes.extend(base.map(|lease| KnowledgeBases::note_tool_in_transaction(lease, tool.id)));
+        writes.extend(secret.map(|secret| self.intents.close_in_transaction(secret)));
         match transact(writes).await.map_err(|refused| match refused {
             Refused::Condition(3) => {
                 Error::Conflict("another change of this knowledge base came in between; try again".into())
@@ -181,19 +188,29 @@ impl Tools {
     }
 
     /// Rewrites the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
-    /// name (reserved before) the old one is given up in the same transaction.
+    /// name (reserved before) the old one is given up in the same transaction, which closes the intent `made` of a new secret
+    /// and opens the intent `left` of the old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease was lost.
-    pub async fn replace(&self, tool: &mut Tool, old_name: &ToolName, lease: &Lease) -> Result<()> {
+    pub async fn replace(
+        &self,
+        tool: &mut Tool,
+        old_name: &ToolName,
+        lease: &Lease,
+        made: Option<IntentId>,
+        left: Option<&Intent>,
+    ) -> Result<()> {
         tool.updated_at = Timestamp::now();
         tool.version += 1;
-        let (change, values) = set_all(to_item(tool)?, &["external_tool_id", "automatic_for"]);
+        let (change, values) = set_all(to_item(tool)?, &["external_tool_id", "automatic_for", "values_secret"]);
         let mut writes = vec![lease.update_in_transaction(change).with_all(values)];
         if tool.name != *old_name {
             writes.push(self.confirmed_name(tool));
             writes.push(self.table.delete(guard(tool.organization_id, old_name)));
         }
+        writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
+        writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         transact(writes)
             .await
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
@@ -205,12 +222,21 @@ impl Tools {
         guard.when("#tool_id = :tool").with([(":tool", text(tool.id))])
     }
 
-    /// Deletes a tool whose lease is held with its name, the attachments given and the intent, in one transaction.
-    pub async fn delete(&self, tool: &Tool, lease: &Lease, attachments: &[AgentTool], intent: IntentId) -> Result<()> {
+    /// Deletes a tool whose lease is held with its name, the attachments given and the intent, in one transaction, which opens
+    /// the intent `left` of its secret.
+    pub async fn delete(
+        &self,
+        tool: &Tool,
+        lease: &Lease,
+        attachments: &[AgentTool],
+        intent: IntentId,
+        left: Option<&Intent>,
+    ) -> Result<()> {
         let row = self.table.delete(id(tool.id)).when("#lease_token = :token").with([(":token", lease.token())]);
         let name = self.table.delete(guard(tool.organization_id, &tool.name));
         let mut writes = vec![row, name, self.intents.close_in_transaction(intent)];
         writes.extend(attachments.iter().map(|attachment| self.attachments.delete_in_transaction(attachment)));
+        writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         transact(writes).await.map_err(|refused| refused.or("another change of this tool came in between; try again"))
     }
 }

@@ -78,9 +78,9 @@ async fn asked(own: bool) -> Permissions {
     specific["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
     let specific = world.tool(&specific).await;
     let slack = world.tool(&slack_action(&world.home)).await;
-    let lookup = world.tool(&api_request("GET", "https://127.0.0.1/")).await;
+    let lookup = world.tool(&with_secret()).await;
     world.vapi.inject(Fault::status(400));
-    world.create(&ai_sms()).await.expect(502);
+    world.create(&with_secret()).await.expect(502);
     note(&mut asked, "create", &mut world);
 
     for tool in [&sms, &specific, &slack, &lookup, &query, &sms] {
@@ -143,9 +143,9 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
-    automations(&mut asked, &mut world, &[&slack, &query]).await;
+    automations(&mut asked, &mut world, &[&slack, &query, &lookup]).await;
 
-    tools_test(&world, [&specific, &slack, &query]).await;
+    tools_test(&world, [&specific, &slack, &query, &lookup]).await;
     note(&mut asked, "tools-test", &mut world);
     agents(&world).await;
     note(&mut asked, "agents", &mut world);
@@ -194,6 +194,13 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
 /// A transfer to somebody's phone.
 fn connect() -> Value {
     json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}})
+}
+
+/// A tool with a secret.
+fn with_secret() -> Value {
+    let mut config = api_request("GET", "https://127.0.0.1/");
+    config["headers"] = json!({"X-Api-Key": "s3cret-key", "X-Line": "s3cret-line"});
+    config
 }
 
 /// Attaching bases and detaching them; and what attaching, removing an agent and settling ask for because of it.
@@ -248,6 +255,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     let transfer = world.tool(&connect()).await;
     let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
     let query = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
+    let lookup = world.attached(&with_secret()).await;
     world.restart();
     world.aws.clear_operations();
 
@@ -262,6 +270,8 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     world.update(&query, &json!({"label": "Another"})).await.expect(200);
     world.update(&one, &json!({"name": "one", "from": specific["from"]})).await.expect(200);
     world.update(&one, &preemptive_sms()).await.expect(200);
+    let change = json!({"headers": {"X-Api-Key": "s3cret-new", "X-Line": "[secret]"}});
+    world.update(&lookup, &change).await.expect(200);
     world.vapi.inject(Fault::status(400));
     world.update(&one, &json!({"name": "two", "attach_to_agent": true})).await.expect(502);
     note(asked, "update", world);
@@ -275,6 +285,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     world.vapi.inject(Fault::status(400).on("DELETE", "/tool/"));
     world.delete(&query).await.expect(502);
     world.delete(&one).await.expect(200);
+    world.delete(&lookup).await.expect(200);
     world.delete(&other).await.expect(200);
     world.delete(&attached).await.expect(200);
     note(asked, "delete", world);
@@ -438,6 +449,7 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
             "change": "store_secret", "secret": "switchboard/organizations/llm/lost",
             "of": {"own_key": {"service": "llm", "id": unknown}},
         }),
+        json!({"change": "store_secret", "secret": "switchboard/organizations/tools/lost", "of": {"tool": tool["id"]}}),
     ]
     .into_iter()
     .enumerate()
@@ -450,7 +462,7 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
         world.aws.put("intents", &row);
     }
     let report = world.settle().await;
-    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(8), &json!([])), "{report}");
+    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(9), &json!([])), "{report}");
     // Another address: every tool is given it, when all processes know.
     world.aws.change("tools", "reissue", json!({"fingerprint": "another"}));
     world.settle().await;
@@ -488,7 +500,7 @@ async fn calls(world: &World) {
     assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
 }
 
-async fn tools_test(world: &World, saved: [&Value; 3]) {
+async fn tools_test(world: &World, saved: [&Value; 4]) {
     let arguments = json!({"text": "Hi", "query": "river"});
     let body = |dry_run: bool| json!({"arguments": arguments, "dry_run": dry_run, "called_phone_number": world.home.phone_number, "caller_phone_number": phone(1)});
     for tool in saved {
@@ -576,6 +588,7 @@ async fn keys(world: &World) -> Answer {
     }
     put(SECOND_PLATFORM_KEY).await.expect(200);
     world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
+    world.keys(&world.home, "DELETE", "/llm", &Value::Null).await.expect(200);
     world.keys(&world.home, "DELETE", "/vapi", &Value::Null).await
 }
 

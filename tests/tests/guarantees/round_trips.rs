@@ -60,6 +60,33 @@ async fn execute_of_a_reading_tool_waits_for_one_read_before_and_none_after() {
     assert_eq!(summary(&all)[1..], afterwards, "the history is written after the answer, and the budget counted");
 }
 
+/// A tool's secrets cost one request the first time in a process, behind the reads and before the effect, and none after.
+#[tokio::test]
+async fn execute_reads_the_secrets_of_a_tool_once_a_process_and_asks_for_none_where_there_are_none() {
+    let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
+    crm.inject(Fault::body(json!({"name": "Ana"})).times(9));
+    let mut world = World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await;
+    let plain = world.attached(&api_request("POST", &crm.url)).await;
+    let mut config = api_request("POST", &crm.url);
+    config["headers"] = json!({"X-Api-Key": "s3cret-key"});
+    let secret = world.attached(&config).await;
+    world.restart();
+    for (tool, reads) in [(&plain, 0), (&secret, 1), (&secret, 0)] {
+        crm.clear_requests();
+        let event = world.vapi_event(&world.call(tool, json!({})));
+        let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
+        answer.result();
+        let before = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
+        assert_eq!(summary(&waited), [before, vec!["UpdateItem idempotency"]]);
+        let asked = world.aws.operations();
+        let of_tools = |operation: &&Operation| operation.on.iter().any(|on| on.contains("/organizations/tools/"));
+        let asked: Vec<_> = asked.iter().filter(of_tools).collect();
+        assert_eq!(asked.len(), reads, "{asked:?}");
+        let effect = moment(&crm.requests()[0].at);
+        assert!(asked.iter().all(|operation| operation.to <= effect));
+    }
+}
+
 #[tokio::test]
 async fn execute_of_a_query_reads_the_base_after_the_tool_and_no_entries() {
     let world = World::start().await;

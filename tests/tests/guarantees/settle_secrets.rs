@@ -3,6 +3,7 @@
 //! settling, by a row.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::large_futures,
     reason = "a test says what is wrong and stops"
@@ -27,6 +28,60 @@ enum Change {
     ReplaceKey,
     RemoveKey,
     StoreLlmKey,
+    CreateTool,
+    /// A tool that VAPI never hears of.
+    CreatePreemptiveTool,
+    ReplaceToolsSecret,
+    RemoveToolsSecret,
+    /// The first edit of a row that an older version wrote.
+    MoveToolsSecret,
+    DeleteTool,
+}
+
+/// A tool with a secret.
+fn lookup() -> Value {
+    json!({
+        "type": "api_request", "label": "Look up", "method": "GET", "url": "https://crm.example.com/",
+        "headers": {"X-Api-Key": "s3cret-key", "X-Line": "s3cret-line"},
+    })
+}
+
+/// Prepares the world for a change of a tool; gives the function and the event to be killed.
+async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
+    let home = &world.home;
+    let tools = format!("/api/{}/tools", home.slug);
+    let (function, event) = match change {
+        Change::CreateTool => ("create", Event::post(&tools, &lookup())),
+        Change::CreatePreemptiveTool => {
+            let mut tool = lookup();
+            (tool["execute_on_call_start"], tool["attach_to_agent"]) = (json!(true), json!(false));
+            ("create", Event::post(&tools, &tool))
+        }
+        _ => {
+            let tool = world.attached(&lookup()).await;
+            let id = tool["id"].as_str().unwrap();
+            if let Change::MoveToolsSecret = change {
+                let held = world.aws.row("tools", id).unwrap()["values_secret"].as_str().unwrap().to_owned();
+                world.aws.forget_secret(&held);
+                let mut config = tool["config_metadata"].clone();
+                config["headers"] = json!({"X-Api-Key": {"mode": "fixed", "value": "s3cret-key"}});
+                world.aws.change("tools", id, json!({"values_secret": null, "config_metadata": config}));
+            }
+            let path = format!("{tools}/{id}");
+            let change = match change {
+                Change::ReplaceToolsSecret => json!({"headers": {"X-Api-Key": "s3cret-new", "X-Line": "[secret]"}}),
+                Change::RemoveToolsSecret => json!({"headers": null}),
+                _ => json!({"label": "Look somebody up"}),
+            };
+            ("update", Event::new("PATCH", &path).text(change.to_string()))
+        }
+    };
+    let event = match change {
+        Change::DeleteTool => ("delete", Event::new("DELETE", &event.path)),
+        _ => (function, event),
+    };
+    // As it would have been read by another process.
+    (event.0, event.1.user(&home.user_id))
 }
 
 /// Prepares the world; gives the function and the event to be killed.
@@ -52,6 +107,7 @@ fn prepare(world: &World, change: Change) -> (&'static str, Event) {
         Change::ReplaceKey => ("keys", Event::new("PUT", &key).text(own(OWN_KEYS[1]))),
         Change::RemoveKey => ("keys", Event::new("DELETE", &key)),
         Change::StoreLlmKey => ("keys", Event::new("PUT", &key.replace("/vapi", "/llm")).text(own("sk-1"))),
+        _ => panic!("{change:?} is a change of a tool"),
     };
     if let Change::StoreKey | Change::ReplaceKey | Change::RemoveKey = change {
         world.aws.delete("agents", &home.agent_id);
@@ -84,7 +140,9 @@ fn named(world: &World) -> BTreeSet<String> {
             format!("{}{service}/{}/{}", PREFIXES[1], row["id"].as_str().unwrap(), key["id"].as_str().unwrap())
         })
     });
-    numbers.chain(keys).filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect()
+    let tools = world.aws.rows("tools");
+    let tools = tools.iter().filter_map(|row| row["values_secret"].as_str()).map(str::to_owned);
+    numbers.chain(keys).chain(tools).filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect()
 }
 
 /// Secrets that intents name.
@@ -115,7 +173,15 @@ async fn walk(change: Change) -> (u32, u32) {
     for took_effect in [false, true] {
         for step in 0.. {
             let world = World::start().await;
-            let (function, event) = prepare(&world, change);
+            let (function, event) = match change {
+                Change::CreateTool
+                | Change::CreatePreemptiveTool
+                | Change::ReplaceToolsSecret
+                | Change::RemoveToolsSecret
+                | Change::MoveToolsSecret
+                | Change::DeleteTool => prepare_tool(&world, change).await,
+                _ => prepare(&world, change),
+            };
             if !killed(&world, function, &event, step, took_effect).await {
                 assert_eq!(
                     (there(&world), recorded(&world).len()),
@@ -190,6 +256,30 @@ async fn a_removed_key_killed_at_any_step_leaves_no_orphan() {
 async fn an_llms_key_killed_at_any_step_leaves_no_orphan() {
     let (kills, left) = Box::pin(walk(Change::StoreLlmKey)).await;
     assert!(kills >= 12 && left >= 4, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_tool_with_a_secret_killed_at_any_step_of_its_making_leaves_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::CreateTool)).await;
+    assert!(kills >= 14 && left >= 6, "{kills} {left}");
+    let (kills, left) = Box::pin(walk(Change::CreatePreemptiveTool)).await;
+    assert!(kills >= 10 && left >= 4, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_tools_replaced_secret_killed_at_any_step_leaves_no_orphan_and_no_tool_without_its_secret() {
+    let (kills, left) = Box::pin(walk(Change::ReplaceToolsSecret)).await;
+    assert!(kills >= 18 && left >= 8, "{kills} {left}");
+    let (kills, left) = Box::pin(walk(Change::MoveToolsSecret)).await;
+    assert!(kills >= 14 && left >= 6, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_tools_removed_secret_killed_at_any_step_leaves_no_orphan() {
+    let (kills, left) = Box::pin(walk(Change::RemoveToolsSecret)).await;
+    assert!(kills >= 14 && left >= 5, "{kills} {left}");
+    let (kills, left) = Box::pin(walk(Change::DeleteTool)).await;
+    assert!(kills >= 14 && left >= 5, "{kills} {left}");
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ mod references;
 mod runs;
 mod runs_api;
 mod sync;
+mod tool_secrets;
 mod tools_test;
 mod transfer;
 mod update;

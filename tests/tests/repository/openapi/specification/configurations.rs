@@ -16,6 +16,11 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
     let validator = document.validator(&schema);
     let sms = || document.request_examples("createTool")["sms"].clone();
     let api = || document.request_examples("createTool")["api_request_with_arguments"].clone();
+    let to_one_host = || {
+        let mut config = api();
+        config["allowed_hosts"] = json!(["book.example.com"]);
+        config
+    };
     let transfer = || document.request_examples("createTool")["transfer_call"].clone();
     let choice = || document.request_examples("createTool")["transfer_call_to_one_of_several"].clone();
     let changes: Vec<(Value, &str, Value)> = vec![
@@ -115,7 +120,7 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
         (sms(), "/recipients", json!({"mode": "ai", "prompt": "Who gets it"})),
         (sms(), "/redact", json!(["text", "result.recipients.to", "*"])),
         (api(), "/method", json!("delete")),
-        (api(), "/url", json!({"mode": "ai", "prompt": "The address"})),
+        (to_one_host(), "/url", json!({"mode": "ai", "prompt": "The address"})),
         (api(), "/body", json!({"list": [1, 2], "deep": {"mode": "fixed", "value": {"a": [null, true]}}})),
         (transfer(), "/target", json!({"type": "assistant", "assistantId": world.home.assistant_id})),
         (

@@ -1,0 +1,35 @@
+//! `allowed_hosts`: where a request may go, as its author writes it.
+//!
+//! ```json
+//! ["api.example.com", "crm.example.com:8443"]
+//! ```
+
+use serde_json::Value;
+
+use crate::{
+    fields::{Fields, kind},
+    models::AllowedHosts,
+};
+
+const FIELD: &str = "allowed_hosts";
+const MOST: usize = 50;
+
+impl AllowedHosts {
+    /// The field of a request's body; what is wrong with it becomes a problem of the field.
+    pub fn read(fields: &mut Fields<'_>) -> Self {
+        let mut allowed = Self::default();
+        match fields.get(FIELD) {
+            None => {}
+            Some(Value::Array(hosts)) if (1..=MOST).contains(&hosts.len()) => {
+                for (index, host) in hosts.iter().enumerate() {
+                    if let Err(problem) = allowed.add(host.as_str().unwrap_or_default()) {
+                        fields.problem(&format!("{FIELD}[{index}]"), problem.to_string());
+                    }
+                }
+            }
+            Some(Value::Array(_)) => fields.problem(FIELD, format!("must name 1 to {MOST} hosts, or be left out")),
+            Some(other) => fields.problem(FIELD, format!("must be a list of hosts, not {}", kind(other))),
+        }
+        allowed
+    }
+}
