@@ -16,8 +16,11 @@ pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     let clean = redacted(&sent.replaced(text), WINDOW);
     let mut shown = String::with_capacity(clean.len());
     let mut names: Vec<&str> = Vec::new();
+    // Some services write Every Word Like This.
+    let words = clean.split_whitespace().count();
+    let is_title = clean.split_whitespace().filter(|word| is_capitalised(word)).count() * 2 > words;
     for (index, word) in clean.split_inclusive(char::is_whitespace).enumerate() {
-        if index > 0 && is_capitalised(word) {
+        if index > 0 && !is_title && is_capitalised(word) {
             names.push(word);
             if ends_clause(word) {
                 push_names(&mut names, &mut shown);
