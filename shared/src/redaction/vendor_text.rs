@@ -16,8 +16,11 @@ pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     let clean = redacted(&sent.replaced(text), WINDOW);
     let mut shown = String::with_capacity(clean.len());
     let mut names: Vec<&str> = Vec::new();
+    // Some services write Every Word Like This.
+    let words = clean.split_whitespace().count();
+    let is_title = clean.split_whitespace().filter(|word| is_capitalised(word)).count() * 3 > words * 2;
     for (index, word) in clean.split_inclusive(char::is_whitespace).enumerate() {
-        if index > 0 && is_capitalised(word) {
+        if index > 0 && !is_title && is_capitalised(word) {
             names.push(word);
             if ends_clause(word) {
                 push_names(&mut names, &mut shown);
@@ -86,9 +89,15 @@ impl HiddenTexts {
     fn add_sent(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
-                self.add_sent_text(text.trim());
-                let particular =
-                    |word: &&str| word.contains(|c: char| c.is_ascii_digit() || c.is_uppercase() || c == '@');
+                // `POST`, `queued`: words of a protocol.
+                let is_word = text.chars().all(char::is_uppercase) || text.chars().all(char::is_lowercase);
+                if !is_word {
+                    self.add_sent_text(text.trim());
+                }
+                let particular = |word: &&str| {
+                    word.contains(|c: char| c.is_ascii_digit() || c.is_uppercase() || c == '@')
+                        && !word.chars().all(char::is_uppercase)
+                };
                 let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '.' | ';' | ':' | '!' | '?'));
                 words.filter(particular).for_each(|word| self.add_sent_text(word));
             }

@@ -237,7 +237,10 @@ async fn wget_goes_to_the_hosts_that_a_run_names() {
     let outcomes: Vec<&str> =
         shown["steps"][0]["calls"].as_array().unwrap().iter().map(|it| text(&it["outcome"])).collect();
     assert_eq!(outcomes, ["succeeded", "failed", "failed"], "{shown:#}");
-    assert!(text(&shown["steps"][0]["reply"]).contains("is not one of those that are allowed"), "{shown:#}");
+    for call in [1, 2] {
+        let told = text(&shown["steps"][0]["calls"][call]["result"]);
+        assert!(told.contains("is not one of those that are allowed"), "{told}");
+    }
     assert!(page.seen().is_empty());
 
     let refused = json!({"prompt": "x", "tools": [{"built_in": "current_time", "allowed_hosts": ["a.example"]}]});

@@ -101,7 +101,7 @@ async fn steps_are_redacted_and_the_result_is_not() {
     let result = json!({"patient": "Ada Lovelace", "phone": "+14155550101"});
     world.llm.script([
         calls("// Ada Lovelace, (415) 555-0101\nreturn find_patients({query: \"brace\\x20Lovelace\"});"),
-        calls("return find_patients(\"Grace O\\'Hopper\" + 1);\nreturn find_people(\"Grace O\\'Hopper\");"),
+        calls("return find_people(\"Grace O\\'Hopper\");\nreturn find_patients(\"Grace O\\'Hopper\" + 1);"),
         Turn::text("Ada Lovelace asked for \"brace Lovelace\"."),
         calls("return finalResponse();"),
         Turn::text(&result.to_string()),
