@@ -228,7 +228,7 @@ impl ApiRequest {
                 let ran = ToolOutcome::succeeded(result);
                 if self.has_effect() { ran.with(Effect::Done) } else { ran }
             }
-            300..=399 if self.has_effect() => {
+            302 | 303 if self.has_effect() => {
                 let told = format!("The service took the request and answered with a redirect (status {status}).");
                 ToolOutcome::succeeded(told).with(Effect::Done)
             }

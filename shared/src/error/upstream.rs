@@ -56,18 +56,19 @@ pub enum Failure {
 /// What the status of an answer says of the effect of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusEffect {
-    /// 2xx and 3xx: a redirect is no refusal, many services answer a POST with the place of its result.
+    /// 2xx; 302 and 303, with which many services answer a form: the place of its result.
     Happened,
     /// 4xx: the service understood and declined.
     Refused,
-    /// 408, 409 and 425, which speak of another request of the same kind or of time; 5xx; and what is no status at all.
+    /// Another redirect, which may come before or after the service acted; 408, 409 and 425, which speak of another request of the
+    /// same kind or of time; 5xx; and what is no status at all.
     Unknown,
 }
 
 impl StatusEffect {
     pub const fn of(status: u16) -> Self {
         match status {
-            200..=399 => Self::Happened,
+            200..=299 | 302 | 303 => Self::Happened,
             408 | 409 | 425 => Self::Unknown,
             400..=499 => Self::Refused,
             _ => Self::Unknown,

@@ -206,7 +206,7 @@ fn api_request_changes() -> Vec<FieldChange> {
     vec![
         field("method", json!("POST"), "/config_metadata/method", Refused),
         field("url", fixed("https://crm.example.com/customers"), "/config_metadata/url", Refused),
-        field("headers", json!({"x-region": fixed("eu")}), "/config_metadata/headers", GONE),
+        field("headers", json!({"accept": fixed("eu")}), "/config_metadata/headers", GONE),
         field("body", json!({"source": fixed("phone")}), "/config_metadata/body", GONE),
     ]
 }
