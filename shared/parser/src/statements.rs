@@ -60,13 +60,13 @@ impl<'t> Block<'t, '_> {
             match self.cursor.peek() {
                 None => return Ok(None),
                 Some(b';') => self.cursor.at += 1,
-                Some(_) => match self.cursor.closing_here() {
-                    Some(end) => return Ok(Some(end)),
-                    None => {
-                        let (at, call) = self.statement()?;
-                        report.call(at, call);
+                Some(_) => {
+                    if let Some(end) = self.cursor.closing_here() {
+                        return Ok(Some(end));
                     }
-                },
+                    let (at, call) = self.statement()?;
+                    report.call(at, call);
+                }
             }
         }
     }

@@ -39,9 +39,12 @@ fn push_names(names: &mut Vec<&str>, shown: &mut String) {
     if let [first, .., last] = names.as_slice() {
         let kept = |word: &&str| word.chars().take_while(|c| !c.is_alphabetic()).collect::<String>();
         let behind = last.trim_start_matches(|c: char| !c.is_alphabetic()).trim_start_matches(in_name);
-        shown.push_str(&format!("{}{NAME}{behind}", kept(first)));
+        shown.push_str(&kept(first));
+        shown.extend([NAME, behind]);
     } else {
-        names.iter().for_each(|word| push_without_tokens(word, shown));
+        for word in names.iter() {
+            push_without_tokens(word, shown);
+        }
     }
     names.clear();
 }
@@ -82,7 +85,9 @@ impl HiddenTexts {
     /// What a request held: each of its texts and numbers, and the words in them that mean somebody or something particular.
     pub fn of_request(values: &[Value]) -> Self {
         let mut texts = Self::default();
-        values.iter().for_each(|value| texts.add_sent(value));
+        for value in values {
+            texts.add_sent(value);
+        }
         texts
     }
 
