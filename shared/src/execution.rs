@@ -87,7 +87,7 @@ impl ClaimedAhead {
 }
 
 impl Executor {
-    /// Claims the effect of a tool, for arguments that are guessed to be the [significant](arguments::significant) ones. If
+    /// Claims the effect of a tool, for arguments that are guessed to be the [significant](crate::tool::arguments::significant) ones. If
     /// they are not, the claim is released when the tool is known, and the right one made. Nobody is waited for here: whoever
     /// claims several effects would wait for one while holding another.
     pub async fn claim_ahead(

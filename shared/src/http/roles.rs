@@ -54,7 +54,7 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("DELETE", "/api/{slug}/knowledge-bases/{id}/entries/{entry_id}", Admin),
 ];
 
-/// The least role for a request, given as [`super::route`] gives it.
+/// The least role for a request, given as [`super::route()`] gives it.
 pub(super) fn least_role(route: &[&str]) -> Option<Role> {
     let (method, path) = route.split_first()?;
     let fits = |pattern: &str| {
