@@ -80,6 +80,13 @@ pub struct ClaimedAhead {
 }
 
 impl ClaimedAhead {
+    /// # Errors
+    /// An outage of ours: whether it happened is not known here, and may be known later.
+    pub fn made(self) -> Result<Self> {
+        let claim = Ok(self.claim?);
+        Ok(Self { claim, ..self })
+    }
+
     /// Whether nothing has happened yet, and nobody is at it.
     pub fn is_mine(&self) -> bool {
         matches!(self.claim, Ok(Claim::Mine(_)))

@@ -1,8 +1,10 @@
 //! POST /api/{slug}/erasures `{"phone_number", "cursor"?}`: deletes what is kept of one phone number; for owners and admins.
 //!
-//! That is: the calls from it and to it with the executions in them, the executions for it in calls that only VAPI knows, and
-//! the runs of automations that name it in what they were asked, said or gave, with their steps and executions. It is not looked
-//! for in what the organization wrote itself (tools, knowledge bases, phone numbers), which has routes of its own.
+//! - Calls from it and to it, with their executions.
+//! - Executions for it in calls that only VAPI knows.
+//! - Runs of automations that name it in prompt, steps or result, with their executions.
+//!
+//! It is not looked for in what the organization wrote itself (tools, knowledge bases, phone numbers), which has routes of its own.
 //!
 //! Answer: `{"phone_number": "+…01", "deleted": {"calls", "executions", "runs"}, "runs_under_way": [id], "complete", "next_cursor"}`.
 //! It takes the time that there is; until `complete`, the same request with `cursor` goes on where it stopped, and without one it

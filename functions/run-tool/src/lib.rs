@@ -134,7 +134,7 @@ async fn drop_deleted(
 ) -> Result<()> {
     tracing::warn!(tool.id = %queued.tool_id, "a queued execution is dropped: its tool was deleted");
     let significant = queued.significant.clone().unwrap_or_else(|| arguments::significant(&queued.arguments));
-    let claim = deps.executor.claim_ahead(queued.tool_id, subject, Some(name), significant, deadline).await;
+    let claim = deps.executor.claim_ahead(queued.tool_id, subject, Some(name), significant, deadline).await.made()?;
     let (status, why) = if claim.is_mine() {
         (ExecutionStatus::Failed, "The tool was deleted before it could be executed; nothing was done.")
     } else {

@@ -232,6 +232,10 @@ async fn a_run_whose_tool_was_deleted_is_dropped() {
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     world.delete(&tool).await.expect(200);
+    // Whether it was done before cannot be looked up just now: the message comes again.
+    world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency"));
+    assert_eq!(world.run_queued().await, 1);
+    assert_eq!(world.executions()[0]["status"], "queued");
     assert_eq!(world.run_queued().await, 0);
     assert!(world.twilio.messages().is_empty());
     let [dropped] = &world.executions()[..] else { panic!("one execution is one row") };
