@@ -108,7 +108,7 @@ impl Catalogue {
             .iter()
             .filter_map(|reference| match reference {
                 ToolRef::Organization { id, .. } => Some(*id),
-                ToolRef::BuiltIn(_) => None,
+                ToolRef::BuiltIn(_) | ToolRef::Service { .. } => None,
             })
             .collect();
         let rows =
@@ -122,6 +122,7 @@ impl Catalogue {
                 Some(tool) => Ok(Found::of(reference.clone(), Body::BuiltIn(tool.clone()))),
                 None => Err(Gone::NotFound),
             },
+            ToolRef::Service { .. } => Err(Gone::NotFound),
             ToolRef::Organization { id, version } => {
                 let row = rows.get(id).ok_or(Gone::NotFound)?.as_ref().map_err(unreadable)?;
                 if version.is_some_and(|version| version != row.version) {

@@ -8,6 +8,7 @@ pub mod actions;
 pub mod catalogue;
 pub mod clients;
 pub mod config;
+pub mod connections;
 pub mod cut;
 pub mod deadline;
 pub mod error;

@@ -17,6 +17,7 @@ mod own_key;
 mod phone_number;
 mod queued_execution;
 mod reissue;
+mod service;
 mod slug;
 mod timestamp;
 mod tool;
@@ -49,6 +50,11 @@ pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use reissue::{Reissue, ToolToReissue};
+pub use service::{
+    Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
+    RequestTemplate, Service, ServiceCapabilities, ServiceId, ServiceTool, WebhookPayload, folded_name,
+    service_tool_id,
+};
 pub use slug::Slug;
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, Tool, ToolType};

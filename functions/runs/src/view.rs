@@ -71,6 +71,9 @@ struct ToolView {
     /// Null for a built-in one.
     tool_id: Option<ToolId>,
     version: Option<u64>,
+    /// Of a service's tool, as it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
     #[serde(skip_serializing_if = "AllowedHosts::is_empty")]
     allowed_hosts: AllowedHosts,
 }
@@ -100,11 +103,12 @@ impl From<AutomationRun> for RunView {
 
 impl From<&OfferedTool> for ToolView {
     fn from(tool: &OfferedTool) -> Self {
-        let (tool_id, version) = match tool.tool {
-            ToolRef::BuiltIn(_) => (None, None),
-            ToolRef::Organization { id, version } => (Some(id), version),
+        let (tool_id, version, fingerprint) = match &tool.tool {
+            ToolRef::BuiltIn(_) => (None, None, None),
+            ToolRef::Organization { id, version } => (Some(*id), *version, None),
+            ToolRef::Service { fingerprint, .. } => (None, None, fingerprint.clone()),
         };
-        Self { name: tool.name.clone(), tool_id, version, allowed_hosts: tool.allowed_hosts.clone() }
+        Self { name: tool.name.clone(), tool_id, version, fingerprint, allowed_hosts: tool.allowed_hosts.clone() }
     }
 }
 

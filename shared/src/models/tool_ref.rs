@@ -13,12 +13,14 @@ pub enum ToolRef {
     BuiltIn(String),
     /// An organization's, and the version that was meant; absent: whichever is current.
     Organization { id: ToolId, version: Option<u64> },
+    /// A service's, by its name, and the fingerprint of what was read; absent: whatever it is now.
+    Service { name: String, fingerprint: Option<String> },
 }
 
 impl fmt::Display for ToolRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BuiltIn(name) => f.write_str(name),
+            Self::BuiltIn(name) | Self::Service { name, .. } => f.write_str(name),
             Self::Organization { id, .. } => id.fmt(f),
         }
     }
@@ -45,6 +47,11 @@ struct StoredOffer {
     tool_id: Option<ToolId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
+    /// Of a service's tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    service_tool: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redact: Vec<String>,
     #[serde(default, skip_serializing_if = "AllowedHosts::is_empty")]
@@ -52,10 +59,12 @@ struct StoredOffer {
 }
 
 impl From<StoredOffer> for OfferedTool {
-    fn from(StoredOffer { name, tool_id, version, redact, allowed_hosts }: StoredOffer) -> Self {
-        let tool = match tool_id {
-            Some(id) => ToolRef::Organization { id, version },
-            None => ToolRef::BuiltIn(name.clone()),
+    fn from(stored: StoredOffer) -> Self {
+        let StoredOffer { name, tool_id, version, service_tool, fingerprint, redact, allowed_hosts } = stored;
+        let tool = match (tool_id, service_tool) {
+            (Some(id), _) => ToolRef::Organization { id, version },
+            (None, Some(name)) => ToolRef::Service { name, fingerprint },
+            (None, None) => ToolRef::BuiltIn(name.clone()),
         };
         Self { name, tool, redact, allowed_hosts }
     }
@@ -63,11 +72,12 @@ impl From<StoredOffer> for OfferedTool {
 
 impl From<OfferedTool> for StoredOffer {
     fn from(OfferedTool { name, tool, redact, allowed_hosts }: OfferedTool) -> Self {
-        let (tool_id, version) = match tool {
-            ToolRef::BuiltIn(_) => (None, None),
-            ToolRef::Organization { id, version } => (Some(id), version),
+        let (tool_id, version, service_tool, fingerprint) = match tool {
+            ToolRef::BuiltIn(_) => (None, None, None, None),
+            ToolRef::Organization { id, version } => (Some(id), version, None, None),
+            ToolRef::Service { name, fingerprint } => (None, None, Some(name), fingerprint),
         };
-        Self { name, tool_id, version, redact, allowed_hosts }
+        Self { name, tool_id, version, service_tool, fingerprint, redact, allowed_hosts }
     }
 }
 
@@ -87,6 +97,8 @@ mod tests {
         let own = read(row.clone());
         assert_eq!((own.tool.clone(), own.redact.len()), (ToolRef::Organization { id, version: Some(3) }, 1));
         assert_eq!(serde_json::to_value(own).unwrap(), row);
+        let row = json!({"name": "post", "service_tool": "slack_post_message", "fingerprint": "ab"});
+        assert_eq!(serde_json::to_value(read(row.clone())).unwrap(), row);
         let row = json!({"name": "wget", "allowed_hosts": ["a.example"]});
         assert_eq!(serde_json::to_value(read(row.clone())).unwrap(), row);
         assert!(built_in.allowed_hosts.is_empty());

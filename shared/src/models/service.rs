@@ -1,0 +1,349 @@
+//! Services whose tools agents find, and what those tools are: `services`, `service_tools`, `service_capabilities`.
+//!
+//! They belong to no organization: the catalogue (`infra/catalogue`) writes them, everybody reads them.
+
+use std::{collections::BTreeMap, fmt};
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Timestamp, ToolId};
+
+/// `services.id`, made of the name without case: so a name is taken once, however it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ServiceId(Uuid);
+
+impl ServiceId {
+    pub fn of_name(name: &str) -> Self {
+        Self(uuid::Builder::from_custom_bytes(half_digest(&format!("service {}", folded_name(name)))).into_uuid())
+    }
+}
+
+impl fmt::Display for ServiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+/// A name of a service as names are compared: without case, and `google calendar` as `google_calendar`.
+pub fn folded_name(name: &str) -> String {
+    let separates = |letter: char| letter.is_whitespace() || matches!(letter, '-' | '_');
+    let name = name.to_lowercase();
+    name.split(separates).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
+}
+
+/// The id of a service tool, made of its name: a tool is read by its name without an index, and names are unique.
+pub fn service_tool_id(name: &str) -> ToolId {
+    ToolId::of_digest(half_digest(&format!("service tool {}", name.to_lowercase())))
+}
+
+fn half_digest(content: &str) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
+    half
+}
+
+/// A row of `services`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    pub id: ServiceId,
+    /// As it is shown: `Google Calendar`.
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// How an organization lets its tools act for it.
+    pub connection: ConnectionKind,
+    #[serde(default)]
+    pub is_active: bool,
+    /// How many active tools it has.
+    #[serde(default)]
+    pub tools: u32,
+    /// Changes whenever anything of the service or its tools changes.
+    #[serde(default)]
+    pub edition: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What stands between an organization and a service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ConnectionKind {
+    /// Nothing is needed.
+    None,
+    /// An account that the organization connects at Pipedream; `app` is the app's slug there (`slack_v2`).
+    Pipedream { app: String },
+    /// A credential that the organization stores: a value for each field.
+    Credential { fields: Vec<CredentialField> },
+    /// A phone number that the organization has registered, with its Twilio credentials.
+    PhoneNumber,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialField {
+    pub name: String,
+    /// Where a person finds it.
+    pub description: String,
+    /// Whether it is shown to nobody. One that is not names the account: "as whom".
+    #[serde(default = "yes")]
+    pub secret: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// A row of `service_tools`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceTool {
+    /// [`service_tool_id`] of its name.
+    pub id: ToolId,
+    /// As it is called: at most 40 of `[a-z0-9_]`.
+    pub name: String,
+    /// For people: `Post a message`.
+    #[serde(default)]
+    pub title: String,
+    #[serde(default)]
+    pub description: String,
+    pub service_id: ServiceId,
+    /// The service's name as it is shown.
+    pub service_name: String,
+    /// `read`, `write`, `search` or `delete`.
+    #[serde(default)]
+    pub category: String,
+    /// JSON schema of type `object`.
+    pub parameters: Value,
+    /// What it gives back, in prose.
+    #[serde(default)]
+    pub returns: String,
+    #[serde(default)]
+    pub is_active: bool,
+    pub binding: Binding,
+    /// Of what it is bound to: `0.4.0` of a component, the catalogue's own count otherwise.
+    pub version: String,
+    /// [`ServiceTool::fingerprint_of`] what it is.
+    pub fingerprint: String,
+    /// Whether calling it changes something outside. What is not known counts as an effect.
+    #[serde(default = "yes")]
+    pub effect: bool,
+    /// Whether what it changes may be lost: it deletes, overwrites, pays. What is not known counts as that.
+    #[serde(default = "yes")]
+    pub destructive: bool,
+    /// Whole arguments, as examples: `{"channel": "C024BE91L", "text": "Hello"}`.
+    #[serde(default)]
+    pub examples: Vec<Map<String, Value>>,
+    /// Names of its parameters, for the index that is searched.
+    #[serde(default)]
+    pub parameter_names: Vec<String>,
+    /// What it was before its fingerprint changed last, so that drift can be told in detail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousTool>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A service tool as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PreviousTool {
+    pub fingerprint: String,
+    pub version: String,
+    pub parameters: Value,
+    #[serde(default)]
+    pub returns: String,
+}
+
+impl ServiceTool {
+    /// What tells a tool from what it was before: name, parameters, returns and binding in canonical form (members sorted, no
+    /// blanks) under SHA-256, the first half in hexadecimal.
+    pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
+        // serde_json sorts the members of objects.
+        let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
+        half_digest(&content.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Of a row of `service_tools`, what lists and the search need: what its index holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListedServiceTool {
+    pub name: String,
+    #[serde(default)]
+    pub title: String,
+    #[serde(default)]
+    pub description: String,
+    pub service_name: String,
+    #[serde(default)]
+    pub category: String,
+    #[serde(default)]
+    pub is_active: bool,
+    pub fingerprint: String,
+    #[serde(default)]
+    pub version: String,
+    #[serde(default = "yes")]
+    pub effect: bool,
+    #[serde(default = "yes")]
+    pub destructive: bool,
+    #[serde(default)]
+    pub parameter_names: Vec<String>,
+}
+
+/// What carries a service tool out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Binding {
+    /// A component of Pipedream's, with the account that the organization connected. The tool's arguments are its props.
+    Pipedream {
+        /// Its key: `slack_v2-post-message`.
+        component: String,
+        /// Sent with every run.
+        version: String,
+        /// Name of the prop that takes the account; it is neither the app's slug nor part of the key.
+        app_prop: String,
+        /// Props that are always sent with these values.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        fixed: Map<String, Value>,
+    },
+    /// A request to the service's own API.
+    ApiRequest(RequestTemplate),
+    /// An action of ours: `sms`.
+    BuiltIn { name: String },
+}
+
+/// How arguments become a request. An argument whose name stands in the path goes there, one that `query` names into the query,
+/// all others into the body.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestTemplate {
+    /// GET, POST, PUT, PATCH or DELETE.
+    pub method: String,
+    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`: the host is written out.
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub query: Vec<String>,
+    /// Headers that are always sent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub body: BodyFormat,
+    /// Members of the body, or of the query where there is no body, that are always sent.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fixed: Map<String, Value>,
+    #[serde(default)]
+    pub auth: RequestAuth,
+    /// Where the key goes that makes the service do the same request once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<KeyPlace>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyFormat {
+    #[default]
+    None,
+    Json,
+    /// `a=1&b[c]=2&d[0]=3`, as Stripe takes it.
+    Form,
+}
+
+/// How a request shows the organization's credential; the names are those of its fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RequestAuth {
+    #[default]
+    None,
+    Bearer {
+        field: String,
+    },
+    Basic {
+        user: String,
+        password: String,
+    },
+    Header {
+        header: String,
+        field: String,
+    },
+    /// As members of the body.
+    Body {
+        members: BTreeMap<String, String>,
+    },
+}
+
+/// Where an idempotency key goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "in", rename_all = "snake_case")]
+pub enum KeyPlace {
+    Header { name: String },
+    Body { name: String },
+}
+
+/// A row of `service_capabilities`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceCapabilities {
+    /// [`folded_name`] of the service's name.
+    pub service_name: String,
+    #[serde(default)]
+    pub supports_webhooks: bool,
+    #[serde(default)]
+    pub webhook_events: Vec<String>,
+    /// By event.
+    #[serde(default)]
+    pub webhook_payload_schemas: BTreeMap<String, WebhookPayload>,
+    #[serde(default)]
+    pub supports_polling: bool,
+    /// By event: `{"source_tool", "description", …}`.
+    #[serde(default)]
+    pub polling_endpoints: Map<String, Value>,
+    #[serde(default)]
+    pub notes: String,
+    #[serde(default)]
+    pub auth_types: Vec<String>,
+}
+
+/// What stands in `trigger_data` when an event comes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WebhookPayload {
+    #[serde(default)]
+    pub description: String,
+    /// Path of a field (`event.text`) and what stands there.
+    #[serde(default)]
+    pub trigger_data_fields: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example_condition: Option<Value>,
+    /// A whole event as it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_the_same_however_its_name_is_written() {
+        for name in ["Google Calendar", "google calendar", "GOOGLE_CALENDAR", "google-calendar", " Google  Calendar "] {
+            assert_eq!(ServiceId::of_name(name), ServiceId::of_name("google_calendar"), "{name}");
+        }
+        assert_ne!(ServiceId::of_name("Slack"), ServiceId::of_name("Slack 2"));
+    }
+
+    #[test]
+    fn a_fingerprint_changes_with_what_the_tool_is_and_not_with_the_order_in_which_it_is_written() {
+        let binding = Binding::BuiltIn { name: "sms".into() };
+        let of = |name: &str, parameters: &str, returns: &str, binding: &Binding| {
+            ServiceTool::fingerprint_of(name, &serde_json::from_str(parameters).unwrap(), returns, binding)
+        };
+        let one = of("a", r#"{"type": "object", "properties": {}}"#, "r", &binding);
+        assert_eq!(one, of("a", r#"{"properties": {}, "type": "object"}"#, "r", &binding));
+        assert_eq!(one.len(), 32);
+        let others = [
+            of("b", r#"{"type": "object", "properties": {}}"#, "r", &binding),
+            of("a", r#"{"type": "object"}"#, "r", &binding),
+            of("a", r#"{"type": "object", "properties": {}}"#, "s", &binding),
+            of("a", r#"{"type": "object", "properties": {}}"#, "r", &Binding::BuiltIn { name: "x".into() }),
+        ];
+        assert!(others.iter().all(|other| *other != one), "{others:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! `services`, `service_tools` and `service_capabilities`: the catalogue of tools, the same for every organization.
+//!
+//! - `services`. Key: id, made of the name without case. Read as a whole, or by name.
+//! - `service_tools`. Key: id, made of the name. Index `by_service`: `service_id`, `name`, with what lists and the search need.
+//! - `service_capabilities`. Key: `service_name`, without case.
+
+use std::collections::HashMap;
+
+use super::{
+    database::{Database, Item, id, rows, text},
+    table::Table,
+};
+use crate::{
+    Deadline, Result,
+    models::{ListedServiceTool, Service, ServiceCapabilities, ServiceId, ServiceTool, folded_name, service_tool_id},
+};
+
+#[derive(Clone)]
+pub struct Services {
+    services: Table,
+    tools: Table,
+    capabilities: Table,
+}
+
+impl Services {
+    pub fn new(database: &Database) -> Self {
+        Self {
+            services: database.table("services"),
+            tools: database.table("service_tools"),
+            capabilities: database.table("service_capabilities"),
+        }
+    }
+
+    /// All services, active or not, in no order.
+    pub async fn all(&self) -> Result<Vec<Service>> {
+        self.services.scan().collect().await
+    }
+
+    /// The services of these names that there are, active or not, in no order.
+    pub async fn named(&self, names: &[String], deadline: Deadline) -> Result<Vec<Service>> {
+        let ids = names.iter().map(|name| ServiceId::of_name(name));
+        Ok(rows(self.services.batch_get(distinct(ids), None, deadline).await?))
+    }
+
+    /// The tools of a service as they are listed, active or not, by name.
+    pub async fn tools_of(&self, service: ServiceId) -> Result<Vec<ListedServiceTool>> {
+        let of_service = self.tools.query_index("by_service", "#service_id = :service");
+        of_service.with([(":service", text(service))]).collect().await
+    }
+
+    /// The tools of these names that there are, active or not, by name. One batched read for up to 100 names. A row that cannot
+    /// be read is reported and left out.
+    pub async fn tools_named(&self, names: &[String], deadline: Deadline) -> Result<HashMap<String, ServiceTool>> {
+        let ids = names.iter().map(|name| service_tool_id(name));
+        let found: Vec<ServiceTool> = rows(self.tools.batch_get(distinct(ids), None, deadline).await?);
+        Ok(found.into_iter().map(|tool| (tool.name.clone(), tool)).collect())
+    }
+
+    /// What these services can do, by their [`folded_name`].
+    pub async fn capabilities(
+        &self,
+        services: &[String],
+        deadline: Deadline,
+    ) -> Result<HashMap<String, ServiceCapabilities>> {
+        let mut keys: Vec<String> = services.iter().map(|name| folded_name(name)).collect();
+        keys.sort();
+        keys.dedup();
+        let keys = keys.into_iter().map(|name| Item::from([("service_name".to_owned(), text(name))])).collect();
+        let found: Vec<ServiceCapabilities> = rows(self.capabilities.batch_get(keys, None, deadline).await?);
+        Ok(found.into_iter().map(|of| (of.service_name.clone(), of)).collect())
+    }
+
+    /// Writes a tool.
+    pub async fn put_tool(&self, tool: &ServiceTool) -> Result<()> {
+        self.tools.put(tool)?.send().await
+    }
+
+    /// Writes what a service can do.
+    pub async fn put_capabilities(&self, capabilities: &ServiceCapabilities) -> Result<()> {
+        self.capabilities.put(capabilities)?.send().await
+    }
+
+    /// Writes a service. It is written last, so that whoever sees its new edition finds its tools as they are to be.
+    pub async fn put(&self, service: &Service) -> Result<()> {
+        self.services.put(service)?.send().await
+    }
+}
+
+/// A batch that names a key twice is refused.
+fn distinct(ids: impl Iterator<Item = impl ToString>) -> Vec<Item> {
+    let mut ids: Vec<String> = ids.map(|id| id.to_string()).collect();
+    ids.sort();
+    ids.dedup();
+    ids.into_iter().map(id).collect()
+}
