@@ -40,6 +40,13 @@ pub enum Error {
         done: Vec<String>,
         left: Vec<String>,
     },
+    /// As `error`, answered with headers that a protocol prescribes.
+    #[error("{error}")]
+    WithHeaders {
+        #[source]
+        error: Box<Error>,
+        headers: Vec<(&'static str, String)>,
+    },
     /// 429: the organization has used up one of its budgets.
     #[error("{0}")]
     OverBudget(OverBudget),
@@ -72,7 +79,10 @@ impl Error {
 
     /// Whether the same may work later: something we depend on is out of reach.
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable(..) | Self::Unreadable { .. } | Self::Upstream(_))
+        match self {
+            Self::WithHeaders { error, .. } => error.is_outage(),
+            _ => matches!(self, Self::Unavailable(..) | Self::Unreadable { .. } | Self::Upstream(_)),
+        }
     }
 
     /// HTTP status code.
@@ -86,7 +96,7 @@ impl Error {
             Self::Invalid(_) => 422,
             Self::OverBudget(_) => 429,
             Self::Internal(_) => 500,
-            Self::Partly { error, .. } => error.status(),
+            Self::Partly { error, .. } | Self::WithHeaders { error, .. } => error.status(),
             Self::Upstream(error) => error.status_for_our_caller(),
             Self::Unavailable(..) | Self::Unreadable { .. } => 503,
         }
@@ -103,7 +113,7 @@ impl Error {
             Self::Invalid(_) => "invalid",
             Self::OverBudget(_) => "over_budget",
             Self::Internal(_) => "internal",
-            Self::Partly { error, .. } => error.code(),
+            Self::Partly { error, .. } | Self::WithHeaders { error, .. } => error.code(),
             Self::Upstream(_) => "upstream",
             Self::Unavailable(..) | Self::Unreadable { .. } => "unavailable",
         }

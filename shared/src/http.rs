@@ -9,6 +9,7 @@ mod reply;
 mod roles;
 mod route;
 mod serve;
+mod token;
 
 pub use access::Access;
 pub use bearer::bearer;
@@ -20,3 +21,4 @@ pub use reply::{Afterwards, Reply};
 pub use roles::LEAST_ROLES;
 pub use route::{id, route};
 pub use serve::{answer, deadline, serve};
+pub use token::{NoToken, TokenVerifier, VerifiedToken};

@@ -14,11 +14,11 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     catalogue::Catalogue,
-    clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
     error,
     execution::Executor,
-    http::Access,
+    http::{Access, TokenVerifier},
     idempotency::Idempotency,
     injection::built_in_tools,
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
@@ -107,6 +107,16 @@ impl Platform {
 
     pub fn access(&self) -> Result<Access> {
         Ok(Access::new(self.database()?, self.organizations()?.clone()))
+    }
+
+    /// Verifies tokens where no authorizer does: those of `JWT_ISSUER` for one of `JWT_AUDIENCE` (separated by commas), signed by
+    /// a key that stands at `JWKS_URL`, or where the issuer's configuration says.
+    pub fn token_verifier(&self) -> Result<TokenVerifier> {
+        let issuer = self.environment.required("JWT_ISSUER")?;
+        let audiences = self.environment.required("JWT_AUDIENCE")?;
+        let audiences = audiences.split(',').map(|audience| audience.trim().to_owned()).collect();
+        let keys = Jwks::new(&issuer, self.environment.optional("JWKS_URL"))?;
+        Ok(TokenVerifier::new(issuer, audiences, keys))
     }
 
     pub fn vapi(&self) -> Vapi {

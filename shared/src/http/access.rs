@@ -1,8 +1,8 @@
-//! Who may ask: a user of the JWT authorizer who is a member of the organization in the URL, with the role that the route
-//! needs (`roles.rs`).
+//! Who may ask: a user of the JWT authorizer, or of a token that the function has verified ([`VerifiedToken`]), who is a member of
+//! the organization in the URL, with the role that the route needs (`roles.rs`).
 //!
-//! API Gateway has checked the token's signature, issuer, audience and expiry; it knows nothing of who owns what. Slug and
-//! membership are read beside each other. An organization that does not exist and one the user does not belong to are
+//! The token's signature, issuer, audience and expiry have been checked; nobody knows yet who owns what. Slug and membership are
+//! read beside each other. An organization that does not exist and one the user does not belong to are
 //! answered alike.
 
 use futures_util::join;
@@ -11,10 +11,11 @@ use lambda_http::{Request, RequestExt, request::RequestContext};
 use super::{
     roles::least_role,
     route::{id, route},
+    token::VerifiedToken,
 };
 use crate::{
     Error, Result,
-    models::{Member, Role, Slug, UserId},
+    models::{Member, Membership, OrganizationId, Role, Slug, UserId},
     store::{Database, OrganizationMembers, Organizations},
 };
 
@@ -35,20 +36,44 @@ impl Access {
     /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs,
     /// [`Error::Forbidden`] for a member whose role does not do.
     pub async fn member(&self, request: &Request) -> Result<Member> {
+        self.let_in(request, || user(request)).await
+    }
+
+    /// As [`Access::member`], where no authorizer stands in front of the function.
+    ///
+    /// # Errors
+    /// As [`Access::member`].
+    pub async fn member_by_token(&self, request: &Request, token: &VerifiedToken) -> Result<Member> {
+        self.let_in(request, || Ok(token.user().clone())).await
+    }
+
+    async fn let_in(&self, request: &Request, user: impl FnOnce() -> Result<UserId>) -> Result<Member> {
         let asked = route(request);
         let least = least_role(&asked).ok_or(Error::NotFound("route"))?;
         let [_, "api", slug, ..] = asked[..] else { return Err(Error::NotFound("route")) };
-        let user_id = user(request)?;
+        let user_id = user()?;
         let slug: Slug = id(slug, "organization")?;
         // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
         let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
         let (organization, theirs) = (organization?, theirs?);
-        let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
-        let role = membership.ok_or(Error::NotFound("organization"))?.role;
-        let member = Member { organization_id: organization.id, user_id, role };
+        let member = membership(organization.id, user_id, theirs)?;
         member.must_be(least)?;
         Ok(member)
     }
+
+    /// A user who was let in once and whose work goes on without them, as the member they are now.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for somebody who does not belong to the organization any more.
+    pub async fn still_member(&self, organization: OrganizationId, user: &UserId) -> Result<Member> {
+        membership(organization, user.clone(), self.members.of_user(user).await?)
+    }
+}
+
+fn membership(organization: OrganizationId, user_id: UserId, theirs: Vec<Membership>) -> Result<Member> {
+    let here = theirs.into_iter().find(|membership| membership.organization_id == organization);
+    let role = here.ok_or(Error::NotFound("organization"))?.role;
+    Ok(Member { organization_id: organization, user_id, role })
 }
 
 impl Member {

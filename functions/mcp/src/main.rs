@@ -1,0 +1,10 @@
+//! POST /api/{slug}/mcp: finding tools and deploying automations, for clients of the Model Context Protocol.
+
+use shared::{Platform, http};
+use mcp::{Deps, handle};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    let platform = Platform::from_env().await?;
+    http::serve("mcp", Deps::new(&platform)?, handle).await
+}
