@@ -17,6 +17,7 @@ pub mod aws;
 pub mod clients;
 pub mod event;
 pub mod http_server;
+pub mod issuer;
 pub mod logs;
 mod process;
 pub mod published;

@@ -26,7 +26,7 @@ use super::{
 use crate::{Deadline, Error, Result, models::AllowedHosts};
 
 /// Between two requests for the keys.
-pub const PAUSE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_secs(10);
 /// After a request that left us without any key.
 const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(1);
 /// What one request gets.
@@ -72,14 +72,14 @@ struct KeySet {
 }
 
 impl Jwks {
-    /// The keys of `issuer`, at `url` or where its configuration says. Only https is asked; by plain http a `url` on this
-    /// machine, which only a local system has.
+    /// The keys of `issuer`, at `url` or where its configuration says. Only https is asked, unless `issuer` or `url` is an
+    /// address by plain http on this machine, which only a local system has.
     ///
     /// # Errors
     /// When TLS cannot be set up, which no input causes.
     pub fn new(issuer: &str, url: Option<String>) -> Result<Self> {
-        let here = url.as_deref().and_then(on_this_machine);
-        let outbound = Outbound::new(here.into_iter().collect())?;
+        let configured = [Some(issuer), url.as_deref()];
+        let outbound = Outbound::new(configured.into_iter().flatten().filter_map(on_this_machine).collect())?;
         Ok(Self { outbound, issuer: issuer.to_owned(), url, pause: PAUSE, known: Arc::default() })
     }
 

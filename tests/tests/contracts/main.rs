@@ -8,6 +8,7 @@ mod llm_stream;
 mod outbound;
 mod pipedream;
 mod secrets;
+mod tokens;
 mod twilio;
 mod twilio_signatures;
 mod vapi;
