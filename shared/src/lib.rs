@@ -4,6 +4,7 @@
 //! tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
 
 pub mod accounts;
+pub mod agent_tools;
 pub mod actions;
 pub mod catalogue;
 pub mod clients;

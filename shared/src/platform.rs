@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 
 use crate::{
     accounts::Accounts,
+    agent_tools::{AgentTools, ToolCaller},
     actions::{Services, ToolTokens, query::Knowledge},
     catalogue::Catalogue,
     clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
@@ -286,6 +287,30 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
+    /// What agents need to build automations. With `MCP_CALL_TOOL` (false) they may also call every tool that they find.
+    pub fn agent_tools(&self, idempotency: Idempotency) -> Result<AgentTools> {
+        let caller = self.environment.parsed("MCP_CALL_TOOL", false)?;
+        let caller = caller.then(|| -> Result<ToolCaller> {
+            Ok(ToolCaller { catalogue: self.catalogue()?, executor: self.executor(idempotency.clone())? })
+        });
+        Ok(AgentTools {
+            discovery: self.discovery()?,
+            deployment: self.deployment()?,
+            access: self.access()?,
+            idempotency,
+            caller: caller.transpose()?,
+        })
+    }
+
+    /// The scopes that a token must have for the MCP server (`MCP_SCOPES`, separated by blanks; none), and the origins beside our
+    /// own whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
+    pub fn mcp_settings(&self) -> Result<McpSettings> {
+        let scopes = self.environment.optional("MCP_SCOPES");
+        let origins = self.environment.optional("MCP_ORIGINS").unwrap_or_default();
+        let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned);
+        Ok(McpSettings { scopes, origins: origins.collect() })
+    }
+
     /// The tools that runs are offered.
     pub fn catalogue(&self) -> Result<Catalogue> {
         Ok(Catalogue {
@@ -335,6 +360,14 @@ impl Platform {
     }
 }
 
+/// What may differ between MCP servers.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    pub scopes: Option<String>,
+    /// `https://app.example`, or `*` for any.
+    pub origins: Vec<String>,
+}
+
 /// The part, made now if it is not there yet.
 fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(made) = part.get() {
@@ -343,3 +376,4 @@ fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     let made = make()?;
     Ok(part.get_or_init(|| made))
 }
+impl Platform { fn discovery(&self) -> Result<crate::discovery::Discovery> { Ok(crate::discovery::Discovery) } fn deployment(&self) -> Result<crate::automation::Deployment> { Ok(crate::automation::Deployment) } }

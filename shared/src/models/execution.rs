@@ -134,6 +134,8 @@ pub enum Trigger {
     Automation,
     /// A person tried it out.
     Test,
+    /// An agent called it from outside, over the Model Context Protocol or as a function.
+    Agent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,6 +64,13 @@ impl Parameters {
         Self { schema, order }
     }
 
+    /// The same, whose schema says that there are no others.
+    #[must_use]
+    pub fn closed(mut self) -> Self {
+        self.schema["additionalProperties"] = false.into();
+        self
+    }
+
     /// The JSON schema of all arguments together.
     pub fn schema(&self) -> &Value {
         &self.schema

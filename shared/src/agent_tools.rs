@@ -1,0 +1,342 @@
+//! What an agent needs to build automations, as tools: find services and their tools, read schemas, deploy.
+//!
+//! One list of descriptions ([`AGENT_TOOLS`]) and one way to carry them out, for three kinds of caller: a client of the Model
+//! Context Protocol and a program that does function calling (`functions/mcp`), and a run of an automation that names them among
+//! its tools. They act in the name of an organization and a user, who is looked up again where something is changed.
+//!
+//! What may be said in a text or as data ([`Told`]) is found out once; an answer that is too large is shortened, and says how to
+//! get the rest.
+
+mod call_tool;
+mod descriptions;
+mod formats;
+mod in_whose_name;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::{Map, Value, json};
+
+use self::descriptions::Kind;
+pub use self::{
+    call_tool::ToolCaller,
+    descriptions::{AGENT_TOOLS, AgentTool, Hints, IDEMPOTENCY_KEY},
+    formats::Format,
+    in_whose_name::InWhoseName,
+};
+use crate::{
+    Error, Result,
+    automation::Deployment,
+    cut::{cut_to, fit},
+    discovery::{Discovery, ToolSearch},
+    http::Access,
+    idempotency::{Claim, Idempotency, Key, Outcome},
+    models::{Member, Role},
+    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
+};
+
+/// Of a text or of its data as JSON, in bytes: clients refuse what has more than some 25,000 tokens.
+const LARGEST_ANSWER: usize = 60_000;
+
+/// A claim outlasts whoever holds it.
+const LEASE_RESERVE: Duration = Duration::from_secs(5);
+/// What is left to answer when a twin has been waited for.
+const ANSWERING: Duration = Duration::from_secs(1);
+
+/// Carries the tools out. Clones share what discovery keeps in memory.
+#[derive(Clone)]
+pub struct AgentTools {
+    pub discovery: Discovery,
+    pub deployment: Deployment,
+    pub access: Access,
+    pub idempotency: Idempotency,
+    /// Calls any tool of the organization's; absent where that is not offered.
+    pub caller: Option<ToolCaller>,
+}
+
+/// What a caller is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// A text, for a model's context.
+    Text,
+    /// `{"text", "data"}`, for [`Answer::of`].
+    Both,
+}
+
+/// What came of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub failed: bool,
+    /// For a model's context.
+    pub text: String,
+    /// The same as data; null where there is none.
+    pub data: Value,
+}
+
+impl AgentTools {
+    /// The tools that are offered here, in the order in which they are listed.
+    pub fn list(&self) -> impl Iterator<Item = &'static AgentTool> {
+        AGENT_TOOLS.iter().filter(|tool| tool.kind != Kind::CallTool || self.caller.is_some())
+    }
+
+    /// The tool of this name, if it is offered.
+    pub fn named(&self, name: &str) -> Option<&'static AgentTool> {
+        self.list().find(|tool| tool.spec.name == name)
+    }
+
+    /// All of them, to be called.
+    pub fn toolbox(&self) -> Toolbox {
+        let mut toolbox = Toolbox::default();
+        self.offered(Told::Both).for_each(|tool| toolbox.offer(tool));
+        toolbox
+    }
+
+    /// Those that a run may name.
+    pub fn for_runs(&self) -> Vec<Arc<dyn Tool>> {
+        self.offered(Told::Text).collect()
+    }
+
+    fn offered(&self, told: Told) -> impl Iterator<Item = Arc<dyn Tool>> {
+        self.list().map(move |described| {
+            Arc::new(Offered { tools: self.clone(), described, told }) as Arc<dyn Tool>
+        })
+    }
+
+    async fn carry_out(
+        &self,
+        kind: Kind,
+        arguments: Map<String, Value>,
+        context: &CallContext<'_>,
+    ) -> Result<Answer> {
+        let (organization, deadline) = (context.organization, context.deadline);
+        match kind {
+            Kind::InitialMdFetch => {
+                let found = self.discovery.initial_md_fetch(organization, &names(&arguments, "services"), deadline).await?;
+                Ok(Answer::found(found.to_text(), json!(found)))
+            }
+            Kind::FetchToolData => {
+                let found = self.discovery.fetch_tool_data(organization, &names(&arguments, "tool_names"), deadline).await?;
+                Ok(Answer::found(found.to_text(), json!(found)))
+            }
+            Kind::SearchTools => {
+                let search = ToolSearch::of_json(&Value::Object(arguments))?;
+                let found = self.discovery.search(organization, &search, deadline).await?;
+                Ok(Answer::found(found.to_text(), json!(found)))
+            }
+            Kind::DeployAutomation => self.deploy(arguments, context).await,
+            Kind::CallTool => {
+                let Some(caller) = &self.caller else { return Err(Error::NotFound("tool")) };
+                self.member(context).await?;
+                caller.call(&self.discovery, arguments, context).await
+            }
+        }
+    }
+
+    /// Who acts here, with the role that acting needs.
+    async fn member(&self, context: &CallContext<'_>) -> Result<Member> {
+        let user = context.user.ok_or(Error::Forbidden("this is done in somebody's name, and nobody is known here"))?;
+        let member = self.access.still_member(context.organization, user).await?;
+        member.must_be(Role::Member)?;
+        Ok(member)
+    }
+
+    /// Deploys once: the same definition of the same subject again is answered from the record, and saves nothing.
+    async fn deploy(&self, mut arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
+        let member = self.member(context).await?;
+        let key = arguments.remove(IDEMPOTENCY_KEY).and_then(|key| key.as_str().map(str::to_owned)).unwrap_or_default();
+        let mut body = arguments.remove("automation").unwrap_or_default();
+        let dry_run = arguments.get("dry_run").is_some_and(|dry_run| *dry_run == true);
+        if let (Value::Object(body), true) = (&mut body, dry_run) {
+            body.insert("dry_run".into(), true.into());
+        }
+        if body.get("dry_run").is_some_and(|dry_run| *dry_run == true) {
+            return Ok(self.deploy_as(&member, &body, context).await?.0);
+        }
+        let (kind, whose) = context.subject.parts();
+        let organization = context.organization.to_string();
+        let key = Key::new(&["agent tool", "deploy_automation", &organization, kind, &whose, &key], &body);
+        let deadline = context.deadline;
+        let (lease, until) = (deadline.remaining() + LEASE_RESERVE, deadline.reserving(ANSWERING));
+        let ticket = match self.idempotency.claim(&key, context.delivery, lease, until).await? {
+            Claim::Mine(ticket) => ticket,
+            Claim::Completed(answer) => return Ok(Answer::read(answer)),
+            Claim::Unknown(_) => {
+                let sentence = "It is not known whether this was deployed a moment ago; look at the list of automations \
+                                before deploying it again.";
+                return Ok(Answer::failed(sentence));
+            }
+            Claim::Running => {
+                return Ok(Answer::failed("The same deployment is still under way; wait a moment and ask again."));
+            }
+        };
+        let deployed = self.deploy_as(&member, &body, context).await;
+        let outcome = match &deployed {
+            Ok((answer, true)) => Outcome::Completed(answer.written()),
+            // Nothing was saved, or nobody knows; what waits for a review twice does no harm.
+            Ok((_, false)) | Err(_) => Outcome::Released,
+        };
+        if let Err(error) = self.idempotency.record(ticket, outcome).await {
+            tracing::error!("the outcome of a deployment could not be recorded: {}", crate::error::chain(&error));
+        }
+        Ok(deployed?.0)
+    }
+
+    /// The answer, and whether something was saved.
+    async fn deploy_as(&self, member: &Member, body: &Value, context: &CallContext<'_>) -> Result<(Answer, bool)> {
+        let deployed = self.deployment.deploy(member, body, context.deadline).await?;
+        let failed = !deployed.is_ok();
+        Ok((Answer { failed, text: deployed.to_text(), data: json!(deployed) }, !failed))
+    }
+}
+
+impl Answer {
+    fn found(text: String, data: Value) -> Self {
+        Self { failed: false, text, data }
+    }
+
+    fn failed(sentence: impl Into<String>) -> Self {
+        Self { failed: true, text: sentence.into(), data: Value::Null }
+    }
+
+    /// What is wrong with a request, for who made it; an outage and a fault of ours are none of it.
+    fn refused(error: Error) -> Result<Self> {
+        match error {
+            Error::Invalid(problems) => {
+                let lines: Vec<String> =
+                    problems.iter().map(|wrong| format!("- {}: {}", wrong.field, wrong.problem)).collect();
+                let data = json!({"errors": problems});
+                Ok(Self { failed: true, text: format!("The arguments are wrong:\n{}", lines.join("\n")), data })
+            }
+            Error::Forbidden(_) | Error::NotFound(_) | Error::Conflict(_) | Error::Malformed(_) | Error::OverBudget(_) => {
+                let mut sentence = error.to_string();
+                if let Some(first) = sentence.get_mut(..1) {
+                    first.make_ascii_uppercase();
+                }
+                Ok(Self::failed(format!("{sentence}.")))
+            }
+            error => Err(error),
+        }
+    }
+
+    /// The same, no larger than a model's context takes.
+    fn fitted(self, how_to_get_the_rest: &str) -> Self {
+        let Self { failed, mut text, mut data } = self;
+        let whole = text.len();
+        if whole > LARGEST_ANSWER {
+            text = cut_to(text, LARGEST_ANSWER, whole);
+            text = format!("{text}\nThis answer was shortened: {how_to_get_the_rest}.");
+        }
+        if data.to_string().len() > LARGEST_ANSWER {
+            data = fit(data, LARGEST_ANSWER);
+            if let Value::Object(members) = &mut data {
+                members.insert("shortened".into(), format!("This answer was shortened: {how_to_get_the_rest}.").into());
+            }
+        }
+        Self { failed, text, data }
+    }
+
+    /// What a call of [`AgentTools::toolbox`] came to.
+    pub fn of(outcome: ToolOutcome) -> Self {
+        let failed = outcome.is_failed();
+        let mut answer = outcome.answer;
+        match answer.remove("result") {
+            Some(told @ Value::Object(_)) if told.get("text").is_some() => Self { failed, ..Self::read(told) },
+            // One that was broken off.
+            _ => Self::failed(answer.get("error").and_then(Value::as_str).unwrap_or("The tool failed.")),
+        }
+    }
+
+    fn written(&self) -> Value {
+        json!({"failed": self.failed, "text": self.text, "data": self.data})
+    }
+
+    fn read(written: Value) -> Self {
+        let text = written.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let failed = written.get("failed").is_some_and(|failed| *failed == true);
+        Self { failed, text, data: written.get("data").cloned().unwrap_or_default() }
+    }
+
+    fn told(self, told: Told) -> ToolOutcome {
+        let result = match told {
+            Told::Text if self.failed => return ToolOutcome::failed(self.text),
+            Told::Text => self.text.into(),
+            Told::Both if self.failed => {
+                let written = self.written();
+                return ToolOutcome::failed(self.text).and_result(written);
+            }
+            Told::Both => self.written(),
+        };
+        ToolOutcome::succeeded(result)
+    }
+}
+
+/// One of them, to be called.
+struct Offered {
+    tools: AgentTools,
+    described: &'static AgentTool,
+    told: Told,
+}
+
+impl Tool for Offered {
+    fn spec(&self) -> &ToolSpec {
+        &self.described.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+        async move {
+            let answer = self.tools.carry_out(self.described.kind, arguments, context).await;
+            let answer = answer.or_else(Answer::refused)?;
+            Ok(answer.fitted(self.described.how_to_get_the_rest).told(self.told))
+        }
+        .boxed()
+    }
+}
+
+/// A list of names that was checked against the schema.
+fn names(arguments: &Map<String, Value>, name: &str) -> Vec<String> {
+    let names = arguments.get(name).and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_answer_is_shortened_and_says_how_to_get_the_rest() {
+        let long = Answer::found("word ".repeat(30_000), json!({"items": vec!["x".repeat(100); 1_000]}));
+        let fitted = long.fitted("ask for fewer");
+        assert!(fitted.text.len() < LARGEST_ANSWER + 200, "{}", fitted.text.len());
+        assert!(fitted.text.ends_with(" bytes)\nThis answer was shortened: ask for fewer."), "{}", fitted.text);
+        assert!(fitted.data.to_string().len() < LARGEST_ANSWER + 200);
+        assert_eq!(fitted.data["shortened"], "This answer was shortened: ask for fewer.");
+        let short = Answer::found("a".into(), json!({"a": 1}));
+        assert_eq!(short.clone().fitted("x"), short);
+    }
+
+    #[test]
+    fn what_was_told_is_read_again() {
+        for answer in [
+            Answer::found("Text.".into(), json!({"a": 1})),
+            Answer { failed: true, text: "Wrong.".into(), data: json!({"diagnostics": []}) },
+            Answer::failed("No."),
+        ] {
+            assert_eq!(Answer::of(answer.clone().told(Told::Both)), answer);
+            let text = answer.clone().told(Told::Text);
+            assert_eq!((text.is_failed(), text.into_told()), (answer.failed, json!(answer.text)));
+        }
+        assert_eq!(Answer::of(ToolOutcome::failed("Too late.")), Answer::failed("Too late."));
+    }
+
+    #[test]
+    fn a_wrong_request_is_told_in_sentences_and_an_outage_is_not() {
+        let refused = Answer::refused(Error::invalid("limit", "must be a whole number from 1 to 100")).unwrap();
+        assert_eq!(refused.text, "The arguments are wrong:\n- limit: must be a whole number from 1 to 100");
+        assert_eq!(Answer::refused(Error::NotFound("organization")).unwrap().text, "Organization not found.");
+        assert!(Answer::refused(Error::internal("x")).is_err());
+    }
+}

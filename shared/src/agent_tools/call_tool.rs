@@ -1,0 +1,84 @@
+//! `call_tool`: any tool that can be found, called as the organization, once.
+
+use serde_json::{Map, Value, json};
+
+use super::Answer;
+use crate::{
+    Result,
+    catalogue::{Catalogue, Resolved},
+    discovery::{Discovery, Source, ToolData, ToolDetails},
+    execution::Executor,
+    models::ToolRef,
+    tool::{CallContext, NotBound, Toolbox},
+};
+
+/// What calls them.
+#[derive(Clone)]
+pub struct ToolCaller {
+    pub catalogue: Catalogue,
+    pub executor: Executor,
+}
+
+impl ToolCaller {
+    pub(super) async fn call(
+        &self,
+        discovery: &Discovery,
+        mut arguments: Map<String, Value>,
+        context: &CallContext<'_>,
+    ) -> Result<Answer> {
+        let mut text = |name: &str| match arguments.remove(name) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let (name, fingerprint) = (text("name"), text("fingerprint"));
+        let Some(Value::Object(arguments)) = arguments.remove("arguments") else {
+            return Ok(Answer::failed("The argument \"arguments\" must be an object."));
+        };
+        let (organization, deadline) = (context.organization, context.deadline);
+
+        let ToolData { tools, problems } = discovery.fetch_tool_data(organization, &[name], deadline).await?;
+        let Some(tool) = tools.into_iter().next() else {
+            let message = problems.first().map_or("There is no such tool.", |problem| problem.message.as_str());
+            return Ok(Answer { data: json!({"problems": problems}), ..Answer::failed(message) });
+        };
+        let name = &tool.name;
+        if tool.fingerprint != fingerprint {
+            return Ok(Answer::failed(format!(
+                "The tool {name} is not the one that was read: its fingerprint is {}, and not {fingerprint}. Read it again with \
+                 fetch_tool_data, look at what has changed, and call it with the fingerprint that you find there.",
+                tool.fingerprint
+            )));
+        }
+        let resolved = self.catalogue.resolve(organization, &[reference(&tool)], deadline).await?;
+        let found = match resolved.into_iter().next() {
+            Some(Resolved::Here(found)) => found,
+            Some(Resolved::Gone(gone)) => return Ok(Answer::failed(format!("The tool {name} {}.", gone.for_author()))),
+            None => return Ok(Answer::failed(format!("There is no tool {name}."))),
+        };
+        // What is used of the hour's budget is known only from the last count.
+        self.executor.budgets.usage(organization, deadline).await?;
+        let called = found.spec().name.clone();
+        let mut toolbox = Toolbox::default();
+        toolbox.offer(found.callable(&self.executor));
+        let bound = match toolbox.check(&called, &arguments) {
+            Ok(bound) => bound,
+            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => return Ok(Answer::failed(sentence)),
+        };
+        let outcome = bound.call(context).await?;
+        let failed = outcome.is_failed();
+        let told = outcome.into_told();
+        let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
+        Ok(Answer { failed, text, data: told })
+    }
+}
+
+/// The tool as it was read.
+fn reference(tool: &ToolDetails) -> ToolRef {
+    match (tool.source, tool.id) {
+        (Source::Organization, Some(id)) => {
+            ToolRef::Organization { id, version: tool.fingerprint.trim_start_matches('v').parse().ok() }
+        }
+        (Source::BuiltIn, _) => ToolRef::BuiltIn(tool.name.clone()),
+        _ => ToolRef::Service { name: tool.name.clone(), fingerprint: Some(tool.fingerprint.clone()) },
+    }
+}
