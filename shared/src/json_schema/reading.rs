@@ -42,7 +42,7 @@ enum Role {
 }
 
 #[rustfmt::skip]
-const KEYWORDS: [(&str, Role); 52] = {
+const KEYWORDS: [(&str, Role); 53] = {
     use Role::{Named, Note, Plain, Schemas};
     [
         ("type", Plain), ("enum", Plain), ("const", Plain), ("format", Plain),
@@ -60,6 +60,7 @@ const KEYWORDS: [(&str, Role); 52] = {
         ("$ref", Note), ("$defs", Named(Edge::Unused)), ("definitions", Named(Edge::Unused)),
         ("title", Note), ("description", Note), ("default", Note), ("example", Note), ("examples", Note), ("nullable", Note),
         ("deprecated", Note), ("readOnly", Note), ("writeOnly", Note), ("$schema", Note), ("$comment", Note), ("$id", Note),
+        ("contentMediaType", Note),
     ]
 };
 
