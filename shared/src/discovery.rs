@@ -15,7 +15,7 @@ mod python_json;
 mod search;
 mod tool_data;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::Mutex;
 
@@ -27,10 +27,11 @@ pub use self::{
     tool_data::{ExampleCall, ToolData, ToolDetails},
 };
 use crate::{
-    Deadline, Result,
+    Deadline, Error, Result,
     catalogue::BuiltInTools,
     connections::Connections,
-    models::{OrganizationId, Service},
+    error,
+    models::{OrganizationId, Service, ServiceCapabilities},
     ranking::nearest,
     store::{Services, Tools},
 };
@@ -114,6 +115,17 @@ impl Discovery {
         let mut shelf = self.shelf.lock().await;
         shelf.refresh(&self.services, deadline).await
     }
+}
+
+/// What these services can do, by their [`crate::models::folded_name`]; `None` if it could not be read, which is reported.
+pub async fn capabilities(
+    services: &Services,
+    names: &[String],
+    deadline: Deadline,
+) -> Option<HashMap<String, ServiceCapabilities>> {
+    let read = services.capabilities(names, deadline).await;
+    let report = |error: &Error| tracing::error!("what services can do could not be read: {}", error::chain(error));
+    read.inspect_err(report).ok()
 }
 
 /// Names of active services near to one that there is not.

@@ -1,7 +1,7 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> actions ->
-//! tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
+//! Arrows go one way: `functions -> platform -> http, queue -> injection -> discovery -> catalogue -> execution ->
+//! lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, ranking, error`.
 
 pub mod accounts;
 pub mod actions;

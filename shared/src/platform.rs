@@ -17,6 +17,7 @@ use crate::{
     clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
     connections::Connections,
+    discovery::Discovery,
     error,
     execution::Executor,
     http::Access,
@@ -46,6 +47,7 @@ pub struct Platform {
     outbound: OnceCell<Outbound>,
     pipedream: OnceCell<Pipedream>,
     connections: OnceCell<Connections>,
+    discovery: OnceCell<Discovery>,
 }
 
 impl Platform {
@@ -79,6 +81,7 @@ impl Platform {
             outbound: OnceCell::new(),
             pipedream: OnceCell::new(),
             connections: OnceCell::new(),
+            discovery: OnceCell::new(),
         })
     }
 
@@ -296,6 +299,14 @@ impl Platform {
                 self.secrets().clone(),
                 (self.pipedream(), self.pipedream_secret()?),
             ))
+        })
+    }
+
+    /// Finds tools for agents. One for all, because it remembers the services' tools.
+    pub fn discovery(&self) -> Result<&Discovery> {
+        once(&self.discovery, || {
+            let Catalogue { built_in, tools, services, connections } = self.catalogue()?;
+            Ok(Discovery::new(services, tools, built_in, connections))
         })
     }
 

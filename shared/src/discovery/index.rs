@@ -9,11 +9,12 @@ use std::{
 use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::{
+    capabilities,
     listed::{ListedTool, Source, shortened},
     own_tools::{OwnTools, category},
 };
 use crate::{
-    Deadline, Result, error,
+    Deadline, Result,
     models::{ListedServiceTool, Service, ServiceId, Timestamp, folded_name},
     ranking::{Collection, Postings, PostingsBuilder, near_words, words},
     store::Services,
@@ -272,12 +273,9 @@ impl Shelf {
         let names: Vec<String> = changed.iter().map(|service| service.name.clone()).collect();
         let ids: Vec<ServiceId> = changed.iter().map(|service| service.id).collect();
         let tools = stream::iter(ids).map(|id| services.tools_of(id)).buffered(READ_AT_ONCE).try_collect::<Vec<_>>();
-        let (tools, capabilities) = future::join(tools, services.capabilities(&names, deadline)).await;
-        let capabilities = capabilities.inspect_err(|error| {
-            tracing::error!("what services can do could not be read: {}", error::chain(error));
-        });
+        let (tools, capabilities) = future::join(tools, capabilities(services, &names, deadline)).await;
         for (service, tools) in changed.into_iter().zip(tools?) {
-            let triggers = capabilities.as_ref().ok().map(|all| {
+            let triggers = capabilities.as_ref().map(|all| {
                 let of_service = all.get(&folded_name(&service.name));
                 of_service.map_or(Triggers::default(), |of| Triggers {
                     webhook: of.supports_webhooks,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Discovery, did_you_mean,
+    Discovery, capabilities, did_you_mean,
     listed::{HOW_TO_READ_ALL, ListedTool, NameProblem, ProblemKind, ShownConnection, python_bool},
     nearest_services,
 };
@@ -69,14 +69,11 @@ pub(super) async fn read(
     let ids = names.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
     let (services, capabilities, tools) = future::join3(
         discovery.services.named(names, deadline),
-        discovery.services.capabilities(names, deadline),
+        capabilities(&discovery.services, names, deadline),
         future::try_join_all(ids),
     )
     .await;
     let services: HashMap<ServiceId, Service> = services?.into_iter().map(|service| (service.id, service)).collect();
-    let capabilities = capabilities.inspect_err(|error| {
-        tracing::error!("what services can do could not be read: {}", error::chain(error));
-    });
     let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
     // Only a name that leads nowhere needs the others.
     let all = async { if services.len() == names.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
@@ -107,8 +104,8 @@ pub(super) async fn read(
         }
         let connection = connections.remove(&service.id).unwrap_or(Connection::Unknown);
         let (of_service, problem) = match &capabilities {
-            Ok(all) => (all.get(&folded_name(&service.name)).cloned(), None),
-            Err(_) => (None, Some(format!("what {} can do could not be read; ask again in a moment", service.name))),
+            Some(all) => (all.get(&folded_name(&service.name)).cloned(), None),
+            None => (None, Some(format!("what {} can do could not be read; ask again in a moment", service.name))),
         };
         overviews.services.push(ServiceOverview {
             name: service.name.clone(),
