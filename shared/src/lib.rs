@@ -1,7 +1,7 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> actions ->
-//! tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
+//! Arrows go one way: `functions -> platform -> http, queue -> injection -> discovery -> catalogue -> execution ->
+//! lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, ranking, error`.
 
 pub mod accounts;
 pub mod agent_tools;
@@ -12,6 +12,7 @@ pub mod config;
 pub mod connections;
 pub mod cut;
 pub mod deadline;
+pub mod discovery;
 pub mod error;
 pub mod execution;
 pub mod fields;
@@ -22,6 +23,7 @@ pub mod lifecycle;
 pub mod models;
 pub mod platform;
 pub mod queue;
+pub mod ranking;
 pub mod redaction;
 pub mod schedule;
 pub mod store;

@@ -18,6 +18,7 @@ use crate::{
     clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
     connections::Connections,
+    discovery::Discovery,
     error,
     execution::Executor,
     http::{Access, TokenVerifier},
@@ -47,6 +48,7 @@ pub struct Platform {
     outbound: OnceCell<Outbound>,
     pipedream: OnceCell<Pipedream>,
     connections: OnceCell<Connections>,
+    discovery: OnceCell<Discovery>,
 }
 
 impl Platform {
@@ -80,6 +82,7 @@ impl Platform {
             outbound: OnceCell::new(),
             pipedream: OnceCell::new(),
             connections: OnceCell::new(),
+            discovery: OnceCell::new(),
         })
     }
 
@@ -331,6 +334,14 @@ impl Platform {
                 self.secrets().clone(),
                 (self.pipedream(), self.pipedream_secret()?),
             ))
+        })
+    }
+
+    /// Finds tools for agents. One for all, because it remembers the services' tools.
+    pub fn discovery(&self) -> Result<&Discovery> {
+        once(&self.discovery, || {
+            let Catalogue { built_in, tools, services, connections } = self.catalogue()?;
+            Ok(Discovery::new(services, tools, built_in, connections))
         })
     }
 

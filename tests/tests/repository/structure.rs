@@ -21,8 +21,8 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 14] = [
-    &["error", "config", "cut", "deadline"],
+const LAYERS: [&[&str]; 15] = [
+    &["error", "config", "cut", "deadline", "ranking"],
     &["models", "fields"],
     &["redaction"],
     &["telemetry", "clients", "json_schema"],
@@ -33,6 +33,7 @@ const LAYERS: [&[&str]; 14] = [
     &["lifecycle"],
     &["execution"],
     &["catalogue"],
+    &["discovery"],
     &["injection"],
     &["http", "queue", "schedule"],
     &["platform"],
