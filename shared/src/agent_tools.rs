@@ -111,7 +111,9 @@ impl AgentTools {
         let (organization, deadline) = (context.organization, context.deadline);
         match kind {
             Kind::InitialMdFetch => {
-                let found = self.discovery.initial_md_fetch(organization, &names(&arguments, "services"), deadline).await?;
+                let services = names(&arguments, "services");
+                let cursor = arguments.get("cursor").and_then(Value::as_str);
+                let found = self.discovery.initial_md_fetch_after(organization, &services, cursor, deadline).await?;
                 Ok(Answer::found(found.to_text(), json!(found)))
             }
             Kind::FetchToolData => {

@@ -39,7 +39,12 @@ pub struct Catalogue {
 
 /// The tools that come with the program.
 #[derive(Clone, Default)]
-pub struct BuiltInTools(BTreeMap<String, Arc<dyn Tool>>);
+pub struct BuiltInTools {
+    /// Offered unless others are named.
+    usual: BTreeMap<String, Arc<dyn Tool>>,
+    /// Offered to whoever names them.
+    by_name: BTreeMap<String, Arc<dyn Tool>>,
+}
 
 /// What a reference leads to now.
 pub enum Resolved {
@@ -91,21 +96,34 @@ pub enum Gone {
 
 impl FromIterator<Arc<dyn Tool>> for BuiltInTools {
     fn from_iter<T: IntoIterator<Item = Arc<dyn Tool>>>(tools: T) -> Self {
-        Self(tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect())
+        let usual = tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect();
+        Self { usual, by_name: BTreeMap::new() }
     }
 }
 
 impl BuiltInTools {
+    /// These, and others for whoever names them.
+    #[must_use]
+    pub fn and_by_name(self, others: Self) -> Self {
+        Self { by_name: others.usual, ..self }
+    }
+
+    fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.usual.get(name).or_else(|| self.by_name.get(name))
+    }
+
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.get(name).is_some()
     }
 
+    /// Of those that are offered unless others are named.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.usual.keys().map(String::as_str)
     }
 
+    /// Of those that are offered unless others are named.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.0.values().map(|tool| tool.spec())
+        self.usual.values().map(|tool| tool.spec())
     }
 
     /// The tool that is meant by the name of one of these, or by the id of an organization's.
@@ -117,7 +135,7 @@ impl BuiltInTools {
             return Ok(ToolRef::BuiltIn(name.to_owned()));
         }
         name.parse().map(|id| ToolRef::Organization { id, version: None }).map_err(|_not_an_id| {
-            let known = self.names().collect::<Vec<_>>();
+            let known = self.usual.keys().chain(self.by_name.keys()).map(String::as_str).collect::<Vec<_>>();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             format!("is no built-in tool; there are {known}; a tool of the organization is named by its id")
         })
@@ -149,7 +167,7 @@ impl Catalogue {
             Gone::Unreadable
         };
         let resolve = |reference: &ToolRef| match reference {
-            ToolRef::BuiltIn(name) => match self.built_in.0.get(name) {
+            ToolRef::BuiltIn(name) => match self.built_in.get(name) {
                 Some(tool) => Ok(Found::of(reference.clone(), Body::BuiltIn(tool.clone()))),
                 None => Err(Gone::NotFound),
             },

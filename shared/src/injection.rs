@@ -19,7 +19,7 @@ mod testing;
 mod wget;
 
 pub use ai::{AiError, AiResult, LlmModel, WithTools, use_tools_with_ai};
-pub use built_in::{BadTool, built_in_tools};
+pub use built_in::{BadTool, built_in_tools, well_described};
 pub use current_time::CurrentTime;
 pub use dialogue::Dialogue;
 pub use feedback::{Ended, Ending, FeedbackLoop, Journal, Model, is_repeatable};

@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod agent_tools;
+pub mod automation;
 pub mod actions;
 pub mod catalogue;
 pub mod clients;

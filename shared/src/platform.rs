@@ -23,7 +23,7 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::built_in_tools,
+    injection::{built_in_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
@@ -290,18 +290,26 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
+    /// [`Platform::catalogue`], and for runs that name them the tools of agents that build automations.
+    pub fn catalogue_for_runs(&self, idempotency: Idempotency) -> Result<Catalogue> {
+        let (agents, catalogue) = (self.agent_tools_calling(idempotency, None)?, self.catalogue()?);
+        Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(agents.for_runs())?), ..catalogue })
+    }
+
     /// What agents need to build automations. With `MCP_CALL_TOOL` (false) they may also call every tool that they find.
     pub fn agent_tools(&self, idempotency: Idempotency) -> Result<AgentTools> {
-        let caller = self.environment.parsed("MCP_CALL_TOOL", false)?;
-        let caller = caller.then(|| -> Result<ToolCaller> {
-            Ok(ToolCaller { catalogue: self.catalogue()?, executor: self.executor(idempotency.clone())? })
-        });
+        let caller = ToolCaller { catalogue: self.catalogue()?, executor: self.executor(idempotency.clone())? };
+        let wanted = self.environment.optional("MCP_CALL_TOOL").is_some_and(|wanted| wanted == "true");
+        self.agent_tools_calling(idempotency, wanted.then_some(caller))
+    }
+
+    fn agent_tools_calling(&self, idempotency: Idempotency, caller: Option<ToolCaller>) -> Result<AgentTools> {
         Ok(AgentTools {
-            discovery: self.discovery()?,
+            discovery: self.discovery()?.clone(),
             deployment: self.deployment()?,
             access: self.access()?,
             idempotency,
-            caller: caller.transpose()?,
+            caller,
         })
     }
 
@@ -387,4 +395,4 @@ fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     let made = make()?;
     Ok(part.get_or_init(|| made))
 }
-impl Platform { fn discovery(&self) -> Result<crate::discovery::Discovery> { Ok(crate::discovery::Discovery) } fn deployment(&self) -> Result<crate::automation::Deployment> { Ok(crate::automation::Deployment) } }
+impl Platform { fn deployment(&self) -> Result<crate::automation::Deployment> { Ok(crate::automation::Deployment) } }

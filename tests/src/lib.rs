@@ -33,5 +33,5 @@ pub use process::Process;
 pub use template::Template;
 pub use world::{
     ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request, phone,
-    preemptive_sms, slack_action, sms_without_call,
+    PROTOCOL, preemptive_sms, said, slack_action, sms_without_call,
 };

@@ -12,6 +12,7 @@ use shared::{
 
 use crate::{
     Aws,
+    issuer::AUDIENCE,
     aws::{TABLE_PREFIX, identity},
     world::{
         LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, TOOL_TOKEN_SECRET, TWILIO_SECRETS,
@@ -42,12 +43,13 @@ pub struct Process {
     pub erasures: erasures::Deps,
     pub usage: usage::Deps,
     pub discover: discover::Deps,
+    pub mcp: mcp::Deps,
     pub tokens: ToolTokens,
 }
 
 /// What the functions' environment says.
-fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String; 3]) -> Environment {
-    let variables = BTreeMap::from([
+fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream, issuer]: [&String; 4]) -> Environment {
+    let mut variables = BTreeMap::from([
         ("AWS_ENDPOINT_URL", aws.url.clone()),
         ("TABLE_PREFIX", TABLE_PREFIX.to_owned()),
         ("PUBLIC_URL", options.public_url.clone()),
@@ -67,14 +69,17 @@ fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream]: [&String
         ("CONTROL_HOSTS", vapi.trim_start_matches("http://").to_owned()),
         ("OUTBOUND_OPEN_HOSTS", options.open_hosts.join(",")),
         ("IDEMPOTENCY_WINDOW_SECONDS", options.window.as_secs().to_string()),
+        ("JWT_ISSUER", issuer.clone()),
+        ("JWT_AUDIENCE", format!("another,{AUDIENCE}")),
     ]);
+    variables.extend(options.variables.iter().cloned());
     Environment::new(move |name| variables.get(name).cloned())
 }
 
 impl Process {
-    pub(crate) fn connect(options: &Options, aws: &Aws, vendors: [&String; 3]) -> Box<Self> {
+    pub(crate) fn connect(options: &Options, aws: &Aws, others: [&String; 4]) -> Box<Self> {
         let (region, credentials) = identity();
-        let platform = Platform::new(environment(options, aws, vendors), region, credentials);
+        let platform = Platform::new(environment(options, aws, others), region, credentials);
         let process = platform.and_then(|platform| Self::on(&platform));
         Box::new(process.expect("the environment is complete"))
     }
@@ -102,6 +107,7 @@ impl Process {
             erasures: erasures::Deps::new(platform)?,
             usage: usage::Deps::new(platform)?,
             discover: discover::Deps::new(platform)?,
+            mcp: mcp::Deps::new(platform)?,
             tokens: platform.tokens()?,
         })
     }
@@ -156,6 +162,7 @@ impl Process {
             "discover" => {
                 Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
             }
+            "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod knowledge;
+mod mcp;
 mod phone_calls;
 mod queues;
 mod runs;
@@ -27,10 +28,11 @@ use serde_json::{Value, json};
 use shared::clients;
 use uuid::Uuid;
 
+pub use mcp::{PROTOCOL, said};
 use seed::seed;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
-use crate::{Answer, Aws, Event, Template, event, logs, process::Process};
+use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};
 
 /// Where VAPI reaches us, as far as the tools made in a world say.
 const PUBLIC_URL: &str = "https://api.switchboard.example";
@@ -64,6 +66,8 @@ pub struct Options {
     pub webhook_bearer: Option<String>,
     /// Where VAPI and Twilio reach us.
     pub public_url: String,
+    /// Variables of the functions beside the usual ones, or in their place.
+    pub variables: Vec<(&'static str, String)>,
     pub home: Tenant,
     pub other: Tenant,
 }
@@ -76,6 +80,7 @@ impl Default for Options {
             token_secret: json!({"current": "key-of-the-tool-tokens"}),
             webhook_bearer: Some("bearer-of-vapis-credential".to_owned()),
             public_url: PUBLIC_URL.to_owned(),
+            variables: Vec::new(),
             home: Tenant::new("harbour-dental", "+15005550006"),
             other: Tenant::new("lakeside-garage", "+15005550007"),
         }
@@ -138,6 +143,8 @@ pub struct World {
     pub llm: Standin<Llm>,
     /// A public web site: the outbound guard lets it through.
     pub site: Standin<Site>,
+    /// Whose tokens users show where no authorizer has looked at them.
+    pub issuer: Issuer,
     http: reqwest::Client,
 }
 
@@ -197,9 +204,10 @@ impl World {
         seed(&aws, &other);
 
         let http = clients::http_client().expect("an HTTP client");
-        let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url]);
+        let issuer = Issuer::start().await;
+        let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url, &issuer.url]);
         process.tokens.warm().await.expect("the token secret can be read");
-        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, llm, site, http };
+        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, llm, site, issuer, http };
         for tenant in [&world.home, &world.other] {
             world.prove(tenant, &tenant.assistant_id).await;
         }
@@ -211,7 +219,7 @@ impl World {
     /// A new process with empty caches and new connections, as after a cold start.
     pub fn restart(&mut self) {
         self.process =
-            Process::connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url]);
+            Process::connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url]);
     }
 
     /// Sends an event to a function by its name, and does what follows the answer.

@@ -123,10 +123,8 @@ pub(crate) fn headers(deps: &Deps, request: &Request) -> Result<Vec<(&'static st
 
 /// What a browser asks before it sends a token.
 pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
-    let public = matches!(http::route(request)[..], [_, ".well-known", ..]);
-    let shown = if public { vec![("access-control-allow-origin", "*".to_owned())] } else { headers(deps, request)? };
     let allowed = [
-        ("access-control-allow-methods", "GET, POST, OPTIONS"),
+        ("access-control-allow-methods", "POST, GET"),
         (
             "access-control-allow-headers",
             "authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id",
@@ -134,7 +132,7 @@ pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
         ("access-control-max-age", PREFLIGHT_HOLDS),
     ];
     let allowed = allowed.map(|(name, value)| (name, value.to_owned()));
-    Ok(Reply::no_content().with_headers(shown.into_iter().chain(allowed)))
+    Ok(Reply::no_content().with_headers(headers(deps, request)?.into_iter().chain(allowed)))
 }
 
 /// Which host API Gateway says that the request came to.

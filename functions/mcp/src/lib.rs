@@ -48,7 +48,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["GET", ".well-known", "oauth-protected-resource", "api", slug, "mcp"] => {
             door::metadata(deps, Some(&http::id(slug, "organization")?))
         }
-        ["OPTIONS", ..] => door::preflight(deps, &request),
+        ["OPTIONS", "api", _, "mcp"] => door::preflight(deps, &request),
         ["POST" | "GET", "api", slug, "mcp"] => {
             let slug = http::id(slug, "organization")?;
             let shown = door::headers(deps, &request)?;

@@ -49,7 +49,7 @@ impl Deps {
         Ok(Self {
             access: platform.access()?,
             runs: AutomationRuns::new(platform.database()?),
-            catalogue: platform.catalogue()?,
+            catalogue: platform.catalogue_for_runs(platform.idempotency()?)?,
             queue: platform.runs_queue()?,
             organizations: platform.organizations()?.clone(),
             budgets: platform.budgets()?.clone(),

@@ -53,6 +53,7 @@ fn initial_md_fetch() -> AgentTool {
         "type": "array", "items": {"type": "string"},
         "description": "Names of services, in any case: [\"Slack\", \"Google Calendar\"]",
     });
+    let cursor = json!({"type": "string", "description": "next_cursor of the answer before, for the tools that follow"});
     AgentTool {
         kind: Kind::InitialMdFetch,
         title: "List what services offer",
@@ -62,7 +63,7 @@ fn initial_md_fetch() -> AgentTool {
                           they send with the fields of trigger_data, whether they can be polled, and notes. Begin here when \
                           you know the service. If you do not, call search_tools. A schema is read with fetch_tool_data."
                 .into(),
-            parameters: Parameters::new([("services", services, true)]).closed(),
+            parameters: Parameters::new([("services", services, true), ("cursor", cursor, false)]).closed(),
             returns: json!({}),
             own_examples: examples(&[
                 r#"initial_md_fetch(["Slack"])"#,

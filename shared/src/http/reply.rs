@@ -47,7 +47,7 @@ impl Reply {
 
     /// A text, for whoever asked for one ([`super::accepted_text`]).
     pub fn text(content_type: &'static str, text: String) -> Self {
-        Self { status: 200, content_type, body: text.into_bytes(), retry_after: None, afterwards: None }
+        Self::of(200, content_type, text.into_bytes())
     }
 
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {

@@ -28,10 +28,14 @@ pub struct BadTool {
 /// # Errors
 /// When a tool is not described well enough: a fault of ours, found when the process starts.
 pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
-    checked(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
+    well_described(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
 }
 
-fn checked(tools: Vec<Arc<dyn Tool>>) -> Result<BuiltInTools, BadTool> {
+/// Tools that are described as a model needs it.
+///
+/// # Errors
+/// For the first that is not.
+pub fn well_described(tools: Vec<Arc<dyn Tool>>) -> Result<BuiltInTools, BadTool> {
     for (index, tool) in tools.iter().enumerate() {
         let bad = |problem: String| BadTool { tool: tool.spec().name.clone(), problem };
         if tools.iter().take(index).any(|other| other.spec().name == tool.spec().name) {
@@ -113,13 +117,13 @@ mod tests {
     };
 
     fn refused(tool: TestTool) -> BadTool {
-        checked(vec![Arc::new(tool)]).err().unwrap()
+        well_described(vec![Arc::new(tool)]).err().unwrap()
     }
 
     #[test]
     fn a_name_is_given_once() {
         let second = tool("look").with(|spec| spec.description = "Another.".into());
-        let refused = checked(vec![Arc::new(tool("look")), Arc::new(second)]).err().unwrap();
+        let refused = well_described(vec![Arc::new(tool("look")), Arc::new(second)]).err().unwrap();
         let problem = "the built-in tool \"look\" cannot be offered: there is a tool of this name already";
         assert_eq!(refused.to_string(), problem);
     }
@@ -191,7 +195,7 @@ mod tests {
             spec.parameters = Parameters::new([]);
             spec.own_examples = ["now()", "return now();", "return await now()"].map(str::to_owned).into();
         });
-        checked(vec![Arc::new(longest), Arc::new(nothing)]).unwrap();
+        well_described(vec![Arc::new(longest), Arc::new(nothing)]).unwrap();
     }
 
     #[test]

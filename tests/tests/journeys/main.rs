@@ -18,6 +18,7 @@ mod knowledge;
 mod knowledge_attach;
 mod limits;
 mod list;
+mod mcp;
 mod newer_rows;
 mod phone_numbers;
 mod pipedream;

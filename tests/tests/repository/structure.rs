@@ -21,7 +21,7 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 16] = [
     &["error", "config", "cut", "deadline", "ranking"],
     &["models", "fields"],
     &["redaction"],
@@ -36,6 +36,7 @@ const LAYERS: [&[&str]; 15] = [
     &["discovery"],
     &["injection"],
     &["http", "queue", "schedule"],
+    &["agent_tools"],
     &["platform"],
 ];
 
@@ -387,7 +388,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 20] = [
+const WIRINGS: [(&str, Wiring); 21] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -400,6 +401,7 @@ const WIRINGS: [(&str, Wiring); 20] = [
     ("keys", |platform| keys::Deps::new(platform).map(drop)),
     ("knowledge", |platform| knowledge::Deps::new(platform).map(drop)),
     ("list", |platform| list::Deps::new(platform).map(drop)),
+    ("mcp", |platform| mcp::Deps::new(platform).map(drop)),
     ("phone-numbers", |platform| phone_numbers::Deps::new(platform).map(drop)),
     ("run-loop", |platform| run_loop::Deps::new(platform).map(drop)),
     ("run-tool", |platform| run_tool::Deps::new(platform).map(drop)),
@@ -451,7 +453,7 @@ fn a_function_that_lacks_a_variable_does_not_start_and_names_it() {
         for variable in wire(wiring, &[]).1 {
             let error = wire(wiring, &[&variable]).0.err().map(|error| error.to_string());
             let missing = format!("environment variable {variable} is required");
-            let expected = (required(&variable) || variable == "PUBLIC_URL").then_some(missing);
+            let expected = (required(&variable) || variable == "PUBLIC_URL" || variable.starts_with("JWT_")).then_some(missing);
             assert_eq!(error, expected, "{name} without {variable}");
         }
     }

@@ -1,0 +1,58 @@
+//! The MCP server and the functions for agents, as clients use them.
+
+use serde_json::{Value, json};
+
+use super::World;
+use crate::{Answer, Event};
+
+/// What clients of today begin with.
+pub const PROTOCOL: &str = "2025-11-25";
+
+impl World {
+    /// A message to the home organization's MCP server, with a good token of its user.
+    pub async fn mcp(&self, message: &Value) -> Answer {
+        self.send("mcp", &self.mcp_event(message)).await
+    }
+
+    /// The event of such a message.
+    pub fn mcp_event(&self, message: &Value) -> Event {
+        self.mcp_event_of(&self.home.user_id, message)
+    }
+
+    pub fn mcp_event_of(&self, user: &str, message: &Value) -> Event {
+        let bearer = format!("Bearer {}", self.issuer.token(user));
+        Event::post(&format!("/api/{}/mcp", self.home.slug), message)
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", PROTOCOL)
+            .header("authorization", &bearer)
+    }
+
+    /// The result of a call of a tool.
+    pub async fn mcp_call(&self, tool: &str, arguments: &Value) -> Value {
+        self.mcp_call_of(&self.home.user_id, tool, arguments).await
+    }
+
+    pub async fn mcp_call_of(&self, user: &str, tool: &str, arguments: &Value) -> Value {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments},
+        });
+        let answer = self.send("mcp", &self.mcp_event_of(user, &message)).await.expect(200);
+        assert_eq!((&answer["id"], &answer["jsonrpc"]), (&json!(1), &json!("2.0")), "{answer}");
+        answer.get("result").unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// `POST /api/{slug}/agent-tools/{name}` as this user.
+    pub async fn agent_tool_of(&self, user: &str, tool: &str, arguments: &Value) -> Answer {
+        let event = Event::post(&format!("/api/{}/agent-tools/{tool}", self.home.slug), arguments).user(user);
+        self.send("mcp", &event).await
+    }
+}
+
+/// What a call's result says to the model, and whether it failed.
+#[track_caller]
+pub fn said(result: &Value) -> (bool, &str) {
+    let failed = result["isError"].as_bool().expect("isError");
+    assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{result}");
+    assert_eq!(result["content"][0]["type"], "text", "{result}");
+    (failed, result["content"][0]["text"].as_str().expect("text"))
+}
