@@ -335,7 +335,7 @@ async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
     drifted["fingerprint"] = json!("v7");
     let result = world.mcp_call("call_tool", &drifted).await;
     let (failed, text) = said(&result);
-    assert!(failed && text.contains("its fingerprint is v1, and not v7. Read it again with fetch_tool_data"), "{text}");
+    assert!(failed && text.contains("its fingerprint is v0, and not v7. Read it again with fetch_tool_data"), "{text}");
 
     let mut wrong = call.clone();
     wrong["arguments"] = json!({"text": 7});
