@@ -29,9 +29,9 @@ use crate::{
     automation::Deployment,
     cut::{cut_to, fit},
     discovery::{Discovery, ToolSearch},
-    http::Access,
     idempotency::{Claim, Idempotency, Key, Outcome},
     models::{Member, Role},
+    store::OrganizationMembers,
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
 
@@ -48,7 +48,7 @@ const ANSWERING: Duration = Duration::from_secs(1);
 pub struct AgentTools {
     pub discovery: Discovery,
     pub deployment: Deployment,
-    pub access: Access,
+    pub members: OrganizationMembers,
     pub idempotency: Idempotency,
     /// Calls any tool of the organization's; absent where that is not offered.
     pub caller: Option<ToolCaller>,
@@ -137,7 +137,7 @@ impl AgentTools {
     /// Who acts here, with the role that acting needs.
     async fn member(&self, context: &CallContext<'_>) -> Result<Member> {
         let user = context.user.ok_or(Error::Forbidden("this is done in somebody's name, and nobody is known here"))?;
-        let member = self.access.still_member(context.organization, user).await?;
+        let member = self.members.still_member(context.organization, user).await?;
         member.must_be(Role::Member)?;
         Ok(member)
     }

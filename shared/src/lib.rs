@@ -1,12 +1,12 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> injection -> discovery -> catalogue -> execution ->
-//! lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, ranking, error`.
+//! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation -> injection -> discovery -> catalogue ->
+//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, ranking, error`.
 
 pub mod accounts;
+pub mod actions;
 pub mod agent_tools;
 pub mod automation;
-pub mod actions;
 pub mod catalogue;
 pub mod clients;
 pub mod config;

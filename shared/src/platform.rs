@@ -27,7 +27,7 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers,
+        Agents, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers,
         Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
@@ -307,7 +307,7 @@ impl Platform {
         Ok(AgentTools {
             discovery: self.discovery()?.clone(),
             deployment: self.deployment()?,
-            access: self.access()?,
+            members: OrganizationMembers::new(self.database()?),
             idempotency,
             caller,
         })

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{Member, Membership, OrganizationId, Role, Slug, UserId},
+    models::{Member, Role, Slug, UserId},
     store::{Database, OrganizationMembers, Organizations},
 };
 
@@ -56,24 +56,12 @@ impl Access {
         // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
         let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
         let (organization, theirs) = (organization?, theirs?);
-        let member = membership(organization.id, user_id, theirs)?;
+        let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
+        let role = membership.ok_or(Error::NotFound("organization"))?.role;
+        let member = Member { organization_id: organization.id, user_id, role };
         member.must_be(least)?;
         Ok(member)
     }
-
-    /// A user who was let in once and whose work goes on without them, as the member they are now.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] for somebody who does not belong to the organization any more.
-    pub async fn still_member(&self, organization: OrganizationId, user: &UserId) -> Result<Member> {
-        membership(organization, user.clone(), self.members.of_user(user).await?)
-    }
-}
-
-fn membership(organization: OrganizationId, user_id: UserId, theirs: Vec<Membership>) -> Result<Member> {
-    let here = theirs.into_iter().find(|membership| membership.organization_id == organization);
-    let role = here.ok_or(Error::NotFound("organization"))?.role;
-    Ok(Member { organization_id: organization, user_id, role })
 }
 
 impl Member {

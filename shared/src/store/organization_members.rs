@@ -5,8 +5,8 @@ use super::{
     table::Table,
 };
 use crate::{
-    Result,
-    models::{Membership, UserId},
+    Error, Result,
+    models::{Member, Membership, OrganizationId, UserId},
 };
 
 #[derive(Clone)]
@@ -22,5 +22,16 @@ impl OrganizationMembers {
     /// The organizations a user belongs to, so that membership can be read beside the slug, not after it.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
         self.table.query("#user_id = :user").with([(":user", text(user))]).collect().await
+    }
+
+    /// A user who was let in once and whose work goes on without them, as the member they are now.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for somebody who does not belong to the organization any more.
+    pub async fn still_member(&self, organization: OrganizationId, user: &UserId) -> Result<Member> {
+        let theirs = self.of_user(user).await?;
+        let here = theirs.into_iter().find(|membership| membership.organization_id == organization);
+        let role = here.ok_or(Error::NotFound("organization"))?.role;
+        Ok(Member { organization_id: organization, user_id: user.clone(), role })
     }
 }
