@@ -20,7 +20,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Mutex;
 
 pub use self::{
-    index::ToolIndex,
+    index::{Ranked, Segment, ToolIndex, Triggers},
     listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source},
     overview::{ServiceOverview, ServiceOverviews},
     search::{Correction, FoundTool, FoundTools, ToolSearch, Trigger},

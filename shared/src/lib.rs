@@ -1,7 +1,8 @@
 //! What Switchboard's endpoints have in common.
 //!
 //! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation -> injection -> discovery -> catalogue ->
-//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, ranking, error`.
+//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut,
+//! ranking, error`.
 
 pub mod accounts;
 pub mod actions;

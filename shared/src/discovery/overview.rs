@@ -301,6 +301,3 @@ fn further_capabilities(capabilities: &ServiceCapabilities) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests;

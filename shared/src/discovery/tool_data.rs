@@ -405,6 +405,3 @@ impl ToolData {
         tools + &NameProblem::to_text(&self.problems)
     }
 }
-
-#[cfg(test)]
-mod tests;

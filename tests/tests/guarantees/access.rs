@@ -32,7 +32,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
     let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
     let path = path.replace("/phone-numbers/{id}", &format!("/phone-numbers/{}", owner.phone_number_id));
-    let path = path.replace("{service}", "vapi");
+    let path = path.replace("{service}", "vapi").replace("/services/{name}", "/services/slack");
     let path = path.replace("/phone-number/{id}", &format!("/phone-number/{}", owner.phone_number_id));
     let path = path.replace("/calls/{id}", &format!("/calls/{CALL}"));
     let path = path.replace("/runs/{id}", &format!("/runs/{RUN}"));
@@ -71,6 +71,11 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             json!({"message": {"type": "status-update", "status": "ended", "call": {"id": CALL}}})
         }
         "POST /api/{slug}/runs" => json!({"prompt": "Hello"}),
+        "POST /api/{slug}/discover/fetch_tool_data" => json!({"tool_names": ["slack_post_message", tool]}),
+        "POST /api/{slug}/discover/search" => json!({"q": "post a message"}),
+        "POST /api/{slug}/services/{name}/connect" => json!({}),
+        "GET /api/{slug}/discover/initial_md_fetch" => return Event::get(&path).query("service", "slack"),
+        "GET /api/{slug}/discover/fetch_tool_data" => return Event::get(&path).query("name", tool),
         "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
@@ -114,6 +119,8 @@ fn problem(body: &Value) -> Value {
 
 async fn world_with_tools() -> (World, String, String) {
     let world = World::start().await;
+    world.service("Slack", Some("slack"));
+    world.service_tool("Slack", "slack_post_message", "Posts a message.", &["text"]);
     let id = |tool: &Value| tool["id"].as_str().unwrap().to_owned();
     let ours = id(&world.attached(&ai_sms()).await);
     let theirs = id(&world.create_as(&world.other, &ai_sms()).await.expect(201));

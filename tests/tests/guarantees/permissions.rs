@@ -357,6 +357,37 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     privacy(asked, world, tools[0]).await;
     ask(world, "usage", "GET", "usage", &Value::Null).await.expect(200);
     note(asked, "usage", world);
+    discover(asked, world).await;
+}
+
+/// What is looked for, by each route, and a service connected and disconnected in each way there is.
+async fn discover(asked: &mut Permissions, world: &mut World) {
+    let fields = json!([{"name": "api_key", "description": "Under Developers."}]);
+    world.service("Slack", Some("slack"));
+    world.service_tool("Slack", "slack_post_message", "Posts a message.", &["text"]);
+    world.service_with("Stripe", &json!({"connection": {"type": "credential", "fields": fields}}));
+    world.service_with("Twilio", &json!({"connection": {"type": "phone_number"}}));
+    let sms = world.tool(&ai_sms()).await["id"].clone();
+    world.restart();
+    world.aws.clear_operations();
+    let names = json!({"tool_names": ["slack_post_message", sms, "slack_post_mesage"]});
+    ask(world, "discover", "POST", "discover/fetch_tool_data", &names).await.expect(200);
+    ask(world, "discover", "POST", "discover/search", &json!({"q": "message"})).await.expect(200);
+    ask(world, "discover", "GET", "services", &Value::Null).await.expect(200);
+    let overview = Event::get(&format!("/api/{}/discover/initial_md_fetch", world.home.slug)).user(&world.home.user_id);
+    let overview = overview.query("service", "slack").query("service", "twilio").query("service", "slakc");
+    world.send("discover", &overview).await.expect(200);
+    // The second takes the place of the first.
+    for _credential in 0..2 {
+        ask(world, "discover", "POST", "services/stripe/connect", &json!({"api_key": "sk_1"})).await.expect(200);
+    }
+    for service in ["stripe", "slack"] {
+        ask(world, "discover", "DELETE", &format!("services/{service}/connection"), &Value::Null).await.expect(204);
+    }
+    ask(world, "discover", "POST", "services/slack/connect", &json!({})).await.expect(200);
+    // Nobody has read the organization's row: it is read again.
+    note(asked, "discover", world);
+    world.pipedream.connect(&world.home.slack_account, &world.home.organization_id, "slack");
 }
 
 /// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.

@@ -361,3 +361,52 @@ async fn a_run_waits_for_access_and_its_row_and_nothing_for_its_budgets() {
     let access = vec!["Query organization_members", "Query organizations"];
     assert_eq!(summary(&waited), [access, vec!["TransactWriteItems automation_runs+usage"]]);
 }
+
+/// Services' tools in 1 query, beside the services and what they can do; nothing more for several services than their tools.
+#[tokio::test]
+async fn discovery_reads_each_table_once_behind_the_access() {
+    let world = World::start().await;
+    for service in ["Slack", "Gmail"] {
+        world.service(service, Some(&service.to_lowercase()));
+        for number in 0..60 {
+            let name = format!("{}_tool_{number}", service.to_lowercase());
+            world.service_tool(service, &name, "Does one thing.", &["text"]);
+        }
+    }
+    let access = vec!["Query organization_members", "Query organizations"];
+    let home = &world.home;
+    let get = |path: &str| Event::get(&format!("/api/{}/{path}", home.slug)).user(&home.user_id);
+    let overview = get("discover/initial_md_fetch").query("service", "slack").query("service", "GMAIL");
+    let names: Vec<String> = (0..60).map(|number| format!("slack_tool_{number}")).collect();
+    let data = Event::post(&format!("/api/{}/discover/fetch_tool_data", home.slug), &json!({"tool_names": names}));
+    let search = get("discover/search").query("q", "thing");
+    let of_services = vec![
+        "BatchGetItem service_capabilities",
+        "BatchGetItem services",
+        "Query service_tools",
+        "Query service_tools",
+    ];
+    for (event, waves) in [
+        (overview, vec![access.clone(), of_services]),
+        (
+            data.user(&home.user_id),
+            vec![access.clone(), vec!["BatchGetItem service_tools", "Query tools", "Scan services"]],
+        ),
+        // The first search of a process reads what it keeps.
+        (
+            search.clone(),
+            vec![
+                access.clone(),
+                vec!["Query tools", "Scan services"],
+                vec!["BatchGetItem service_capabilities", "Query service_tools", "Query service_tools"],
+            ],
+        ),
+        (search, vec![access.clone(), vec!["Query tools", "Scan services"]]),
+        (get("services"), vec![access.clone(), vec!["Scan services"], vec!["BatchGetItem service_capabilities"]]),
+    ] {
+        let Asked { answer, waited, all } = measured(&world, "discover", &event).await;
+        answer.expect(200);
+        assert_eq!(summary(&waited), waves, "{event:?}");
+        assert_eq!(summary(&all), waves, "nothing follows the answer");
+    }
+}

@@ -5,6 +5,7 @@
 mod agents_and_phone_numbers;
 mod calls;
 mod changes;
+mod discovery;
 mod examples;
 mod keys;
 mod privacy_and_budgets;
@@ -131,7 +132,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(lesser_roles),
     ];
     let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
-    let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts());
+    let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts()).chain(discovery::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

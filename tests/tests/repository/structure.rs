@@ -397,6 +397,7 @@ const WIRINGS: [(&str, Wiring); 21] = [
     ("create", |platform| create::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
     ("detach", |platform| detach::Deps::new(platform).map(drop)),
+    ("discover", |platform| discover::Deps::new(platform).map(drop)),
     ("erasures", |platform| erasures::Deps::new(platform).map(drop)),
     ("execute", |platform| execute::Deps::new(platform).map(drop)),
     ("keys", |platform| keys::Deps::new(platform).map(drop)),
