@@ -50,12 +50,13 @@ impl Deps {
 pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Value> {
     let mut problems = Problems::default();
     let asked = Fields::of(&event, "", &mut problems).and_then(read);
+    // On the heap: the layout of a function's futures is deep enough for the compiler.
     let answer = match problems.into_result(asked)? {
         Asked::Load { dry_run } => {
             let files = event.get("files").and_then(Value::as_object).into_iter().flatten().collect();
-            serde_json::to_value(load::load(deps, files, dry_run, deadline).await?)
+            serde_json::to_value(Box::pin(load::load(deps, files, dry_run, deadline)).await?)
         }
-        Asked::Import { app, keys } => serde_json::to_value(import::draft(deps, &app, &keys, deadline).await?),
+        Asked::Import { app, keys } => serde_json::to_value(Box::pin(import::draft(deps, &app, &keys, deadline)).await?),
     };
     answer.map_err(Error::internal)
 }
