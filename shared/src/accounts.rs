@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     Error, Result,
     clients::{Secrets, llm, vapi},
-    models::{KeyService, OrganizationId, OwnKeys, SecretId, ToolId},
+    models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
     store::Organizations,
 };
 
@@ -20,6 +20,11 @@ pub struct Accounts {
     vapi_secret: String,
     prefix: String,
     llm: Option<PlatformLlm>,
+}
+
+/// The name of the secret with an organization's credential for a service; `prefix` is what all their names begin with.
+pub fn credential_secret(prefix: &str, organization: OrganizationId, service: ServiceId, key: SecretId) -> String {
+    format!("{prefix}services/{organization}/{service}/{key}")
 }
 
 #[derive(Clone)]

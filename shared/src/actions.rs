@@ -15,15 +15,16 @@ pub mod query;
 mod run;
 mod schema;
 mod secret_values;
+pub mod service_request;
 pub mod sms;
 pub mod token;
 pub mod transfer_call;
 pub mod variables;
 
-pub use action_tool::ActionTool;
+pub use action_tool::{ActionTool, CheckArguments};
 pub use config::{Action, ToolConfig};
 pub use parameter::Parameter;
-pub use run::{Services, preview, run};
+pub use run::{Attempt, Services, preview, run};
 pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;

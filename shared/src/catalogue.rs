@@ -3,30 +3,41 @@
 //! Nobody who asks here is in a phone call: a run, a chat, an agent that looks for tools. A tool that needs a call is
 //! therefore refused, with the reason.
 
+mod service_tools;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::{
+    future::{BoxFuture, FutureExt},
+    try_join,
+};
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
 use crate::{
     Deadline, Error, Result,
     actions::ActionTool,
+    connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
-    store::Tools,
-    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
+    models::{AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
+    store::{Services, Tools},
+    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
-/// Finds tools: built-in ones by name, the organizations' by id.
+/// Of the name of a service's tool, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// Finds tools: built-in ones by name, the organizations' by id, services' by name.
 #[derive(Clone)]
 pub struct Catalogue {
     pub built_in: BuiltInTools,
     pub tools: Tools,
+    pub services: Services,
+    pub connections: Connections,
 }
 
 /// The tools that come with the program.
@@ -48,6 +59,13 @@ pub struct Found {
     allowed_hosts: AllowedHosts,
 }
 
+/// A service's tool that can be called.
+#[derive(Clone)]
+struct FoundOfService {
+    tool: ActionTool,
+    fingerprint: String,
+}
+
 enum Body {
     BuiltIn(Arc<dyn Tool>),
     Action(Box<ActionTool>),
@@ -61,6 +79,15 @@ pub enum Gone {
     Changed,
     /// The reason, to follow "this tool".
     NeedsCall(String),
+    /// The organization has no account at its service, or the service does not take it any more.
+    NotConnected {
+        service: String,
+        expired: bool,
+    },
+    /// Whether there is an account cannot be known just now.
+    Unreachable {
+        service: String,
+    },
     /// Its row cannot be read by this program.
     Unreadable,
 }
@@ -80,7 +107,7 @@ impl BuiltInTools {
         self.0.keys().map(String::as_str)
     }
 
-    /// The tool that is meant by the name of one of these, or by the id of an organization's.
+    /// The tool that is meant by the name of one of these, by the id of an organization's, or by the name of a service's.
     ///
     /// # Errors
     /// A sentence for whoever wrote it.
@@ -88,16 +115,24 @@ impl BuiltInTools {
         if self.has(name) {
             return Ok(ToolRef::BuiltIn(name.to_owned()));
         }
-        name.parse().map(|id| ToolRef::Organization { id, version: None }).map_err(|_not_an_id| {
-            let known = self.names().collect::<Vec<_>>();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            format!("is no built-in tool; there are {known}; a tool of the organization is named by its id")
-        })
+        if let Ok(id) = name.parse() {
+            return Ok(ToolRef::Organization { id, version: None });
+        }
+        let may_be_of_service = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(may_be_of_service) {
+            return Ok(ToolRef::Service { name: name.to_owned(), fingerprint: None });
+        }
+        let known = self.names().collect::<Vec<_>>();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(format!(
+            "is no tool: built-in ones are {known}; a tool of the organization is named by its id, a service's by its name"
+        ))
     }
 }
 
 impl Catalogue {
-    /// What the references lead to now, in their order. One read, or none for built-in tools alone.
+    /// What the references lead to now, in their order. One read of the organization's tools beside one of the services', then
+    /// one of the services and their accounts; none for built-in tools alone.
     pub async fn resolve(
         &self,
         organization: OrganizationId,
@@ -111,8 +146,10 @@ impl Catalogue {
                 ToolRef::BuiltIn(_) | ToolRef::Service { .. } => None,
             })
             .collect();
-        let rows =
-            if ids.is_empty() { HashMap::new() } else { self.tools.find_each(organization, &ids, deadline).await? };
+        let own = async {
+            if ids.is_empty() { Ok(HashMap::new()) } else { self.tools.find_each(organization, &ids, deadline).await }
+        };
+        let (rows, of_services) = try_join!(own, self.service_tools(organization, references, deadline))?;
         let unreadable = |error: &Error| {
             tracing::error!("a tool cannot be offered: {}", error::chain(error));
             Gone::Unreadable
@@ -122,7 +159,14 @@ impl Catalogue {
                 Some(tool) => Ok(Found::of(reference.clone(), Body::BuiltIn(tool.clone()))),
                 None => Err(Gone::NotFound),
             },
-            ToolRef::Service { .. } => Err(Gone::NotFound),
+            ToolRef::Service { name, fingerprint } => {
+                let tool = of_services.get(name).cloned().unwrap_or(Err(Gone::NotFound))?;
+                if fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != tool.fingerprint) {
+                    return Err(Gone::Changed);
+                }
+                let reference = ToolRef::Service { name: name.clone(), fingerprint: Some(tool.fingerprint) };
+                Ok(Found::of(reference, Body::Action(Box::new(tool.tool))))
+            }
             ToolRef::Organization { id, version } => {
                 let row = rows.get(id).ok_or(Gone::NotFound)?.as_ref().map_err(unreadable)?;
                 if version.is_some_and(|version| version != row.version) {
@@ -138,6 +182,40 @@ impl Catalogue {
             }
         };
         Ok(references.iter().map(|reference| resolve(reference).map_or_else(Resolved::Gone, Resolved::Here)).collect())
+    }
+
+    /// The services' tools among the references, by name.
+    async fn service_tools(
+        &self,
+        organization: OrganizationId,
+        references: &[ToolRef],
+        deadline: Deadline,
+    ) -> Result<HashMap<String, Result<FoundOfService, Gone>>> {
+        let names: Vec<String> = references
+            .iter()
+            .filter_map(|reference| match reference {
+                ToolRef::Service { name, .. } => Some(name.clone()),
+                ToolRef::BuiltIn(_) | ToolRef::Organization { .. } => None,
+            })
+            .collect();
+        if names.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut tools = self.services.tools_named(&names, deadline).await?;
+        tools.retain(|_, tool| tool.is_active);
+        let services: Vec<String> = tools.values().map(|tool| tool.service_name.clone()).collect();
+        let mut services = self.services.named(&services, deadline).await?;
+        services.retain(|service| service.is_active);
+        let connections = self.connections.of(organization, &services, deadline).await;
+        let mut found = HashMap::new();
+        for (name, tool) in tools {
+            let Some(service) = services.iter().find(|service| service.id == tool.service_id) else { continue };
+            let connection = connections.get(&service.id).unwrap_or(&Connection::Unknown);
+            let made = service_tools::service_tool(&self.connections, organization, &tool, service, connection)?;
+            let fingerprint = tool.fingerprint;
+            found.insert(name, made.map(|tool| FoundOfService { tool, fingerprint }));
+        }
+        Ok(found)
     }
 
     /// What was offered, as it can be called now. One that was deleted or changed since is not called: the model was told
@@ -229,10 +307,24 @@ impl Gone {
     /// What is wrong with a reference, for whoever wrote it.
     pub fn for_author(&self) -> String {
         match self {
-            Self::NotFound => "is not a tool of this organization".to_owned(),
+            Self::NotFound => "is no tool of this organization, of a service, or built in; search for one (GET \
+                               /api/{slug}/discover/search?q=…)"
+                .to_owned(),
             Self::Changed => "is not the present version of the tool".to_owned(),
             Self::NeedsCall(reason) => {
                 format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")
+            }
+            Self::NotConnected { service, expired: false } => format!(
+                "needs an account at {service}; an administrator connects one (POST /api/{{slug}}/services/{}/connect)",
+                folded_name(service)
+            ),
+            Self::NotConnected { service, expired: true } => format!(
+                "has an account at {service} that does not work any more; an administrator connects it again (POST \
+                 /api/{{slug}}/services/{}/connect)",
+                folded_name(service)
+            ),
+            Self::Unreachable { service } => {
+                format!("cannot be used just now: whether {service} is connected cannot be looked up; try again soon")
             }
             Self::Unreadable => {
                 "was written by a newer version of this service, or is damaged; try again in a few minutes".to_owned()
@@ -241,13 +333,17 @@ impl Gone {
     }
 
     /// Why a tool that was offered is not called.
-    fn for_model(&self) -> &'static str {
-        match self {
+    pub fn for_model(&self) -> String {
+        let sentence = match self {
             Self::NotFound => "this tool was deleted; do without it.",
             Self::Changed => "this tool was changed while the run was under way; do without it.",
             Self::NeedsCall(_) => "this tool works in phone calls only; do without it.",
-            Self::Unreadable => "this tool cannot be used just now; do without it.",
-        }
+            Self::NotConnected { service, .. } => {
+                return format!("no account at {service} is connected that works; do without it, and say so.");
+            }
+            Self::Unreadable | Self::Unreachable { .. } => "this tool cannot be used just now; do without it.",
+        };
+        sentence.to_owned()
     }
 }
 
@@ -260,6 +356,10 @@ struct ExecutedTool {
 impl Tool for ExecutedTool {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
+    }
+
+    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
+        self.tool.check(arguments)
     }
 
     fn call<'a>(

@@ -18,7 +18,7 @@ pub use crate::error::upstream::{Error, Failure, Reason, Service, StatusEffect};
 pub(crate) use aws::aws_endpoint;
 pub use aws::sdk_config;
 pub use call_control::CallControl;
-pub use http_client::http_client;
+pub use http_client::{http_client, segment as path_segment};
 pub use llm::Llm;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;

@@ -1,16 +1,47 @@
 //! Whether an organization has let a service's tools act for it, and as whom.
 //!
 //! What an account is depends on the service ([`ConnectionKind`]): an account at Pipedream, a credential that is stored here, or
-//! a phone number. What Pipedream says is remembered for a minute, by organization.
+//! a phone number. Of several the newest that works is the one that acts.
+//!
+//! What Pipedream says is remembered for a minute, by organization. That something is missing is remembered for five seconds:
+//! whoever has just connected it expects it to be there.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
+use futures_util::join;
+use secrecy::SecretString;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{
-    Deadline,
-    models::{OrganizationId, Service, ServiceId},
+    Deadline, Error, Result,
+    accounts::credential_secret,
+    clients::{
+        Pipedream, Secrets,
+        pipedream::{Account, Project},
+    },
+    error::{self, Problems},
+    fields::Fields,
+    lifecycle::StoredSecrets,
+    models::{
+        ConnectionKind, CredentialField, Intent, OrganizationId, PhoneNumber, SecretId, SecretOwner, Service,
+        ServiceCredential, ServiceCredentials, ServiceId, Timestamp,
+    },
+    store::{Organizations, PhoneNumbers},
 };
+
+const REMEMBERED: Duration = Duration::from_secs(60);
+const MISSING_REMEMBERED: Duration = Duration::from_secs(5);
+
+/// Phone numbers that are looked at; the oldest of them acts.
+const MOST_NUMBERS: i32 = 100;
+
+/// Of one field of a credential, in bytes.
+const LONGEST_FIELD: usize = 4_000;
 
 /// How an organization stands to a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,10 +64,25 @@ pub enum Connection {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectedAccount {
-    /// `apn_…` of Pipedream's, the id of a phone number, or the secret's.
+    /// `apn_…` of Pipedream's, the id of a phone number, or the end of the name of a credential's secret.
     pub id: String,
     /// As whom: what the service calls the account. It may be empty.
     pub name: String,
+}
+
+/// What [`Connections::connect`] came to.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Connecting {
+    /// A person opens this page and lets the service in.
+    Open {
+        url: String,
+        /// ISO 8601; then there must be another link.
+        expires_at: String,
+    },
+    Connected {
+        accounts: Vec<ConnectedAccount>,
+    },
 }
 
 impl Connection {
@@ -56,16 +102,377 @@ impl Connection {
 
 /// Knows how organizations stand to services.
 #[derive(Clone)]
-pub struct Connections {}
+pub struct Connections {
+    organizations: Organizations,
+    phone_numbers: PhoneNumbers,
+    /// What the names of organizations' secrets begin with.
+    secret_prefix: String,
+    stored: StoredSecrets,
+    secrets: Secrets,
+    pipedream: Pipedream,
+    /// Name or ARN of the Pipedream project's secret.
+    pipedream_secret: String,
+    seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
+}
+
+/// The accounts that an organization had at Pipedream.
+#[derive(Clone)]
+struct Seen {
+    at: Instant,
+    accounts: Arc<[Account]>,
+}
+
+impl Seen {
+    fn has(&self, app: &str) -> bool {
+        self.accounts.iter().any(|account| account.app == app && account.works())
+    }
+}
 
 impl Connections {
+    /// `organizations` are those of `http::Access`, which has read the row. Beside the store of secrets stands what their names
+    /// begin with, beside Pipedream the name or ARN of its project's secret.
+    pub fn new(
+        organizations: Organizations,
+        phone_numbers: PhoneNumbers,
+        (stored, secret_prefix): (StoredSecrets, String),
+        secrets: Secrets,
+        (pipedream, pipedream_secret): (Pipedream, String),
+    ) -> Self {
+        let seen = Arc::default();
+        Self { organizations, phone_numbers, secret_prefix, stored, secrets, pipedream, pipedream_secret, seen }
+    }
+
     /// How the organization stands to each of the services. What cannot be asked is [`Connection::Unknown`], and reported.
     pub async fn of(
         &self,
-        _organization: OrganizationId,
+        organization: OrganizationId,
         services: &[Service],
-        _deadline: Deadline,
+        deadline: Deadline,
     ) -> HashMap<ServiceId, Connection> {
-        services.iter().map(|service| (service.id, Connection::Unknown)).collect()
+        let apps: Vec<&str> = services.iter().filter_map(app).collect();
+        let is = |wanted: fn(&ConnectionKind) -> bool| services.iter().any(|service| wanted(&service.connection));
+        let by_number = is(|kind| matches!(kind, ConnectionKind::PhoneNumber));
+        let by_credential = is(|kind| matches!(kind, ConnectionKind::Credential { .. }));
+        let at_pipedream = async {
+            if apps.is_empty() { Ok(Arc::from([])) } else { self.at_pipedream(organization, &apps, deadline).await }
+        };
+        let numbers = async { if by_number { self.numbers(organization).await } else { Ok(Vec::new()) } };
+        let credentials = async {
+            if by_credential {
+                self.organizations.service_credentials(organization).await
+            } else {
+                Ok(ServiceCredentials::default())
+            }
+        };
+        let (at_pipedream, numbers, credentials) = join!(at_pipedream, numbers, credentials);
+        let (at_pipedream, numbers, credentials) = (known(at_pipedream), known(numbers), known(credentials));
+        let of = |service: &Service| match &service.connection {
+            ConnectionKind::None => Connection::NotNeeded,
+            ConnectionKind::Pipedream { app } => {
+                at_pipedream.as_ref().map_or(Connection::Unknown, |accounts| of_accounts(accounts, app))
+            }
+            ConnectionKind::PhoneNumber => {
+                numbers.as_ref().map_or(Connection::Unknown, |numbers| of_list(numbers.iter().map(of_number).collect()))
+            }
+            ConnectionKind::Credential { .. } => credentials.as_ref().map_or(Connection::Unknown, |credentials| {
+                of_list(credentials.get(&service.id).map(of_credential).into_iter().collect())
+            }),
+        };
+        services.iter().map(|service| (service.id, of(service))).collect()
+    }
+
+    /// Lets the service's tools act for the organization, or says how a person does it: at Pipedream by a link, with a
+    /// credential by `body`, which has its fields.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a credential that is not complete, [`Error::Conflict`] where there is nothing to connect here.
+    pub async fn connect(
+        &self,
+        organization: OrganizationId,
+        service: &Service,
+        body: &Value,
+        deadline: Deadline,
+    ) -> Result<Connecting> {
+        match &service.connection {
+            ConnectionKind::None => {
+                Err(Error::Conflict(format!("{} needs no account; its tools can be called", service.name)))
+            }
+            ConnectionKind::PhoneNumber => Err(Error::Conflict(format!(
+                "{} acts with the organization's phone numbers; register one (POST /api/{{slug}}/phone-numbers)",
+                service.name
+            ))),
+            ConnectionKind::Pipedream { app } => {
+                let mut problems = Problems::default();
+                let link = Fields::of(body, "", &mut problems).map(|mut fields| {
+                    let back = fields.text("redirect_url", 2_000);
+                    if back.as_deref().is_some_and(|url| !url.starts_with("https://")) {
+                        fields.problem("redirect_url", "must be an https address");
+                    }
+                    fields.finish();
+                    back
+                });
+                let back = problems.into_result(link)?;
+                let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+                let link = self.pipedream.connect_link(&project, organization, app, back.as_deref(), deadline).await?;
+                self.forget(organization);
+                Ok(Connecting::Open { url: link.url, expires_at: link.expires_at })
+            }
+            ConnectionKind::Credential { fields } => {
+                let (content, name) = credential(fields, body)?;
+                let account = self.store(organization, service.id, &content, name, deadline).await?;
+                Ok(Connecting::Connected { accounts: vec![account] })
+            }
+        }
+    }
+
+    /// Takes the organization's account, or all of them if none is named, away from the service's tools.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such account.
+    pub async fn disconnect(
+        &self,
+        organization: OrganizationId,
+        service: &Service,
+        account: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<()> {
+        const WHAT: &str = "connection";
+        match &service.connection {
+            ConnectionKind::None => Err(Error::NotFound(WHAT)),
+            ConnectionKind::PhoneNumber => Err(Error::Conflict(format!(
+                "{} acts with the organization's phone numbers; remove them there (DELETE /api/{{slug}}/phone-numbers/{{id}})",
+                service.name
+            ))),
+            ConnectionKind::Pipedream { app } => {
+                self.forget(organization);
+                let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+                let all = self.pipedream.accounts(&project, organization, deadline).await?;
+                let meant = |found: &&Account| found.app == *app && account.is_none_or(|id| found.id == id);
+                let meant: Vec<&Account> = all.iter().filter(meant).collect();
+                if meant.is_empty() {
+                    return Err(Error::NotFound(WHAT));
+                }
+                for account in meant {
+                    self.pipedream.delete_account(&project, &account.id, deadline).await?;
+                }
+                self.forget(organization);
+                Ok(())
+            }
+            ConnectionKind::Credential { .. } => {
+                let before = self.organizations.get_consistent(organization).await?;
+                let stored = before.service_credentials.get(&service.id).cloned();
+                let stored = stored.filter(|stored| account.is_none_or(|id| stored.id.to_string() == id));
+                let stored = stored.ok_or(Error::NotFound(WHAT))?;
+                let left = self.intent(organization, service.id, stored.id, deadline);
+                let set = self.organizations.set_service_credential(&before, service.id, None, None, Some(&left));
+                if let Err(error) = set.await {
+                    let now = self.organizations.get_consistent(organization).await;
+                    if !now.is_ok_and(|row| !row.service_credentials.contains_key(&service.id)) {
+                        return Err(error);
+                    }
+                }
+                self.organizations
+                    .index_follows(&before, |row| !row.service_credentials.contains_key(&service.id))
+                    .await;
+                self.stored.discard(&left).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// The name of the secret with the credential that this account of a service is.
+    pub(crate) fn credential_secret(
+        &self,
+        organization: OrganizationId,
+        service: ServiceId,
+        account: &ConnectedAccount,
+    ) -> Result<String> {
+        let id: SecretId = account.id.parse().map_err(Error::internal)?;
+        Ok(credential_secret(&self.secret_prefix, organization, service, id))
+    }
+
+    async fn at_pipedream(
+        &self,
+        organization: OrganizationId,
+        apps: &[&str],
+        deadline: Deadline,
+    ) -> Result<Arc<[Account]>> {
+        let seen = self.seen().get(&organization).cloned();
+        let fresh = seen.filter(|seen| {
+            let complete = apps.iter().all(|app| seen.has(app));
+            seen.at.elapsed() < if complete { REMEMBERED } else { MISSING_REMEMBERED }
+        });
+        if let Some(seen) = fresh {
+            return Ok(seen.accounts);
+        }
+        let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+        let accounts: Arc<[Account]> = self.pipedream.accounts(&project, organization, deadline).await?.into();
+        let mut seen = self.seen();
+        seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED);
+        seen.insert(organization, Seen { at: Instant::now(), accounts: accounts.clone() });
+        Ok(accounts)
+    }
+
+    async fn numbers(&self, organization: OrganizationId) -> Result<Vec<PhoneNumber>> {
+        let mut numbers = self.phone_numbers.page(organization, None, MOST_NUMBERS).await?.items;
+        numbers.reverse();
+        Ok(numbers)
+    }
+
+    async fn store(
+        &self,
+        organization: OrganizationId,
+        service: ServiceId,
+        content: &SecretString,
+        name: String,
+        deadline: Deadline,
+    ) -> Result<ConnectedAccount> {
+        let before = self.organizations.get_consistent(organization).await?;
+        let credential = ServiceCredential { id: SecretId::generate(), name, updated_at: Timestamp::now() };
+        let account = of_credential(&credential);
+        let made = self.intent(organization, service, credential.id, deadline);
+        let old = before.service_credentials.get(&service);
+        let left = old.map(|old| self.intent(organization, service, old.id, deadline));
+        let (id, organizations) = (credential.id, &self.organizations);
+        let write =
+            organizations.set_service_credential(&before, service, Some(credential), Some(made.id), left.as_ref());
+        self.stored.store(&made, content, write).await?;
+        let names_it = |row: &crate::models::Organization| {
+            row.service_credentials.get(&service).is_some_and(|stored| stored.id == id)
+        };
+        self.organizations.index_follows(&before, names_it).await;
+        if let Some(left) = left {
+            self.stored.discard(&left).await;
+        }
+        Ok(account)
+    }
+
+    fn intent(&self, organization: OrganizationId, service: ServiceId, id: SecretId, deadline: Deadline) -> Intent {
+        let name = credential_secret(&self.secret_prefix, organization, service, id);
+        StoredSecrets::intent(organization, name, SecretOwner::Credential { service, id }, deadline)
+    }
+
+    fn forget(&self, organization: OrganizationId) {
+        self.seen().remove(&organization);
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<OrganizationId, Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn app(service: &Service) -> Option<&str> {
+    match &service.connection {
+        ConnectionKind::Pipedream { app } => Some(app),
+        _ => None,
+    }
+}
+
+fn known<T>(read: Result<T>) -> Option<T> {
+    read.inspect_err(|error| tracing::warn!("a connection could not be looked up: {}", error::chain(error))).ok()
+}
+
+fn of_accounts(accounts: &[Account], app: &str) -> Connection {
+    let mut of_app: Vec<&Account> = accounts.iter().filter(|account| account.app == app).collect();
+    // ISO 8601 sorts as it is written.
+    of_app.sort_by(|one, other| other.created_at.cmp(&one.created_at));
+    let shown = |accounts: &[&Account]| {
+        let shown =
+            accounts.iter().map(|account| ConnectedAccount { id: account.id.clone(), name: account.name.clone() });
+        shown.collect::<Vec<_>>()
+    };
+    let working: Vec<&Account> = of_app.iter().copied().filter(|account| account.works()).collect();
+    match (working.is_empty(), of_app.is_empty()) {
+        (false, _) => Connection::Connected { accounts: shown(&working) },
+        (true, false) => Connection::Expired { accounts: shown(&of_app) },
+        (true, true) => Connection::NotConnected,
+    }
+}
+
+fn of_list(accounts: Vec<ConnectedAccount>) -> Connection {
+    if accounts.is_empty() { Connection::NotConnected } else { Connection::Connected { accounts } }
+}
+
+fn of_number(number: &PhoneNumber) -> ConnectedAccount {
+    ConnectedAccount { id: number.id.to_string(), name: number.number.to_string() }
+}
+
+fn of_credential(credential: &ServiceCredential) -> ConnectedAccount {
+    ConnectedAccount { id: credential.id.to_string(), name: credential.name.clone() }
+}
+
+/// The content of the secret, and as whom it acts.
+fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString, String)> {
+    let mut problems = Problems::default();
+    let Value::Object(given) = body else { return Err(Error::invalid("body", "must be an object")) };
+    let (mut content, mut names) = (Map::new(), Vec::new());
+    for CredentialField { name, description, secret } in fields {
+        match given.get(name) {
+            Some(Value::String(text)) if text.len() > LONGEST_FIELD => {
+                problems.add(name.clone(), format!("must have at most {LONGEST_FIELD} bytes"));
+            }
+            Some(Value::String(text)) if !text.trim().is_empty() => {
+                if !text.trim().chars().all(|letter| letter.is_ascii() && !letter.is_ascii_control()) {
+                    problems.add(name.clone(), "holds characters that no credential has; copy it again");
+                }
+                if !secret {
+                    names.push(text.trim().to_owned());
+                }
+                content.insert(name.clone(), text.trim().into());
+            }
+            Some(Value::String(_)) | None => problems.add(name.clone(), format!("is required: {description}")),
+            Some(_) => problems.add(name.clone(), "must be text"),
+        }
+    }
+    for name in given.keys().filter(|name| !fields.iter().any(|field| field.name == **name)) {
+        let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        problems.add(name.clone(), format!("is unknown; the fields are {}", known.join(", ")));
+    }
+    let content = SecretString::from(Value::Object(content).to_string());
+    problems.into_result(Some((content, names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+    use serde_json::json;
+
+    use super::*;
+
+    fn account(id: &str, app: &str, created_at: &str, healthy: bool) -> Account {
+        let row = json!({
+            "id": id, "name": format!("{id}@example.com"), "app": {"name_slug": app}, "created_at": created_at, "healthy": healthy,
+        });
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn the_newest_account_that_works_acts() {
+        let all = [
+            account("a", "slack_v2", "2026-01-01T00:00:00Z", true),
+            account("b", "slack_v2", "2026-03-01T00:00:00Z", true),
+            account("c", "slack_v2", "2026-05-01T00:00:00Z", false),
+            account("d", "gmail", "2026-06-01T00:00:00Z", false),
+        ];
+        let slack = of_accounts(&all, "slack_v2");
+        assert_eq!(slack.account().unwrap().id, "b");
+        assert!(matches!(of_accounts(&all, "gmail"), Connection::Expired { accounts } if accounts[0].id == "d"));
+        // An account of the older app is none of this one.
+        assert_eq!(of_accounts(&all, "slack"), Connection::NotConnected);
+    }
+
+    #[test]
+    fn a_credential_has_each_of_its_fields_and_no_other() {
+        let field = |name: &str, secret| CredentialField { name: name.into(), description: "Where.".into(), secret };
+        let fields = [field("account", false), field("api_key", true)];
+        let (content, name) = credential(&fields, &json!({"account": " acme ", "api_key": "sk_1"})).unwrap();
+        assert_eq!((content.expose_secret(), name.as_str()), (r#"{"account":"acme","api_key":"sk_1"}"#, "acme"));
+        let Err(Error::Invalid(problems)) = credential(&fields, &json!({"api_key": " ", "key": "x", "account": 7}))
+        else {
+            panic!()
+        };
+        let named: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(named, ["account", "api_key", "key"]);
+        assert!(credential(&fields, &json!({"account": "a", "api_key": "sk\u{200b}"})).is_err());
     }
 }

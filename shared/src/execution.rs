@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Deadline, Error, Result,
-    actions::{self, ActionTool, Services},
+    actions::{self, ActionTool, Attempt, Services},
     error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
@@ -284,7 +284,8 @@ impl Executor {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
         };
-        let acted = actions::run(&tool.action, &self.services, context, arguments, done).await;
+        let attempt = Attempt { id: request.id, done };
+        let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
         if acted.is_err() {
             // It will be asked for again; that it did not begin must not count.
             self.give_room_back(taken).await;

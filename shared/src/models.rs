@@ -52,8 +52,8 @@ pub use queued_execution::{Queued, QueuedExecution};
 pub use reissue::{Reissue, ToolToReissue};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
-    RequestTemplate, Service, ServiceCapabilities, ServiceId, ServiceTool, WebhookPayload, folded_name,
-    service_tool_id,
+    RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,
+    WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
 pub use timestamp::Timestamp;

@@ -16,6 +16,7 @@ use crate::{
     catalogue::Catalogue,
     clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
+    connections::Connections,
     error,
     execution::Executor,
     http::Access,
@@ -25,7 +26,7 @@ use crate::{
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
         Agents, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers,
-        Quotas, Tools,
+        Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
 };
@@ -44,6 +45,7 @@ pub struct Platform {
     secrets: OnceCell<Secrets>,
     outbound: OnceCell<Outbound>,
     pipedream: OnceCell<Pipedream>,
+    connections: OnceCell<Connections>,
 }
 
 impl Platform {
@@ -76,6 +78,7 @@ impl Platform {
             secrets: OnceCell::new(),
             outbound: OnceCell::new(),
             pipedream: OnceCell::new(),
+            connections: OnceCell::new(),
         })
     }
 
@@ -138,8 +141,12 @@ impl Platform {
     /// `ORGANIZATION_SECRET_PREFIX`.
     pub fn accounts(&self) -> Result<Accounts> {
         let vapi = self.environment.required("VAPI_SECRET")?;
-        let prefix = self.environment.required("ORGANIZATION_SECRET_PREFIX")?;
+        let prefix = self.organization_secret_prefix()?;
         Ok(Accounts::new(self.organizations()?.clone(), self.secrets().clone(), vapi, prefix))
+    }
+
+    fn organization_secret_prefix(&self) -> Result<String> {
+        Ok(self.environment.required("ORGANIZATION_SECRET_PREFIX")?)
     }
 
     /// As [`Platform::accounts`], with the platform's account at an LLM (`LLM_SECRET`) and the model that is asked if neither
@@ -271,7 +278,25 @@ impl Platform {
 
     /// The tools that runs are offered.
     pub fn catalogue(&self) -> Result<Catalogue> {
-        Ok(Catalogue { built_in: built_in_tools(self.outbound()?)?, tools: Tools::new(self.database()?) })
+        Ok(Catalogue {
+            built_in: built_in_tools(self.outbound()?)?,
+            tools: Tools::new(self.database()?),
+            services: ServicesTable::new(self.database()?),
+            connections: self.connections()?.clone(),
+        })
+    }
+
+    /// How organizations stand to services. One for all, because it remembers what Pipedream said.
+    pub fn connections(&self) -> Result<&Connections> {
+        once(&self.connections, || {
+            Ok(Connections::new(
+                self.organizations()?.clone(),
+                PhoneNumbers::new(self.database()?),
+                (self.stored_secrets()?, self.organization_secret_prefix()?),
+                self.secrets().clone(),
+                (self.pipedream(), self.pipedream_secret()?),
+            ))
+        })
     }
 
     /// Executes tools. Live calls may be controlled at VAPI's hosts, and at `CONTROL_HOSTS` also by plain http; empty on AWS.

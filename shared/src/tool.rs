@@ -30,6 +30,14 @@ pub use self::{
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
+    /// Holds arguments against the spec.
+    ///
+    /// # Errors
+    /// One sentence that names the argument.
+    fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
+        arguments::check(self.spec().parameters.schema(), arguments)
+    }
+
     /// Acts on arguments that fit the spec. What goes wrong with the tool is an outcome that says so.
     ///
     /// # Errors

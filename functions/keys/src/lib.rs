@@ -11,8 +11,6 @@
 mod body;
 mod switch;
 
-use std::time::Duration;
-
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,10 +24,6 @@ use shared::{
     platform,
     store::{Agents, Intents, Organizations, Page, Tools},
 };
-
-/// How often, and how far apart, the index is looked at after a change.
-const LOOKS: u32 = 20;
-const APART: Duration = Duration::from_millis(50);
 
 pub struct Deps {
     pub access: Access,
@@ -137,7 +131,7 @@ async fn store(
     let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
     let write = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());
     deps.secrets.store(&made, content, write).await?;
-    index_follows(deps, before, service, Some(key)).await;
+    deps.organizations.index_follows(before, |row| row.own_keys.get(service) == Some(key)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }
@@ -158,7 +152,7 @@ async fn remove(deps: &Deps, organization: OrganizationId, service: KeyService, 
             return Err(error);
         }
     }
-    index_follows(deps, &before, service, None).await;
+    deps.organizations.index_follows(&before, |row| row.own_keys.get(service).is_none()).await;
     deps.secrets.discard(&left).await;
     Ok(())
 }
@@ -172,16 +166,4 @@ fn secret_intent(
 ) -> Intent {
     let name = deps.accounts.secret_name(organization, service, key);
     StoredSecrets::intent(organization, name, SecretOwner::OwnKey { service, id: key }, deadline)
-}
-
-/// Waits, a second at most, until the index shows the change. The other routes read the row through the index, which follows
-/// a moment after the table: until then they ask for the old secret, and who has our answer expects the new account.
-async fn index_follows(deps: &Deps, organization: &Organization, service: KeyService, key: Option<OwnKey>) {
-    for _look in 0..LOOKS {
-        match deps.organizations.by_slug(&organization.slug).await {
-            Ok(row) if row.own_keys.get(service) == key => return,
-            Ok(_) => tokio::time::sleep(APART).await,
-            Err(_) => return,
-        }
-    }
 }

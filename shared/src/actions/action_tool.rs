@@ -1,5 +1,7 @@
 //! An action as a tool: what the executor carries out, whoever asks.
 
+use std::{fmt, sync::Arc};
+
 use serde_json::{Map, Value, json};
 
 use super::{Action, SecretValues, ToolConfig, variables};
@@ -24,6 +26,15 @@ pub struct ActionTool {
     pub static_config: Value,
     /// Name of the secret with the values that are only masked here; none if nothing is missing.
     pub values_secret: Option<String>,
+    /// What checks the arguments of a tool whose schema somebody else wrote; none where we derived it.
+    pub check: Option<Arc<dyn CheckArguments>>,
+}
+
+/// Holds arguments against a schema that somebody else wrote.
+pub trait CheckArguments: fmt::Debug + Send + Sync {
+    /// # Errors
+    /// One sentence that names the argument.
+    fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String>;
 }
 
 impl ActionTool {
@@ -55,6 +66,7 @@ impl ActionTool {
             limits: config.limits,
             redact: Marks::stored(tool),
             values_secret: tool.values_secret.clone(),
+            check: None,
         })
     }
 
@@ -70,7 +82,10 @@ impl ActionTool {
     /// # Errors
     /// One sentence that names the argument.
     pub fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
-        arguments::check(self.spec.parameters.schema(), arguments)
+        match &self.check {
+            Some(check) => check.check(arguments),
+            None => arguments::check(self.spec.parameters.schema(), arguments),
+        }
     }
 
     /// What tells the effect of these checked arguments from another one's, however the model wrote them.

@@ -26,8 +26,8 @@ use super::{
 };
 use crate::{
     clients::{
-        Failure, StatusEffect,
-        outbound::{Answer, Request},
+        self, Failure, StatusEffect,
+        outbound::{Answer, Body, Request},
     },
     cut::cut,
     fields::Fields,
@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Largest answer that is read, in bytes.
-const LARGEST_ANSWER: usize = 1024 * 1024;
+pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
 /// Of what an address says went wrong, this much goes into the model's sentence, in bytes.
 const LONGEST_REASON: usize = 250;
 /// Headers that the client sets itself, or that would change where or how the request goes.
@@ -167,24 +167,10 @@ impl ApiRequest {
             Ok(request) => request,
             Err(sentence) => return ToolOutcome::failed(sentence),
         };
-        let answer = match services.outbound.send(request, context.deadline).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                let ran = match &error.failure {
-                    Failure::Refused(why) => ToolOutcome::failed(self.not_sent(why)),
-                    _ if self.has_effect() && error.effect_possible() => ToolOutcome::unknown(
-                        "The service did not confirm; it is not known whether it was done. Do not try again.",
-                    ),
-                    Failure::Unreachable => {
-                        ToolOutcome::failed("The service cannot be reached just now; nothing was done.")
-                    }
-                    Failure::Undecodable(_) => ToolOutcome::failed("The service's answer is too large to be read."),
-                    _ => ToolOutcome::failed("The service did not answer in time."),
-                };
-                return ran.because(error);
-            }
-        };
-        self.report(&answer, hidden)
+        match services.outbound.send(request, context.deadline).await {
+            Ok(answer) => report(&answer, self.has_effect(), hidden),
+            Err(error) => unanswered(error, self.has_effect(), |why| self.not_sent(why)),
+        }
     }
 
     /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked; one
@@ -211,44 +197,8 @@ impl ApiRequest {
             ("method", Some(method.as_str().into())),
             ("url", Some(url.as_str().into())),
             ("headers", Some(headers.collect())),
-            ("body", body),
+            ("body", body.map(Body::shown)),
         ])))
-    }
-
-    fn report(&self, answer: &Answer, hidden: &HiddenTexts) -> ToolOutcome {
-        let Answer { status, content_type, body } = answer;
-        let text = hidden.replaced(&String::from_utf8_lossy(body));
-        // Read from the answer itself: JSON may write a hidden text in escapes that its own does not show.
-        let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
-        match status {
-            200..=299 => {
-                let result = json.unwrap_or_else(|| {
-                    if content_type.starts_with("text/") || !text.is_empty() { text.into() } else { Value::Null }
-                });
-                let ran = ToolOutcome::succeeded(result);
-                if self.has_effect() { ran.with(Effect::Done) } else { ran }
-            }
-            302 | 303 if self.has_effect() => {
-                let told = format!("The service took the request and answered with a redirect (status {status}).");
-                ToolOutcome::succeeded(told).with(Effect::Done)
-            }
-            _ if self.has_effect() && StatusEffect::of(*status) == StatusEffect::Unknown => {
-                ToolOutcome::unknown(format!(
-                    "The service answered with status {status}; it is not known whether it was done. Do not try again."
-                ))
-            }
-            _ => {
-                let reason = json.as_ref().and_then(|json| {
-                    ["message", "error", "detail"].iter().find_map(|name| json.get(*name).and_then(Value::as_str))
-                });
-                let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);
-                ToolOutcome::failed(if reason.is_empty() {
-                    format!("The service answered with status {status}.")
-                } else {
-                    format!("The service answered with status {status}: {reason}")
-                })
-            }
-        }
     }
 
     fn request(
@@ -292,7 +242,7 @@ impl ApiRequest {
                 query.append_pair(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             }
         }
-        let body = (!in_query && !self.body.is_empty()).then_some(Value::Object(body));
+        let body = (!in_query && !self.body.is_empty()).then_some(Body::Json(Value::Object(body)));
         let (method, allowed_hosts) = (self.method.clone(), self.allowed_hosts.clone());
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
@@ -305,6 +255,60 @@ impl ApiRequest {
         tracing::warn!("an api_request tool was refused its address: {why}");
         "The request was not sent: the tool's address, or one it redirects to, is not allowed.".into()
     }
+}
+
+/// What an answer means to whoever asked.
+pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
+    let Answer { status, content_type, body } = answer;
+    let text = hidden.replaced(&String::from_utf8_lossy(body));
+    // Read from the answer itself: JSON may write a hidden text in escapes that its own does not show.
+    let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
+    match status {
+        200..=299 => {
+            let result = json.unwrap_or_else(|| {
+                if content_type.starts_with("text/") || !text.is_empty() { text.into() } else { Value::Null }
+            });
+            let ran = ToolOutcome::succeeded(result);
+            if has_effect { ran.with(Effect::Done) } else { ran }
+        }
+        302 | 303 if has_effect => {
+            let told = format!("The service took the request and answered with a redirect (status {status}).");
+            ToolOutcome::succeeded(told).with(Effect::Done)
+        }
+        _ if has_effect && StatusEffect::of(*status) == StatusEffect::Unknown => ToolOutcome::unknown(format!(
+            "The service answered with status {status}; it is not known whether it was done. Do not try again."
+        )),
+        _ => {
+            let reason = json.as_ref().and_then(|json| {
+                let reasons = ["/message", "/error", "/detail", "/error/message"];
+                reasons.iter().find_map(|place| json.pointer(place).and_then(Value::as_str))
+            });
+            let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);
+            ToolOutcome::failed(if reason.is_empty() {
+                format!("The service answered with status {status}.")
+            } else {
+                format!("The service answered with status {status}: {reason}")
+            })
+        }
+    }
+}
+
+/// What it means that there is no answer. `not_sent` words why the guard let nothing out.
+pub(super) fn unanswered(
+    error: clients::Error,
+    has_effect: bool,
+    not_sent: impl FnOnce(&str) -> String,
+) -> ToolOutcome {
+    let told = match &error.failure {
+        Failure::Refused(why) => ToolOutcome::failed(not_sent(why)),
+        _ if has_effect && error.effect_possible() => {
+            ToolOutcome::unknown("The service did not confirm; it is not known whether it was done. Do not try again.")
+        }
+        Failure::Unreachable => ToolOutcome::failed("The service cannot be reached just now; nothing was done."),
+        Failure::Undecodable(_) => ToolOutcome::failed("The service's answer is too large to be read."),
+        _ => ToolOutcome::failed("The service did not answer in time."),
+    };
+    told.because(error)
 }
 
 /// Whether the host of an address is written out in it, with no variable that would choose it.

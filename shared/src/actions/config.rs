@@ -11,6 +11,7 @@ use super::{
     pipedream_action::PipedreamAction,
     query::{Operator, Query},
     schema,
+    service_request::ServiceRequest,
     sms::Sms,
     transfer_call::TransferCall,
 };
@@ -80,6 +81,9 @@ pub enum Action {
     Sms(Sms),
     #[serde(alias = "transferCall")]
     TransferCall(TransferCall),
+    /// Of a service tool; nobody configures one.
+    #[serde(skip)]
+    ServiceRequest(ServiceRequest),
 }
 
 impl ToolConfig {
@@ -213,7 +217,7 @@ impl Place {
 impl Action {
     pub const fn kind(&self) -> ToolType {
         match self {
-            Self::ApiRequest(_) => ToolType::ApiRequest,
+            Self::ApiRequest(_) | Self::ServiceRequest(_) => ToolType::ApiRequest,
             Self::PipedreamAction(_) => ToolType::PipedreamAction,
             Self::Query(_) => ToolType::Query,
             Self::Sms(_) => ToolType::Sms,
@@ -228,16 +232,18 @@ impl Action {
             Self::Query(action) => action.parameters(),
             Self::Sms(action) => action.parameters(),
             Self::TransferCall(action) => action.parameters(),
+            Self::ServiceRequest(_) => Vec::new(),
         }
     }
 
-    pub(super) fn static_config(&self) -> Value {
+    pub(crate) fn static_config(&self) -> Value {
         match self {
             Self::ApiRequest(action) => action.static_config(),
             Self::PipedreamAction(action) => action.static_config(),
             Self::Query(action) => action.static_config(),
             Self::Sms(action) => action.static_config(),
             Self::TransferCall(action) => action.static_config(),
+            Self::ServiceRequest(action) => action.static_config(),
         }
     }
 
@@ -246,7 +252,7 @@ impl Action {
         match self {
             Self::TransferCall(_) => Some("transfers a call"),
             Self::Sms(action) => action.needs_call(),
-            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) => None,
+            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) | Self::ServiceRequest(_) => None,
         }
     }
 
@@ -265,7 +271,7 @@ impl Action {
         match self {
             Self::Sms(action) => action.normalize(arguments, conversation),
             Self::TransferCall(_) => TransferCall::normalize(arguments),
-            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) => {}
+            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) | Self::ServiceRequest(_) => {}
         }
     }
 
@@ -273,6 +279,7 @@ impl Action {
     pub fn has_effect(&self) -> bool {
         match self {
             Self::ApiRequest(action) => action.has_effect(),
+            Self::ServiceRequest(action) => action.has_effect(),
             Self::Query(_) => false,
             Self::PipedreamAction(_) | Self::Sms(_) | Self::TransferCall(_) => true,
         }

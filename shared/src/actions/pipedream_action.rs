@@ -102,6 +102,28 @@ impl PipedreamAction {
         Some(action)
     }
 
+    /// A component with an account, whose props `names` the caller of the tool gives. `named`: the app's slug, what people call
+    /// the app, the component's key, its version, and the prop that takes the account.
+    pub(crate) fn of_component(
+        named: [&str; 5],
+        account: &str,
+        fixed: Map<String, Value>,
+        names: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let [app, app_name, key, version, app_prop] = named.map(str::to_owned);
+        let given = || Parameter::Ai { prompt: String::new(), schema: Map::new(), required: false };
+        let metadata = Metadata {
+            app,
+            app_name: Some(app_name),
+            account_id: account.to_owned(),
+            action_key: key,
+            version: Some(version),
+            app_prop: Some(app_prop),
+            dynamic_props_id: None,
+        };
+        Self { metadata, preloaded: fixed, params: names.into_iter().map(|name| (name, given())).collect() }
+    }
+
     /// The parameter with which a model chooses where the action sends a secret, and the field of that secret. What an action
     /// does with its props only Pipedream knows, so names decide.
     fn secret_for_any_host(&self) -> Option<(String, String)> {

@@ -7,6 +7,7 @@ use crate::{
     Result,
     accounts::Accounts,
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
+    models::ExecutionId,
     store::{Agents, PhoneNumbers},
     tool::{CallContext, Conversation, ToolOutcome},
 };
@@ -31,8 +32,16 @@ pub struct Services {
     pub knowledge: Knowledge,
 }
 
-/// Carries an action out. The arguments have been checked; `done` names the parts of the effect that an earlier try
-/// completed.
+/// One try of an execution.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The execution's, the same in every delivery of it.
+    pub id: ExecutionId,
+    /// The parts of the effect that an earlier try completed.
+    pub done: &'a Map<String, Value>,
+}
+
+/// Carries an action out. The arguments have been checked.
 ///
 /// # Errors
 /// Only for an outage of our own; what the tool or a vendor makes of it is in the outcome.
@@ -41,7 +50,7 @@ pub async fn run(
     services: &Services,
     context: &CallContext<'_>,
     arguments: &Map<String, Value>,
-    done: &Map<String, Value>,
+    attempt: Attempt<'_>,
 ) -> Result<ToolOutcome> {
     // What is fixed is none of the model's business, also where a service or we ourselves repeat it.
     let hidden = action.hidden_texts(context.conversation);
@@ -49,8 +58,9 @@ pub async fn run(
         Action::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
         Action::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
         Action::Query(action) => action.run(services, context, arguments).await?,
-        Action::Sms(action) => action.run(services, context, arguments, done).await?.hiding(&hidden),
+        Action::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
         Action::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
+        Action::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
 }
@@ -74,6 +84,7 @@ pub async fn preview(
         Action::Query(action) => action.preview(context, arguments),
         Action::Sms(action) => action.preview(services, context, arguments).await?,
         Action::TransferCall(action) => action.preview(context, arguments),
+        Action::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
     // Whoever tries a tool may see what is fixed in it, but no secrets.
     let Conversation { caller, called, .. } = context.conversation;

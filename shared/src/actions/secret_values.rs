@@ -189,6 +189,7 @@ impl Action {
         match self {
             Self::ApiRequest(action) => action.fixed_values(),
             Self::PipedreamAction(action) => action.fixed_values(),
+            Self::ServiceRequest(action) => action.fixed_values(),
             // What an SMS says and what is looked up are told to somebody.
             Self::Query(_) | Self::Sms(_) | Self::TransferCall(_) => Vec::new(),
         }

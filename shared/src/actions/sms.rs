@@ -71,6 +71,17 @@ impl Sms {
         Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
     }
 
+    /// A message from this number, whose text and recipients the caller of the tool gives.
+    pub(crate) fn from_number(phone_number_id: PhoneNumberId) -> Self {
+        let given = |schema| Parameter::Ai { prompt: String::new(), schema, required: true };
+        Self {
+            from: Sender::SpecificNumber { phone_number_id },
+            text: given(object([("type", Some("string".into()))])),
+            recipients: given(list_of_text()),
+            allowed: AllowedRecipients::default(),
+        }
+    }
+
     fn read_from(fields: &mut Fields<'_>) -> Option<Sender> {
         let value = fields.required("from")?;
         let path = fields.path("from");

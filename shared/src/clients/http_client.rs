@@ -133,8 +133,11 @@ pub(super) async fn send_json<T: DeserializeOwned>(
     retry: Retry,
     deadline: Deadline,
 ) -> Result<T, Error> {
-    let body = send(service, request, retry, deadline).await?;
-    serde_json::from_slice(&body).map_err(|error| Error::new(service, Failure::Undecodable(misread(&error))))
+    read_json(service, &send(service, request, retry, deadline).await?)
+}
+
+pub(super) fn read_json<T: DeserializeOwned>(service: Service, body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| Error::new(service, Failure::Undecodable(misread(&error))))
 }
 
 /// Why an answer cannot be read. serde quotes what it found, unless it found nothing.
@@ -147,7 +150,7 @@ fn misread(error: &serde_json::Error) -> String {
 }
 
 /// An id as one segment of a path, whatever it holds.
-pub(super) fn segment(id: &str) -> String {
+pub fn segment(id: &str) -> String {
     utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }
 

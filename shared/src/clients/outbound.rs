@@ -45,11 +45,27 @@ pub struct Request {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
-    pub body: Option<Value>,
+    pub body: Option<Body>,
     /// Largest answer that is read, in bytes; a larger one is an error.
     pub limit: usize,
     /// Where it may go, redirects included; anywhere that is public if nothing is said.
     pub allowed_hosts: AllowedHosts,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    Json(Value),
+    /// `application/x-www-form-urlencoded`, as it is sent.
+    Form(String),
+}
+
+impl Body {
+    pub fn shown(self) -> Value {
+        match self {
+            Self::Json(body) => body,
+            Self::Form(body) => body.into(),
+        }
+    }
 }
 
 /// What the address answered, whatever the status.
@@ -124,9 +140,13 @@ impl Outbound {
                 .map_err(|why| refused(if hop == 0 { why } else { format!("it redirects, and {why}") }))?;
             let outgoing = self.client(&url).request(method.clone(), url.clone());
             let mut outgoing = outgoing.headers(headers.clone()).timeout(deadline.remaining());
-            if let Some(body) = &body {
-                outgoing = outgoing.json(body);
-            }
+            outgoing = match &body {
+                None => outgoing,
+                Some(Body::Json(body)) => outgoing.json(body),
+                Some(Body::Form(body)) => {
+                    outgoing.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.clone())
+                }
+            };
             let response = outgoing.send().await.map_err(|error| failed(Service::Outbound, error))?;
             let status = response.status().as_u16();
             let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());

@@ -9,13 +9,13 @@ pub use components::Component;
 
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
     Error, Failure, Service,
     bearer::{Bearer, TokenResponse},
-    http_client::{Retry, segment, send_json},
+    http_client::{Retry, read_json, segment, send, send_json},
 };
 use crate::{Deadline, models::OrganizationId};
 
@@ -71,6 +71,70 @@ impl Action {
     }
 }
 
+/// A page of a list.
+#[derive(Deserialize)]
+struct List<T> {
+    data: Vec<T>,
+    #[serde(default)]
+    page_info: PageInfo,
+}
+
+#[derive(Default, Deserialize)]
+struct PageInfo {
+    #[serde(default)]
+    end_cursor: Option<String>,
+}
+
+/// An account that an organization has connected.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Account {
+    /// `apn_…`
+    pub id: String,
+    /// What the service calls it; it may be absent.
+    #[serde(default, deserialize_with = "text_or_null")]
+    pub name: String,
+    /// Slug of its app.
+    #[serde(default, deserialize_with = "slug")]
+    pub app: String,
+    #[serde(default)]
+    healthy: Option<bool>,
+    #[serde(default)]
+    dead: Option<bool>,
+    /// ISO 8601.
+    #[serde(default, deserialize_with = "text_or_null")]
+    pub created_at: String,
+}
+
+impl Account {
+    /// Whether its service still takes it.
+    pub fn works(&self) -> bool {
+        self.healthy != Some(false) && self.dead != Some(true)
+    }
+}
+
+fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn slug<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    struct App {
+        #[serde(default)]
+        name_slug: String,
+    }
+    Ok(Option::<App>::deserialize(deserializer)?.map(|app| app.name_slug).unwrap_or_default())
+}
+
+/// A page where an account is connected.
+#[derive(Debug, Deserialize)]
+pub struct ConnectLink {
+    #[serde(rename = "connect_link_url")]
+    pub url: String,
+    /// ISO 8601.
+    #[serde(default)]
+    pub expires_at: String,
+}
+
 /// One run of an action.
 #[derive(Debug)]
 pub struct Run<'a> {
@@ -108,6 +172,29 @@ impl Pipedream {
         }
     }
 
+    /// The accounts that the organization has connected, of every app.
+    pub async fn accounts(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        deadline: Deadline,
+    ) -> Result<Vec<Account>, Error> {
+        let (mut accounts, mut after) = (Vec::new(), String::new());
+        for _page in 0..MOST_PAGES {
+            let path = format!("accounts?external_user_id={organization}&limit={PAGE}{after}");
+            let call = Call { method: Method::GET, path, body: None };
+            let List { data, page_info } =
+                self.send::<List<Account>>(project, &call, Retry::Harmless, deadline).await?;
+            let is_full = data.len() >= PAGE;
+            accounts.extend(data);
+            match page_info.end_cursor.filter(|_| is_full) {
+                Some(cursor) => after = format!("&after={}", segment(&cursor)),
+                None => break,
+            }
+        }
+        Ok(accounts)
+    }
+
     /// Whether the organization has connected this account.
     pub async fn has_account(
         &self,
@@ -116,35 +203,34 @@ impl Pipedream {
         account: &str,
         deadline: Deadline,
     ) -> Result<bool, Error> {
-        #[derive(Deserialize)]
-        struct Account {
-            id: String,
+        let accounts = self.accounts(project, organization, deadline).await?;
+        Ok(accounts.iter().any(|connected| connected.id == account))
+    }
+
+    /// A page on which a person connects an account of an app for the organization, and comes back from to `redirect`.
+    pub async fn connect_link(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        app: &str,
+        redirect: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<ConnectLink, Error> {
+        let mut body = Map::from_iter([("external_user_id".to_owned(), organization.to_string().into())]);
+        body.extend(redirect.map(|url| ("success_redirect_uri".to_owned(), url.into())));
+        let call = Call { method: Method::POST, path: "tokens".into(), body: Some(Value::Object(body)) };
+        let link: ConnectLink = self.send(project, &call, Retry::Harmless, deadline).await?;
+        let separator = if link.url.contains('?') { '&' } else { '?' };
+        Ok(ConnectLink { url: format!("{}{separator}app={}", link.url, segment(app)), ..link })
+    }
+
+    /// Deletes an account; one that is gone is fine. Whose it is, is for the caller to know.
+    pub async fn delete_account(&self, project: &Project, account: &str, deadline: Deadline) -> Result<(), Error> {
+        let call = Call { method: Method::DELETE, path: format!("accounts/{}", segment(account)), body: None };
+        match self.send_raw(project, &call, Retry::Harmless, deadline).await {
+            Err(error) if error.status() == Some(404) => Ok(()),
+            answer => answer.map(drop),
         }
-        #[derive(Default, Deserialize)]
-        struct PageInfo {
-            #[serde(default)]
-            end_cursor: Option<String>,
-        }
-        #[derive(Deserialize)]
-        struct Answer {
-            data: Vec<Account>,
-            #[serde(default)]
-            page_info: PageInfo,
-        }
-        let mut after = String::new();
-        for _page in 0..MOST_PAGES {
-            let path = format!("accounts?external_user_id={organization}&limit={PAGE}{after}");
-            let call = Call { method: Method::GET, path, body: None };
-            let Answer { data, page_info } = self.send(project, &call, Retry::Harmless, deadline).await?;
-            if data.iter().any(|connected| connected.id == account) {
-                return Ok(true);
-            }
-            match page_info.end_cursor.filter(|_| data.len() >= PAGE) {
-                Some(cursor) => after = format!("&after={}", segment(&cursor)),
-                None => return Ok(false),
-            }
-        }
-        Ok(false)
     }
 
     /// Runs an action with an account that the organization has connected. The external user is the organization.
@@ -177,8 +263,7 @@ impl Pipedream {
         Ok(Finished::Done { result, exports })
     }
 
-    /// Sends a call with the token at hand. One that was revoked before its time is refused with 401, so nothing was done:
-    /// it is replaced, once.
+    /// As [`Pipedream::send_raw`], the answer read as JSON.
     async fn send<T: DeserializeOwned>(
         &self,
         project: &Project,
@@ -186,15 +271,27 @@ impl Pipedream {
         retry: Retry,
         deadline: Deadline,
     ) -> Result<T, Error> {
+        read_json(Service::Pipedream, &self.send_raw(project, call, retry, deadline).await?)
+    }
+
+    /// Sends a call with the token at hand. One that was revoked before its time is refused with 401, so nothing was done:
+    /// it is replaced, once.
+    async fn send_raw(
+        &self,
+        project: &Project,
+        call: &Call,
+        retry: Retry,
+        deadline: Deadline,
+    ) -> Result<Vec<u8>, Error> {
         let token = self.token(project, deadline).await?;
-        let sent = send_json(Service::Pipedream, self.request(project, call, &token), retry, deadline).await;
+        let sent = send(Service::Pipedream, self.request(project, call, &token), retry, deadline).await;
         match sent {
             Err(error) if error.status() == Some(401) => {}
             other => return other,
         }
         self.bearer.forget(&token).await;
         let token = self.token(project, deadline).await?;
-        send_json(Service::Pipedream, self.request(project, call, &token), retry, deadline).await
+        send(Service::Pipedream, self.request(project, call, &token), retry, deadline).await
     }
 
     fn request(&self, project: &Project, call: &Call, token: &SecretString) -> reqwest::RequestBuilder {

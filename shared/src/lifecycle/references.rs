@@ -79,7 +79,7 @@ impl References {
                 }
                 problems.into_result(Some(()))
             }
-            Action::ApiRequest(_) => Ok(()),
+            Action::ApiRequest(_) | Action::ServiceRequest(_) => Ok(()),
         }
     }
 }

@@ -133,6 +133,10 @@ impl StoredSecrets {
                 let row = self.organizations.get_consistent(organization).await;
                 row.map(|row| row.own_keys.get(service).is_some_and(|key| key.id == id))
             }
+            SecretOwner::Credential { service, id } => {
+                let row = self.organizations.get_consistent(organization).await;
+                row.map(|row| row.service_credentials.get(&service).is_some_and(|credential| credential.id == id))
+            }
         };
         match named {
             Err(Error::NotFound(_)) => Ok(false),

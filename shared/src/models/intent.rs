@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, Timestamp, ToolId,
-    ToolName,
+    AgentId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId, Timestamp,
+    ToolId, ToolName,
 };
 
 /// A row of `intents`: recorded before VAPI or Secrets Manager is touched, deleted in the transaction that ends the change. What is left is what
@@ -84,6 +84,8 @@ pub enum SecretOwner {
     Tool(ToolId),
     /// The organization's row, by its `own_keys`.
     OwnKey { service: KeyService, id: SecretId },
+    /// The organization's row, by its `service_credentials`.
+    Credential { service: ServiceId, id: SecretId },
 }
 
 impl Change {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{OrganizationId, OwnBudgets, OwnKeys, Slug, Timestamp, UserId};
+use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, Slug, Timestamp, UserId};
 
 /// A row of `organizations`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -13,6 +13,9 @@ pub struct Organization {
     /// At which services it has an account of its own.
     #[serde(default)]
     pub own_keys: OwnKeys,
+    /// Which services' tools act for it by a credential that it stored.
+    #[serde(default, skip_serializing_if = "ServiceCredentials::is_empty")]
+    pub service_credentials: ServiceCredentials,
     /// What it may use where it is not what the deployment says. Only an operator writes it.
     #[serde(default, skip_serializing)]
     pub budgets: OwnBudgets,

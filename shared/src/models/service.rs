@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Timestamp, ToolId};
+use super::{SecretId, Timestamp, ToolId};
 
 /// `services.id`, made of the name without case: so a name is taken once, however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -103,6 +103,20 @@ pub struct CredentialField {
     /// Whether it is shown to nobody. One that is not names the account: "as whom".
     #[serde(default = "yes")]
     pub secret: bool,
+}
+
+/// `organizations.service_credentials`: by service.
+pub type ServiceCredentials = BTreeMap<ServiceId, ServiceCredential>;
+
+/// That there is a credential for a service, and which secret it is in; the credential itself is at Secrets Manager alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceCredential {
+    /// End of the secret's name. Each credential that is stored gets another, so a secret's content never changes.
+    pub id: SecretId,
+    /// As whom: its fields that are no secret.
+    #[serde(default)]
+    pub name: String,
+    pub updated_at: Timestamp,
 }
 
 const fn yes() -> bool {

@@ -10,6 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
 use super::{
     Intents,
     database::{Database, id, text, to_attribute},
@@ -19,12 +21,17 @@ use super::{
 use crate::{
     Error, Result,
     models::{
-        Intent, IntentId, KeyService, Organization, OrganizationId, OwnBudgets, OwnKey, OwnKeys, Slug, Timestamp,
+        Intent, IntentId, KeyService, Organization, OrganizationId, OwnBudgets, OwnKey, OwnKeys, ServiceCredential,
+        ServiceCredentials, ServiceId, Slug, Timestamp,
     },
 };
 
 /// Just longer than a request of the dashboard's may last, so that what its access read holds to its end.
 const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// How often, and how far apart, the index is looked at after a change.
+const LOOKS: u32 = 20;
+const APART: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub struct Organizations {
@@ -33,8 +40,20 @@ pub struct Organizations {
     seen: OwnCache,
 }
 
-/// What organizations had of their own when their rows were last read.
-type Own = (OwnKeys, OwnBudgets);
+/// What an organization had of its own when its row was last read.
+#[derive(Debug, Clone)]
+struct Own {
+    keys: OwnKeys,
+    credentials: ServiceCredentials,
+    budgets: OwnBudgets,
+}
+
+impl Own {
+    fn of(row: &Organization) -> Self {
+        let (keys, credentials) = (row.own_keys.clone(), row.service_credentials.clone());
+        Self { keys, credentials, budgets: row.budgets }
+    }
+}
 
 #[derive(Clone, Default)]
 struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
@@ -73,14 +92,14 @@ impl Organizations {
 
     fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
         let organization = found.ok_or(Error::NotFound("organization"))?;
-        self.seen.put(organization.id, (organization.own_keys.clone(), organization.budgets));
+        self.seen.put(organization.id, Own::of(&organization));
         Ok(organization)
     }
 
     /// At which services the organization has an account of its own, as this request has read it, or as of now.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
         match self.seen.get(organization) {
-            Some((keys, _)) => Ok(keys),
+            Some(own) => Ok(own.keys),
             None => Ok(self.get_consistent(organization).await?.own_keys),
         }
     }
@@ -88,8 +107,16 @@ impl Organizations {
     /// What the organization may use of its own, known as in [`Organizations::own_keys`].
     pub async fn budgets(&self, organization: OrganizationId) -> Result<OwnBudgets> {
         match self.seen.get(organization) {
-            Some((_, budgets)) => Ok(budgets),
+            Some(own) => Ok(own.budgets),
             None => Ok(self.get_consistent(organization).await?.budgets),
+        }
+    }
+
+    /// The services for which the organization has stored a credential, known as in [`Organizations::own_keys`].
+    pub async fn service_credentials(&self, organization: OrganizationId) -> Result<ServiceCredentials> {
+        match self.seen.get(organization) {
+            Some(own) => Ok(own.credentials),
+            None => Ok(self.get_consistent(organization).await?.service_credentials),
         }
     }
 
@@ -107,19 +134,61 @@ impl Organizations {
         left: Option<&Intent>,
     ) -> Result<()> {
         let keys = before.own_keys.clone().with(service, key);
+        self.set(before, "SET #own_keys = :value, #updated_at = :now", to_attribute(&keys)?, made, left).await?;
+        self.seen.put(before.id, Own { keys, ..Own::of(before) });
+        Ok(())
+    }
+
+    /// Sets the credential for a service, or takes it away, as [`Organizations::set_own_key`] does.
+    pub async fn set_service_credential(
+        &self,
+        before: &Organization,
+        service: ServiceId,
+        credential: Option<ServiceCredential>,
+        made: Option<IntentId>,
+        left: Option<&Intent>,
+    ) -> Result<()> {
+        let mut credentials = before.service_credentials.clone();
+        match credential {
+            Some(credential) => drop(credentials.insert(service, credential)),
+            None => drop(credentials.remove(&service)),
+        }
+        let change = "SET #service_credentials = :value, #updated_at = :now";
+        self.set(before, change, to_attribute(&credentials)?, made, left).await?;
+        self.seen.put(before.id, Own { credentials, ..Own::of(before) });
+        Ok(())
+    }
+
+    /// Waits, a second at most, until the index shows a change. Routes read the row through the index, which follows a moment
+    /// after the table: until then they know what was before, and whoever has our answer expects what is now.
+    pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
+        for _look in 0..LOOKS {
+            match self.by_slug(&before.slug).await {
+                Ok(row) if shows(&row) => return,
+                Ok(_) => tokio::time::sleep(APART).await,
+                Err(_) => return,
+            }
+        }
+    }
+
+    async fn set(
+        &self,
+        before: &Organization,
+        change: &str,
+        value: AttributeValue,
+        made: Option<IntentId>,
+        left: Option<&Intent>,
+    ) -> Result<()> {
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
-        let change = self.table.update(id(before.id), "SET #own_keys = :keys, #updated_at = :now");
-        let mut writes = vec![change.when("#updated_at = :seen").with([
-            (":keys", to_attribute(&keys)?),
+        let mut writes = vec![self.table.update(id(before.id), change).when("#updated_at = :seen").with([
+            (":value", value),
             (":now", text(updated_at)),
             (":seen", text(before.updated_at)),
         ])];
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let written = transact(writes).await;
-        written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
-        self.seen.put(before.id, (keys, before.budgets));
-        Ok(())
+        written.map_err(|refused| refused.or("another change of this organization came in between; try again"))
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
-use super::{CallContext, Tool, ToolOutcome, ToolSpec, arguments};
+use super::{CallContext, Tool, ToolOutcome, ToolSpec};
 use crate::{Result, error};
 
 /// What one call gets at most: the longest time-out of a built-in tool and a little more.
@@ -87,7 +87,7 @@ impl Toolbox {
             Some(Offered::Gone(sentence)) => return Err(NotBound::Unknown(sentence.clone())),
             None => return Err(NotBound::Unknown("there is no tool of this name.".to_owned())),
         };
-        let checked = arguments::check(tool.spec().parameters.schema(), arguments).map_err(NotBound::Invalid)?;
+        let checked = tool.check(arguments).map_err(NotBound::Invalid)?;
         if !checked.ignored.is_empty() {
             return Err(NotBound::Invalid(format!("There is no member {}.", checked.ignored.join(", "))));
         }

@@ -24,7 +24,7 @@ use shared::{
     Deadline,
     clients::{
         Error, Outbound,
-        outbound::{Answer, Request},
+        outbound::{self, Answer, Request},
     },
     models::AllowedHosts,
 };
@@ -48,7 +48,12 @@ async fn send(guard: &Outbound, method: Method, url: &str, deadline: Deadline) -
     let body = (method != Method::GET).then(|| json!({"n": 1}));
     let url = guard.parse(url).unwrap();
     let allowed_hosts = AllowedHosts::default();
-    guard.send(Request { method, url, headers, body, limit: LIMIT, allowed_hosts }, deadline).await
+    guard
+        .send(
+            Request { method, url, headers, body: body.map(outbound::Body::Json), limit: LIMIT, allowed_hosts },
+            deadline,
+        )
+        .await
 }
 
 async fn fetch(guard: &Outbound, url: &str) -> Result<Answer, Error> {

@@ -21,7 +21,7 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 14] = [
+const LAYERS: [&[&str]; 18] = [
     &["error", "config", "cut", "deadline"],
     &["models", "fields"],
     &["redaction"],
@@ -31,9 +31,13 @@ const LAYERS: [&[&str]; 14] = [
     &["tool"],
     &["actions"],
     &["lifecycle"],
-    &["execution"],
+    &["connections", "execution"],
     &["catalogue"],
+    &["discovery"],
     &["injection"],
+    &["automation"],
+    &["agent_tools"],
+    &["catalogue_files"],
     &["http", "queue", "schedule"],
     &["platform"],
 ];

@@ -7,7 +7,12 @@ mod catalogue;
 
 pub use catalogue::{Action, Trouble};
 
-use std::{collections::BTreeSet, io, net::SocketAddr, sync::Mutex};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    net::SocketAddr,
+    sync::Mutex,
+};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -55,7 +60,16 @@ impl Options {
             id: id.to_owned(),
             external_user_id: external_user_id.to_owned(),
             app: app.to_owned(),
+            healthy: true,
         });
+        self
+    }
+
+    /// An account whose service refuses it.
+    #[must_use]
+    pub fn with_expired_account(mut self, id: &str, external_user_id: &str, app: &str) -> Self {
+        self = self.with_account(id, external_user_id, app);
+        self.accounts.iter_mut().filter(|account| account.id == id).for_each(|account| account.healthy = false);
         self
     }
 }
@@ -68,6 +82,15 @@ pub struct Account {
     pub external_user_id: String,
     /// The app's slug, `google_sheets`.
     pub app: String,
+    /// Whether its service still takes it.
+    pub healthy: bool,
+}
+
+impl Account {
+    /// What the service calls it.
+    fn name(&self) -> String {
+        format!("{}@{}.example", self.id.trim_start_matches("apn_"), self.app)
+    }
 }
 
 /// An action that was run, also if it failed at its service.
@@ -89,11 +112,17 @@ pub struct Run {
 pub struct Pipedream {
     options: Options,
     tokens: Mutex<BTreeSet<String>>,
+    accounts: Mutex<Vec<Account>>,
+    /// Tokens of Connect links, and for whom.
+    links: Mutex<BTreeMap<String, String>>,
     runs: Mutex<Vec<Run>>,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedream>> {
-    server::serve(address, Pipedream { options, tokens: Mutex::default(), runs: Mutex::default() })
+    let accounts = Mutex::new(options.accounts.clone());
+    let service =
+        Pipedream { options, tokens: Mutex::default(), accounts, links: Mutex::default(), runs: Mutex::default() };
+    server::serve(address, service)
 }
 
 impl Standin<Pipedream> {
@@ -104,6 +133,17 @@ impl Standin<Pipedream> {
 
     pub fn clear_runs(&self) {
         locked(&self.service.runs).clear();
+    }
+
+    /// Connects an account, as a person does on the page of a Connect link.
+    pub fn connect(&self, id: &str, external_user_id: &str, app: &str) {
+        let account = Account {
+            id: id.to_owned(),
+            external_user_id: external_user_id.to_owned(),
+            app: app.to_owned(),
+            healthy: true,
+        };
+        locked(&self.service.accounts).push(account);
     }
 
     /// Every token given out so far is refused from here on.
@@ -128,6 +168,12 @@ impl Service for Pipedream {
             ("GET", ["v1", "connect", project, "accounts"]) => {
                 self.let_in(project, request).and_then(|_environment| self.connected(request))
             }
+            ("DELETE", ["v1", "connect", project, "accounts", id]) => {
+                self.let_in(project, request).and_then(|_environment| self.disconnect(id))
+            }
+            ("POST", ["v1", "connect", project, "tokens"]) => {
+                self.let_in(project, request).and_then(|_environment| self.link(request))
+            }
             _ => Err(Problem::new(404, "not_found", "Not found")),
         };
         answer.unwrap_or_else(Problem::answer)
@@ -144,6 +190,9 @@ impl Service for Pipedream {
     }
 
     async fn control(&self, request: &Request) -> Option<Answer> {
+        if let ("POST", ["connect", token]) = (request.method.as_str(), request.segments().as_slice()) {
+            return Some(self.let_in_by_person(token, request));
+        }
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/runs") => Some(Answer::json(200, &json!(*locked(&self.runs)))),
             ("DELETE", "/runs") => {
@@ -199,7 +248,8 @@ impl Pipedream {
     fn connected(&self, request: &Request) -> Result<Answer, Problem> {
         let limit = limit(request)?;
         let (user, app) = (request.parameter("external_user_id"), request.parameter("app"));
-        let mut matching = self.options.accounts.iter().filter(|account| {
+        let accounts = locked(&self.accounts);
+        let mut matching = accounts.iter().filter(|account| {
             user.is_none_or(|user| account.external_user_id == user) && app.is_none_or(|app| account.app == app)
         });
         let total = matching.clone().count();
@@ -213,8 +263,8 @@ impl Pipedream {
             .iter()
             .map(|account| {
                 json!({
-                    "id": account.id, "name": account.app, "external_id": account.external_user_id, "healthy": true,
-                    "dead": false, "app": {"name_slug": account.app}, "created_at": "2026-11-20T16:00:00.000Z", "error": null,
+                    "id": account.id, "name": account.name(), "external_id": account.external_user_id,
+                    "healthy": account.healthy, "dead": false, "app": {"name_slug": account.app}, "created_at": "2026-11-20T16:00:00.000Z", "error": null,
                 })
             })
             .collect();
@@ -225,6 +275,64 @@ impl Pipedream {
             "end_cursor": page.last().map(|account| &account.id),
         });
         Ok(Answer::json(200, &json!({ "data": data, "page_info": page_info })))
+    }
+
+    fn disconnect(&self, id: &str) -> Result<Answer, Problem> {
+        let mut accounts = locked(&self.accounts);
+        let before = accounts.len();
+        accounts.retain(|account| account.id != id);
+        if accounts.len() == before {
+            Err(Problem::new(404, "not_found", "account not found"))
+        } else {
+            Ok(Answer::empty(204))
+        }
+    }
+
+    /// A link on which a person connects an account: `POST /connect/<token>?app=<slug>` at this stand-in does it.
+    fn link(&self, request: &Request) -> Result<Answer, Problem> {
+        const FIELDS: [&str; 6] = [
+            "external_user_id",
+            "allowed_origins",
+            "success_redirect_uri",
+            "error_redirect_uri",
+            "webhook_uri",
+            "scope",
+        ];
+        if !request.is_json() {
+            return Err(Problem::new(400, "invalid_request", "the body must be application/json"));
+        }
+        let body = request.json().map_err(|error| Problem::new(400, "invalid_request", error.to_string()))?;
+        let body =
+            body.as_object().ok_or_else(|| Problem::new(400, "invalid_request", "the body must be an object"))?;
+        if let Some(unknown) = body.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            return Err(Problem::new(400, "invalid_request", format!("unknown field: {unknown}")));
+        }
+        let user = body.get("external_user_id").and_then(Value::as_str).filter(|user| !user.is_empty());
+        let user = user.ok_or_else(|| Problem::new(400, "invalid_request", "external_user_id is required"))?;
+        let token = format!("ctok_{}", Uuid::new_v4().simple());
+        locked(&self.links).insert(token.clone(), user.to_owned());
+        let host = request.header("host").unwrap_or("pipedream.example");
+        let expires_at = clock::iso(clock::now() + jiff::SignedDuration::from_hours(4));
+        Ok(Answer::json(
+            200,
+            &json!({
+                "token": token, "expires_at": expires_at, "connect_link_url": format!("http://{host}/connect/{token}?connectLink=true"),
+            }),
+        ))
+    }
+
+    /// What a person does on the page of a link.
+    fn let_in_by_person(&self, token: &str, request: &Request) -> Answer {
+        let Some(user) = locked(&self.links).remove(token) else {
+            return Answer::json(404, &json!({"error": "this link was used, or is none"}));
+        };
+        let Some(app) = request.parameter("app") else {
+            return Answer::json(400, &json!({"error": "the link names no app"}));
+        };
+        let id = format!("apn_{}", &Uuid::new_v4().simple().to_string()[..7]);
+        let account = Account { id: id.clone(), external_user_id: user, app: app.to_owned(), healthy: true };
+        locked(&self.accounts).push(account);
+        Answer::json(200, &json!({"id": id}))
     }
 
     fn list(&self, request: &Request) -> Result<Answer, Problem> {
@@ -278,8 +386,8 @@ impl Pipedream {
         let given = given.ok_or_else(|| Problem::new(400, "invalid_request", "configured_props must be an object"))?;
         let mut problems = action.problems(given);
         for (prop, account) in action.accounts(given) {
-            let known = self.options.accounts.iter();
-            if !known.clone().any(|it| it.id == account && it.external_user_id == user && it.app == action.app) {
+            let known = locked(&self.accounts);
+            if !known.iter().any(|it| it.id == account && it.external_user_id == user && it.app == action.app) {
                 let message = format!("account {account} is not connected to {} for this user", action.app);
                 problems.insert(prop.to_owned(), Value::String(message));
             }

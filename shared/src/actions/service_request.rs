@@ -1,0 +1,297 @@
+//! A request to a service's own API, made of a template of the catalogue, the arguments and the organization's credential.
+//!
+//! It is no configuration of anybody's: it is made of a [`RequestTemplate`] whenever a service tool is to be called.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use reqwest::{
+    Method,
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
+};
+use serde_json::{Map, Value};
+use url::{Url, form_urlencoded};
+
+use super::{
+    Attempt, Parameter, Services,
+    api_request::{LARGEST_ANSWER, report, unanswered},
+    config::object,
+    secret_values::{FixedValue, SentAs},
+};
+use crate::{
+    clients::{
+        outbound::{Body, Request},
+        path_segment,
+    },
+    models::{AllowedHosts, BodyFormat, KeyPlace, RequestAuth, RequestTemplate},
+    redaction::{HiddenTexts, SECRET},
+    tool::{CallContext, Effect, ToolOutcome},
+};
+
+/// How often a request is sent whose key makes the service do it once.
+const TRIES: usize = 2;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServiceRequest {
+    template: RequestTemplate,
+    /// Whether it changes something there; a search by POST does not.
+    effect: bool,
+    /// By the names of the service's fields; masked until the tool is executed.
+    credential: BTreeMap<String, Parameter>,
+}
+
+impl ServiceRequest {
+    /// `fields` are those of the credential, which is filled in when the tool is executed.
+    pub fn new(template: RequestTemplate, effect: bool, fields: impl IntoIterator<Item = String>) -> Self {
+        let masked = || Parameter::Fixed { value: SECRET.into(), secret: Some(true) };
+        Self { template, effect, credential: fields.into_iter().map(|name| (name, masked())).collect() }
+    }
+
+    pub(super) fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
+        let fields = self.credential.iter_mut();
+        fields
+            .filter_map(|(name, parameter)| FixedValue::of_parameter(name.clone(), name, SentAs::Member, parameter))
+            .collect()
+    }
+
+    pub(super) fn static_config(&self) -> Value {
+        let credential =
+            self.credential.iter().filter_map(|(name, parameter)| Some((name.clone(), parameter.hidden()?)));
+        Value::Object(object([("credential", Some(credential.collect()))]))
+    }
+
+    pub(super) const fn has_effect(&self) -> bool {
+        self.effect
+    }
+
+    pub(super) async fn run(
+        &self,
+        services: &Services,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        attempt: Attempt<'_>,
+        hidden: &HiddenTexts,
+    ) -> ToolOutcome {
+        // A service that knows the key answers a second request with what the first one did.
+        let tries = if self.template.idempotency_key.is_some() { TRIES } else { 1 };
+        let mut outcome = ToolOutcome::failed("The request was not sent.");
+        for _try in 0..tries {
+            let request = match self.request(services, arguments, &attempt.id.to_string()) {
+                Ok(request) => request,
+                Err(sentence) => return ToolOutcome::failed(sentence),
+            };
+            outcome = match services.outbound.send(request, context.deadline).await {
+                Ok(answer) => report(&answer, self.effect, hidden),
+                Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
+            };
+            if outcome.effect != Effect::Unknown || context.deadline.remaining().is_zero() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// What [`ServiceRequest::run`] would send: `{"method", "url", "headers", "body"?}`, the credential masked.
+    pub(super) fn preview(
+        &self,
+        services: &Services,
+        arguments: &Map<String, Value>,
+        attempt: &str,
+    ) -> Result<Value, String> {
+        let Request { method, url, headers, body, .. } = self.request(services, arguments, attempt)?;
+        let credential_header = match &self.template.auth {
+            RequestAuth::Bearer { .. } | RequestAuth::Basic { .. } => AUTHORIZATION.as_str().to_owned(),
+            RequestAuth::Header { header, .. } => header.to_ascii_lowercase(),
+            RequestAuth::None | RequestAuth::Body { .. } => String::new(),
+        };
+        let headers = headers.iter().map(|(name, value)| {
+            let is_credential = name.as_str() == credential_header;
+            let shown = if is_credential { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
+            (name.as_str().to_owned(), Value::from(shown))
+        });
+        Ok(Value::Object(object([
+            ("method", Some(method.as_str().into())),
+            ("url", Some(url.as_str().into())),
+            ("headers", Some(headers.collect())),
+            ("body", body.map(Body::shown)),
+        ])))
+    }
+
+    /// The request, or a sentence that says why there is none. `key` tells this execution from all others.
+    fn request(&self, services: &Services, arguments: &Map<String, Value>, key: &str) -> Result<Request, String> {
+        let template = &self.template;
+        let broken = |what: &str| {
+            format!("The request was not sent: the tool's {what} is broken; its maintainers must mend it.")
+        };
+        let method = Method::from_bytes(template.method.as_bytes()).map_err(|_not_a_method| broken("method"))?;
+        let mut rest = arguments.clone();
+        let url = filled_in(&template.url, &mut rest)?;
+        let mut url = services.outbound.parse(&url).map_err(|why| format!("The request was not sent: {why}."))?;
+        let mut allowed_hosts = AllowedHosts::default();
+        let host = url.host_str().unwrap_or_default();
+        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        allowed_hosts.add(&host).map_err(|_not_a_host| broken("address"))?;
+        let in_query = |name: &String| template.body == BodyFormat::None || template.query.contains(name);
+        let (query, mut members): (Map<_, _>, Map<_, _>) = rest.into_iter().partition(|(name, _)| in_query(name));
+        let (fixed_query, fixed): (Map<_, _>, Map<_, _>) =
+            template.fixed.clone().into_iter().partition(|(name, _)| in_query(name));
+        add_query(&mut url, query.iter().filter(|(name, _)| !fixed_query.contains_key(*name)).chain(&fixed_query));
+        members.extend(fixed);
+        let mut headers = HeaderMap::new();
+        let mut set = |name: &str, value: &str, secret: bool| -> Result<(), String> {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_not_a_name| broken("header"))?;
+            let unusable = "The request was not sent: the stored credential cannot be used; connect the service again.";
+            let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| unusable.to_owned())?;
+            value.set_sensitive(secret);
+            headers.insert(name, value);
+            Ok(())
+        };
+        for (name, value) in &template.headers {
+            set(name, value, false)?;
+        }
+        match &template.auth {
+            RequestAuth::None => {}
+            RequestAuth::Bearer { field } => {
+                set(AUTHORIZATION.as_str(), &format!("Bearer {}", self.field(field)?), true)?
+            }
+            RequestAuth::Basic { user, password } => {
+                let pair = BASE64_STANDARD.encode(format!("{}:{}", self.field(user)?, self.field(password)?));
+                set(AUTHORIZATION.as_str(), &format!("Basic {pair}"), true)?;
+            }
+            RequestAuth::Header { header, field } => set(header, self.field(field)?, true)?,
+            RequestAuth::Body { members: fields } => {
+                for (member, field) in fields {
+                    members.insert(member.clone(), self.field(field)?.into());
+                }
+            }
+        }
+        match &template.idempotency_key {
+            Some(KeyPlace::Header { name }) => set(name, key, false)?,
+            Some(KeyPlace::Body { name }) => drop(members.insert(name.clone(), key.into())),
+            None => {}
+        }
+        let body = match template.body {
+            BodyFormat::None => None,
+            BodyFormat::Json => Some(Body::Json(Value::Object(members))),
+            BodyFormat::Form => Some(Body::Form(form(&members))),
+        };
+        // The credential goes to the service's own host alone, redirects included.
+        Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
+    }
+
+    fn field(&self, name: &str) -> Result<&str, String> {
+        let value = match self.credential.get(name) {
+            Some(Parameter::Fixed { value: Value::String(text), .. }) => text.as_str(),
+            _ => "",
+        };
+        if value.is_empty() {
+            return Err(
+                "The request was not sent: the stored credential is not complete; connect the service again.".into()
+            );
+        }
+        Ok(value)
+    }
+}
+
+/// An address with the arguments it names in place, which are taken out.
+fn filled_in(url: &str, arguments: &mut Map<String, Value>) -> Result<String, String> {
+    let mut filled = String::with_capacity(url.len());
+    let mut rest = url;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        let value = arguments.remove(name).map(|value| text(&value)).unwrap_or_default();
+        // An empty segment, or one that climbs, would be another address.
+        if value.is_empty() || value == "." || value == ".." {
+            return Err(format!("The request was not sent: the argument \"{name}\" must not be {value:?}."));
+        }
+        filled.push_str(before);
+        filled.push_str(&path_segment(&value));
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A list becomes a parameter for each of its items.
+fn add_query<'a>(url: &mut Url, members: impl Iterator<Item = (&'a String, &'a Value)>) {
+    let pairs: Vec<(&String, String)> = members
+        .flat_map(|(name, value)| match value {
+            Value::Array(items) => items.iter().map(|item| (name, text(item))).collect(),
+            Value::Null => Vec::new(),
+            value => vec![(name, text(value))],
+        })
+        .collect();
+    if !pairs.is_empty() {
+        url.query_pairs_mut().extend_pairs(pairs);
+    }
+}
+
+/// `a=1&b[c]=2&d[0]=3`.
+fn form(members: &Map<String, Value>) -> String {
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in members {
+        add_to_form(&mut form, name, value);
+    }
+    form.finish()
+}
+
+fn add_to_form(form: &mut form_urlencoded::Serializer<'_, String>, name: &str, value: &Value) {
+    match value {
+        Value::Null => {}
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| add_to_form(form, &format!("{name}[{at}]"), item));
+        }
+        Value::Object(members) => {
+            members.iter().for_each(|(member, value)| add_to_form(form, &format!("{name}[{member}]"), value));
+        }
+        value => drop(form.append_pair(name, &text(value))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn arguments(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn arguments_stand_in_the_path_as_one_segment() {
+        let mut given = arguments(json!({"id": "pi_1/../x?y", "amount": 5}));
+        assert_eq!(
+            filled_in("https://api.example/v1/{id}/cancel", &mut given).unwrap(),
+            "https://api.example/v1/pi_1%2F%2E%2E%2Fx%3Fy/cancel"
+        );
+        assert_eq!(given, arguments(json!({"amount": 5})));
+        for id in [json!(""), json!(".."), json!(".")] {
+            assert!(filled_in("https://a.example/{id}", &mut arguments(json!({"id": id}))).is_err());
+        }
+        assert!(filled_in("https://a.example/{id}", &mut Map::new()).is_err());
+    }
+
+    #[test]
+    fn a_form_writes_what_is_nested_in_brackets() {
+        let members = arguments(json!({
+            "amount": 5, "metadata": {"a b": "c&d"}, "expand": ["x", "y"], "items": [{"price": "p"}], "off": false, "none": null,
+        }));
+        assert_eq!(
+            form(&members),
+            "amount=5&expand%5B0%5D=x&expand%5B1%5D=y&items%5B0%5D%5Bprice%5D=p&metadata%5Ba+b%5D=c%26d&off=false"
+        );
+    }
+
+    #[test]
+    fn a_list_is_several_parameters_of_a_query() {
+        let mut url = Url::parse("https://a.example/x?fixed=1").unwrap();
+        let members = arguments(json!({"tag": ["a", "b"], "n": 2, "none": null}));
+        add_query(&mut url, members.iter());
+        assert_eq!(url.query(), Some("fixed=1&n=2&tag=a&tag=b"));
+    }
+}

@@ -1,0 +1,248 @@
+//! A row of `service_tools` as something that can be called: its action with the organization's account in place, and the check
+//! of its arguments.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Result,
+    actions::{
+        Action, ActionTool, CheckArguments, pipedream_action::PipedreamAction, service_request::ServiceRequest,
+        sms::Sms,
+    },
+    connections::{Connection, Connections},
+    json_schema::JsonSchema,
+    models::{Binding, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
+    redaction::Marks,
+    tool::{Parameters, ToolSpec, arguments::Checked, literal},
+};
+
+use super::Gone;
+
+/// The built-in action that a service tool may be bound to.
+const SMS: &str = "sms";
+
+/// A tool of `service`, to which the organization stands as `connection` says.
+///
+/// # Errors
+/// Why it cannot be called.
+pub(super) fn service_tool(
+    connections: &Connections,
+    organization: OrganizationId,
+    tool: &ServiceTool,
+    service: &Service,
+    connection: &Connection,
+) -> Result<Result<ActionTool, Gone>> {
+    let account = match connection {
+        Connection::NotNeeded => None,
+        Connection::Connected { .. } => connection.account(),
+        Connection::NotConnected => {
+            return Ok(Err(Gone::NotConnected { service: service.name.clone(), expired: false }));
+        }
+        Connection::Expired { .. } => {
+            return Ok(Err(Gone::NotConnected { service: service.name.clone(), expired: true }));
+        }
+        Connection::Unknown => return Ok(Err(Gone::Unreachable { service: service.name.clone() })),
+    };
+    let Some(check) = SchemaCheck::new(&tool.parameters) else { return Ok(Err(Gone::Unreadable)) };
+    let mut values_secret = None;
+    let action = match (&tool.binding, account) {
+        (Binding::Pipedream { component, version, app_prop, fixed }, Some(account)) => {
+            let ConnectionKind::Pipedream { app } = &service.connection else { return Ok(Err(Gone::Unreadable)) };
+            let names = properties(&tool.parameters).map(|(name, _)| name.clone());
+            let action = PipedreamAction::of_component(
+                [app, &service.name, component, version, app_prop].map(String::as_str),
+                &account.id,
+                fixed.clone(),
+                names,
+            );
+            Action::PipedreamAction(action)
+        }
+        (Binding::ApiRequest(template), account) => {
+            let fields = match (&service.connection, account) {
+                (ConnectionKind::Credential { fields }, Some(account)) => {
+                    values_secret = Some(connections.credential_secret(organization, service.id, account)?);
+                    fields.iter().map(|field| field.name.clone()).collect()
+                }
+                _ => Vec::new(),
+            };
+            Action::ServiceRequest(ServiceRequest::new(template.clone(), tool.effect, fields))
+        }
+        (Binding::BuiltIn { name }, Some(account)) if name == SMS => match account.id.parse() {
+            Ok(number) => Action::Sms(Sms::from_number(number)),
+            Err(_not_a_number) => return Ok(Err(Gone::Unreadable)),
+        },
+        _ => return Ok(Err(Gone::Unreadable)),
+    };
+    let examples = tool
+        .examples
+        .iter()
+        .map(|arguments| format!("return {}({});", tool.name, literal(&Value::Object(arguments.clone()))));
+    let spec = ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: Parameters::of_schema(tool.parameters.clone()),
+        returns: Value::Object(Map::new()),
+        own_examples: examples.collect(),
+        effect: tool.effect,
+        repeatable: !tool.effect,
+    };
+    let static_config = action.static_config();
+    Ok(Ok(ActionTool {
+        id: tool.id,
+        spec,
+        action,
+        limits: Limits::default(),
+        redact: Marks::default(),
+        static_config,
+        values_secret,
+        check: Some(Arc::new(check)),
+    }))
+}
+
+fn properties(parameters: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Holds the arguments of a service tool against its JSON schema, after what models often write otherwise is put right.
+#[derive(Debug)]
+struct SchemaCheck {
+    schema: JsonSchema,
+    parameters: Value,
+}
+
+impl SchemaCheck {
+    fn new(parameters: &Value) -> Option<Self> {
+        let schema = JsonSchema::compile(parameters).inspect_err(|problems| {
+            tracing::error!("the schema of a service tool cannot be checked: {problems:?}");
+        });
+        Some(Self { schema: schema.ok()?, parameters: parameters.clone() })
+    }
+
+    fn is_required(&self, name: &str) -> bool {
+        let required = self.parameters.get("required").and_then(Value::as_array);
+        required.is_some_and(|required| required.iter().any(|one| one == name))
+    }
+}
+
+impl CheckArguments for SchemaCheck {
+    /// Unknown arguments are left out and named. For an optional one null and an empty text are absent: many services take
+    /// them for a value. A required one that is absent has its default. What else does not fit is told, all of it.
+    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
+        let mut checked = Checked::default();
+        let known =
+            |name: &str| properties(&self.parameters).find(|(known, _)| *known == name).map(|(_, schema)| schema);
+        for (name, value) in arguments {
+            let Some(schema) = known(name) else {
+                checked.ignored.push(name.clone());
+                continue;
+            };
+            let is_absent = value.is_null() || value.as_str().is_some_and(str::is_empty);
+            if !is_absent || self.is_required(name) {
+                checked.arguments.insert(name.clone(), as_meant(schema, value));
+            }
+        }
+        for (name, schema) in properties(&self.parameters) {
+            if let Some(default) = schema.get("default").filter(|_| self.is_required(name)) {
+                checked.arguments.entry(name.clone()).or_insert_with(|| default.clone());
+            }
+        }
+        let violations = self.schema.validate(&Value::Object(checked.arguments.clone()));
+        if violations.is_empty() {
+            return Ok(checked);
+        }
+        let told = violations.iter().map(|violation| match violation.path.as_str() {
+            "" => format!("The arguments {}.", violation.problem),
+            path => format!("The argument \"{path}\" {}.", violation.problem),
+        });
+        Err(told.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// A value in the type that its schema asks for, where it is plain what is meant: `"5"` for a number, `"true"` for a boolean, an
+/// object for its own text in JSON, one item for a list.
+fn as_meant(schema: &Value, value: &Value) -> Value {
+    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
+    match (kind, value) {
+        ("integer" | "number", Value::String(text)) => match serde_json::from_str(text.trim()) {
+            Ok(Value::Number(number)) => Value::Number(number),
+            _ => value.clone(),
+        },
+        ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" => true.into(),
+            "false" => false.into(),
+            _ => value.clone(),
+        },
+        ("string", Value::Object(_) | Value::Array(_)) if is_json_text => value.to_string().into(),
+        ("string", Value::Number(number)) => number.to_string().into(),
+        ("array", Value::String(text)) if !text.trim_start().starts_with('[') => {
+            vec![Value::from(text.as_str())].into()
+        }
+        ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(text) {
+            Ok(read) if read.is_array() == (kind == "array") && read.is_object() == (kind == "object") => read,
+            _ => value.clone(),
+        },
+        ("array", Value::Array(items)) => {
+            let of_items = schema.get("items").unwrap_or(&Value::Null);
+            items.iter().map(|item| as_meant(of_items, item)).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(parameters: Value, arguments: Value) -> Result<(Value, Vec<String>), String> {
+        let check = SchemaCheck::new(&parameters).unwrap();
+        let checked = check.check(arguments.as_object().unwrap())?;
+        Ok((Value::Object(checked.arguments), checked.ignored))
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"}, "count": {"type": "integer", "minimum": 1}, "loud": {"type": "boolean"},
+                "to": {"type": "array", "items": {"type": "string"}}, "limit": {"type": "integer", "default": 10},
+                "blocks": {"type": "string", "contentMediaType": "application/json"}, "data": {"type": "object"},
+            },
+            "required": ["text", "limit"],
+            "additionalProperties": false,
+        })
+    }
+
+    #[test]
+    fn what_is_plainly_meant_is_taken_and_what_is_unknown_is_named() {
+        let given = json!({
+            "text": 5, "count": "3", "loud": "True", "to": "ana@example.com", "blocks": [{"a": 1}], "data": "{\"b\":2}",
+            "made_up": 1,
+        });
+        let (arguments, ignored) = check(schema(), given).unwrap();
+        let expected = json!({
+            "text": "5", "count": 3, "loud": true, "to": ["ana@example.com"], "blocks": "[{\"a\":1}]", "data": {"b": 2}, "limit": 10,
+        });
+        assert_eq!((arguments, ignored), (expected, vec!["made_up".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_empty_and_optional_is_absent() {
+        let given = json!({"text": "x", "count": "", "loud": null, "blocks": "", "limit": 1});
+        assert_eq!(check(schema(), given).unwrap().0, json!({"text": "x", "limit": 1}));
+        // Whether an empty text will do is for a required parameter's schema to say.
+        assert_eq!(check(schema(), json!({"text": ""})).unwrap().0, json!({"text": "", "limit": 10}));
+    }
+
+    #[test]
+    fn everything_that_does_not_fit_is_told() {
+        let told = check(schema(), json!({"count": 0, "to": [{"a": 1}], "loud": "perhaps"})).unwrap_err();
+        for name in ["text", "count", "to", "loud"] {
+            assert!(told.contains(name), "{name}: {told}");
+        }
+    }
+}
