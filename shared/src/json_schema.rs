@@ -13,7 +13,7 @@
 //! | objects | `properties`, `patternProperties`, `additionalProperties`, `propertyNames`, `required`, `dependentRequired`, `dependentSchemas`, `minProperties`, `maxProperties` |
 //! | combined | `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`, `true` and `false` as schemas |
 //! | references | `$ref` to `#` or a local JSON pointer, `$defs`, `definitions` |
-//! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `contentMediaType`, `$id` of the whole |
+//! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `$id` of the whole |
 //!
 //! Any other keyword is refused when the schema is compiled, and so is one that can have no effect: what an author wrote is
 //! checked, or the author is told. `format` is checked, not a note ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it

@@ -8,7 +8,7 @@
 //! | `T[]` | a list of `T` |
 //! | `options` | `enum` of the values, their labels in the description; a long list is described, not enumerated |
 //! | `remoteOptions` | the plain type: what the account has is not known |
-//! | no `optional` and no `default` | required |
+//! | no `optional` | required; with a `default` it is sent with that if nobody says otherwise |
 //! | `app` | none: the account that acts; exactly one |
 //! | `alert`, `dir`, `data_store`, `$.interface.*`, `$.service.db` | none: the platform fills them |
 //! | hidden, disabled, read-only | none, unless the overlay shows it |
@@ -219,7 +219,9 @@ pub(crate) fn derive(
                 if let (Some(changes), Some(schema)) = (overlay.properties.get(&prop.name), schema.as_object_mut()) {
                     change(schema, changes);
                 }
-                if prop.is_required() || overlay.required.contains(&prop.name) {
+                // One with a default is sent in any case; whoever leaves it out gets the default.
+                let is_sent = prop.optional != Some(true) && (prop.is_required() || schema.get("default").is_some());
+                if is_sent || overlay.required.contains(&prop.name) {
                     required.push(prop.name.as_str());
                 }
                 properties.insert(prop.name.clone(), schema);

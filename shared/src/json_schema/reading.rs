@@ -60,7 +60,6 @@ const KEYWORDS: [(&str, Role); 53] = {
         ("$ref", Note), ("$defs", Named(Edge::Unused)), ("definitions", Named(Edge::Unused)),
         ("title", Note), ("description", Note), ("default", Note), ("example", Note), ("examples", Note), ("nullable", Note),
         ("deprecated", Note), ("readOnly", Note), ("writeOnly", Note), ("$schema", Note), ("$comment", Note), ("$id", Note),
-        ("contentMediaType", Note),
     ]
 };
 
