@@ -11,10 +11,10 @@ use local::standins::llm::Turn;
 use serde_json::{Value, json};
 use shared::{
     Deadline,
-    connections::Connecting,
+    connections::{Connecting, Connection},
     models::{
-        Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate, Service, ServiceId,
-        ServiceTool, Timestamp, service_tool_id,
+        Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate, Service,
+        ServiceId, ServiceTool, Timestamp, service_tool_id,
     },
     store::Services,
 };
@@ -134,7 +134,11 @@ async fn connect(world: &World, service: &Service, body: Value) -> shared::Resul
 
 /// Starts a run with these tools, which makes these calls and ends; the run as it is shown.
 async fn run(world: &World, tools: Value, statements: &str) -> Value {
-    world.llm.script([Turn::text(&calls(statements)), Turn::text(&calls("return finalResponse();")), Turn::text("Done.")]);
+    world.llm.script([
+        Turn::text(&calls(statements)),
+        Turn::text(&calls("return finalResponse();")),
+        Turn::text("Done."),
+    ]);
     let started = world.start_run(&json!({"prompt": "Do it.", "tools": tools})).await;
     assert_eq!(started.status, 202, "{}", started.body);
     assert_eq!(world.run_loop(AMPLE).await, 0);
@@ -157,7 +161,7 @@ async fn a_component_runs_with_the_organizations_account_at_the_version_that_was
     let shown = run(&world, json!(["slack_post_message"]), call).await;
     // An argument that the tool does not have is refused, and the model is told.
     assert!(world.pipedream.runs().is_empty(), "{shown}");
-    let call = "slack_post_message({conversation: \"C1\", text: \"Hello\"});\nslack_post_message({text: \"Hello \", conversation: \"C1\"});";
+    let call = "slack_post_message({conversation: \"C1\", text: \"Hello\"});\nslack_post_message({text: \"Hello\", conversation: \"C1\"});";
     let shown = run(&world, json!(["slack_post_message"]), call).await;
     let runs = world.pipedream.runs();
     assert_eq!(runs.len(), 1, "the same effect happens once: {shown}");
@@ -213,6 +217,41 @@ async fn a_link_lets_a_person_connect_and_the_account_acts_soon_after() {
     assert!(matches!(again, Err(shared::Error::NotFound(_))));
 }
 
+#[tokio::test]
+async fn the_account_that_was_chosen_acts() {
+    let world = World::start().await;
+    let slack = slack();
+    load(&world, &slack).await;
+    world.pipedream.connect("apn_second", &world.home.organization_id, "slack");
+    let connections = &world.process.runs.catalogue.connections;
+    let choose = async |account: &str| {
+        let account = (!account.is_empty()).then(|| account.to_owned());
+        connections.choose(organization(&world), &slack.0, account, Deadline::after(AMPLE)).await
+    };
+    for account in ["apn_second", &world.home.slack_account] {
+        assert_eq!(choose(account).await.unwrap().account().unwrap().id, *account);
+        let call = format!("return slack_post_message({{conversation: \"C1\", text: \"for {account}\"}});");
+        run(&world, json!(["slack_post_message"]), &call).await;
+        let runs = world.pipedream.runs();
+        assert_eq!(runs.last().unwrap().configured_props["slack"]["authProvisionId"], *account);
+    }
+    // Another organization's account is none of this one's.
+    let foreign = choose(&world.other.slack_account).await.unwrap_err();
+    assert!(format!("{foreign:?}").contains("account_id"), "{foreign:?}");
+    // No other account acts in the place of one that was chosen and is gone.
+    choose("apn_second").await.unwrap();
+    world.pipedream.expire("apn_second");
+    let first = slack.0.clone();
+    let of = async || {
+        let services = std::slice::from_ref(&first);
+        connections.of(organization(&world), services, Deadline::after(AMPLE)).await[&first.id].clone()
+    };
+    choose("apn_second").await.unwrap_err();
+    assert!(matches!(of().await, Connection::Expired { .. }), "{:?}", of().await);
+    choose("").await.unwrap();
+    assert_eq!(of().await.account().unwrap().id, world.home.slack_account);
+}
+
 /// A service that fails the first of two requests, and knows its keys.
 async fn payment_server() -> (Server, World) {
     let failed = Arc::new(AtomicUsize::new(0));
@@ -264,7 +303,7 @@ async fn a_credential_is_replaced_and_taken_away_with_its_secret() {
     load(&world, &payments).await;
     let missing = connect(&world, &payments.0, json!({"api_key": ""})).await.unwrap_err();
     assert!(format!("{missing:?}").contains("Developers"), "{missing:?}");
-    let secrets = || world.aws.secrets().into_iter().filter(|name| name.contains("/services/")).count();
+    let secrets = || world.aws.secret_names("switchboard/organizations/services/").len();
     connect(&world, &payments.0, json!({"account": "a", "api_key": "first-key-of-it"})).await.unwrap();
     connect(&world, &payments.0, json!({"account": "b", "api_key": KEY})).await.unwrap();
     assert_eq!(secrets(), 1, "the one that was replaced is gone");
@@ -290,7 +329,10 @@ async fn a_message_goes_out_from_the_organizations_own_number() {
     let shown = run(&world, json!(["twilio_send_sms"]), call).await;
     let messages = world.twilio.messages();
     assert_eq!(messages.len(), 1, "{shown}");
-    assert_eq!((messages[0].from.as_str(), messages[0].to.as_str()), (world.home.phone_number.as_str(), "+14155550199"));
+    assert_eq!(
+        (messages[0].from.as_str(), messages[0].to.as_str()),
+        (world.home.phone_number.as_str(), "+14155550199")
+    );
 }
 
 #[tokio::test]
