@@ -281,7 +281,8 @@ impl Action {
             Self::ApiRequest(action) => action.has_effect(),
             Self::ServiceRequest(action) => action.has_effect(),
             Self::Query(_) => false,
-            Self::PipedreamAction(_) | Self::Sms(_) | Self::TransferCall(_) => true,
+            Self::PipedreamAction(action) => action.has_effect(),
+            Self::Sms(_) | Self::TransferCall(_) => true,
         }
     }
 }

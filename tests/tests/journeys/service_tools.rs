@@ -218,6 +218,22 @@ async fn a_link_lets_a_person_connect_and_the_account_acts_soon_after() {
 }
 
 #[tokio::test]
+async fn a_tool_that_only_reads_may_be_asked_again_after_a_failure() {
+    let world = World::start().await;
+    let (service, tool) = slack();
+    for (effect, told) in [(false, "try again in a moment"), (true, "Do not try again")] {
+        load(&world, &(service.clone(), ServiceTool { effect, ..tool.clone() })).await;
+        world.pipedream.clear_faults();
+        world
+            .pipedream
+            .inject(tests::standins::Fault::status(500).on("POST", "/v1/connect/proj_local1/actions/run").times(9));
+        let call = format!("return slack_post_message({{conversation: \"C1\", text: \"{effect}\"}});");
+        let shown = run(&world, json!(["slack_post_message"]), &call).await;
+        assert!(shown.to_string().contains(told), "{told}: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn the_account_that_was_chosen_acts() {
     let world = World::start().await;
     let slack = slack();
