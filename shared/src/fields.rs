@@ -13,6 +13,8 @@ use crate::error::Problems;
 pub struct Fields<'a> {
     object: &'a Map<String, Value>,
     path: String,
+    /// What stands between a path and the name of a member.
+    joint: char,
     known: BTreeSet<&'static str>,
     problems: &'a mut Problems,
 }
@@ -22,16 +24,30 @@ impl<'a> Fields<'a> {
     pub fn of(value: &'a Value, path: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let path = path.into();
         if let Value::Object(object) = value {
-            return Some(Self { object, path, known: BTreeSet::new(), problems });
+            return Some(Self { object, path, joint: '.', known: BTreeSet::new(), problems });
         }
         problems
             .add(if path.is_empty() { "body".into() } else { path }, format!("must be an object, not {}", kind(value)));
         None
     }
 
+    /// As [`Fields::of`], for a document whose places are named by JSON pointers: `value` stands at `pointer`, empty for the whole.
+    pub fn at_pointer(value: &'a Value, pointer: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
+        let pointer = pointer.into();
+        let Value::Object(object) = value else {
+            problems.add(pointer, format!("must be an object, not {}", kind(value)));
+            return None;
+        };
+        Some(Self { object, path: pointer, joint: '/', known: BTreeSet::new(), problems })
+    }
+
     /// Path of a field in the request.
     pub fn path(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        match self.joint {
+            '/' => format!("{}/{}", self.path, pointer_step(name)),
+            _ if self.path.is_empty() => name.to_owned(),
+            joint => format!("{}{joint}{name}", self.path),
+        }
     }
 
     pub fn problem(&mut self, name: &str, problem: impl Into<String>) {
@@ -145,6 +161,11 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A member's name as a step of a JSON pointer (RFC 6901).
+pub fn pointer_step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
 /// What a JSON value is, in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
@@ -174,6 +195,18 @@ mod tests {
         fields.finish();
         let named: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(named, ["label", "type", "flag", "extra"]);
+    }
+
+    #[test]
+    fn a_place_in_a_document_is_a_json_pointer() {
+        let mut problems = Problems::default();
+        let value = json!({"a/b~": 1});
+        let mut fields = Fields::at_pointer(&value, "/tools/0", &mut problems).unwrap();
+        fields.required("name");
+        fields.finish();
+        Fields::at_pointer(&json!(1), "", &mut problems);
+        let named: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(named, ["/tools/0/name", "/tools/0/a~1b~0", ""]);
     }
 
     #[test]

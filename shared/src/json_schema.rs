@@ -8,12 +8,12 @@
 //! |---|---|
 //! | any value | `type`, `enum`, `const`, `nullable` |
 //! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `format` |
-//! | text | `minLength`, `maxLength` (in characters), `pattern`, `format` |
+//! | text | `minLength`, `maxLength` (in characters), `pattern`, `format`, `contentMediaType` (`application/json`) |
 //! | lists | `items`, `additionalItems`, `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems` |
 //! | objects | `properties`, `patternProperties`, `additionalProperties`, `propertyNames`, `required`, `dependentRequired`, `dependentSchemas`, `minProperties`, `maxProperties` |
 //! | combined | `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`, `true` and `false` as schemas |
 //! | references | `$ref` to `#` or a local JSON pointer, `$defs`, `definitions` |
-//! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `contentMediaType`, `$id` of the whole |
+//! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `$id` of the whole |
 //!
 //! Any other keyword is refused when the schema is compiled, and so is one that can have no effect: what an author wrote is
 //! checked, or the author is told. `format` is checked, not a note ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it
@@ -33,7 +33,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
 use self::{
-    assertions::{Format, UniqueItems},
+    assertions::{Format, JsonText, UniqueItems},
     cost::{Cost, Costs},
     reading::Reading,
     wording::Wording,
@@ -138,6 +138,7 @@ fn options(draft: Draft, largest_pattern: usize) -> jsonschema::ValidationOption
         .offline()
         .with_draft(draft)
         .with_keyword("format", |_, value, _| Ok(Box::new(Format(value.as_str().unwrap_or_default().to_owned()))))
+        .with_keyword("contentMediaType", |_, _, _| Ok(Box::new(JsonText)))
         .with_keyword("uniqueItems", |_, value, _| Ok(Box::new(UniqueItems(value == &Value::Bool(true)))))
         .with_pattern_options(PatternOptions::regex().size_limit(largest_pattern).dfa_size_limit(PATTERN_CACHE))
 }

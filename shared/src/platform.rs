@@ -135,7 +135,7 @@ impl Platform {
     }
 
     /// One for all, because it remembers its token.
-    fn pipedream(&self) -> Pipedream {
+    pub fn pipedream(&self) -> Pipedream {
         let new = || {
             Pipedream::new(self.http.clone(), self.environment.base_url("PIPEDREAM_URL", "https://api.pipedream.com"))
         };
@@ -143,7 +143,7 @@ impl Platform {
     }
 
     /// The secret of the platform's Pipedream project (`PIPEDREAM_SECRET`).
-    fn pipedream_secret(&self) -> Result<String> {
+    pub fn pipedream_secret(&self) -> Result<String> {
         Ok(self.environment.required("PIPEDREAM_SECRET")?)
     }
 

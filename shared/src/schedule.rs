@@ -25,12 +25,31 @@ where
     Fut: Future<Output = Result<R>> + Send,
     R: Serialize + Send,
 {
+    // On the heap: the layout of a function's futures is deep enough for the compiler.
+    Box::pin(serve_event(function, deps, move |deps, _event, deadline| handle(deps, deadline))).await
+}
+
+/// As [`serve`], for what an operator invokes by hand: `handle` gets the event.
+///
+/// # Errors
+/// When the runtime API is out of reach.
+pub async fn serve_event<D, F, Fut, R>(
+    function: &'static str,
+    deps: D,
+    handle: F,
+) -> Result<(), lambda_runtime::Error>
+where
+    D: Sync + 'static,
+    F: Fn(&'static D, Value, Deadline) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send,
+    R: Serialize + Send,
+{
     let deps: &'static D = Box::leak(Box::new(deps));
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
         let started = Instant::now();
         let left = event.context.deadline.saturating_sub(Timestamp::now().as_millis().unsigned_abs());
         let deadline = Deadline::after(Duration::from_millis(left)).reserving(RESERVE);
-        match handle(deps, deadline).await {
+        match handle(deps, event.payload, deadline).await {
             Ok(result) => {
                 telemetry::request(function, "ok", started.elapsed());
                 serde_json::to_value(result).map_err(|error| diagnostic(&Error::internal(error)))

@@ -28,7 +28,7 @@ mod world;
 
 pub use aws::{Aws, Fault, Trouble};
 pub use event::{Answer, Event};
-pub use local::standins;
+pub use local::{catalogue, standins};
 pub use process::Process;
 pub use template::Template;
 pub use world::{

@@ -155,10 +155,15 @@ impl World {
 
     pub async fn with(options: Options) -> Self {
         // On the heap: with all functions at once it is large.
-        Box::pin(Self::begin(options)).await
+        Box::pin(Self::begin(options, None)).await
     }
 
-    async fn begin(mut options: Options) -> Self {
+    /// A world with another registry of actions at Pipedream.
+    pub async fn with_pipedream(pipedream: pipedream::Options) -> Self {
+        Box::pin(Self::begin(Options::default(), Some(pipedream))).await
+    }
+
+    async fn begin(mut options: Options, pipedream: Option<pipedream::Options>) -> Self {
         logs::install();
         let template = Template::read();
         let (home, other) = (options.home.clone(), options.other.clone());
@@ -176,7 +181,8 @@ impl World {
             at_vapi = at_vapi.with_key(key, account);
         }
         let mut at_twilio = twilio::Options::default();
-        let mut at_pipedream = pipedream::Options::default();
+        let files = local::catalogue::files().expect("the catalogue's files can be read");
+        let mut at_pipedream = pipedream.unwrap_or_else(|| pipedream::Options::default().with_components(files.values()));
         for tenant in [&home, &other] {
             at_vapi = at_vapi.with_number(&tenant.phone_number, &tenant.assistant_id);
             at_twilio = at_twilio.with_account(&tenant.twilio_sid, &tenant.twilio_token, &[&tenant.phone_number]);

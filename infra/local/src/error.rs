@@ -35,6 +35,8 @@ pub enum Error {
     Stack(String),
     #[error("the stack was not complete within {0} s")]
     StackSlow(u64),
+    #[error("the catalogue of services was not loaded: {0}")]
+    Catalogue(String),
     #[error("infra/local/demo.json: {0}")]
     DemoData(String),
     #[error("the stand-in for {service} did not start: {source}")]

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 pub mod arguments;
+pub mod catalogue;
 pub mod demo;
 pub mod ports;
 pub mod report;

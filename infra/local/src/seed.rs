@@ -1,5 +1,6 @@
 //! The demo organization, from `infra/local/demo.json`: rows, secrets, and the agent's assistant at the VAPI stand-in.
 
+use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::actions::token::assistant_proof;
@@ -7,7 +8,7 @@ use shared::actions::token::assistant_proof;
 use crate::{
     Error, Result,
     aws::Aws,
-    deploy::{Deployed, create_secret},
+    deploy::{Deployed, STACK, create_secret},
     identity::{User, UserPool},
     workspace::Workspace,
 };
@@ -132,6 +133,15 @@ impl Data {
         let text = text.map_err(|error| Error::DemoData(error.to_string()))?;
         serde_json::from_str(&text).map_err(|error| Error::DemoData(error.to_string()))
     }
+}
+
+/// Loads the catalogue of services by the function that does it on AWS.
+pub(crate) async fn load_catalogue(aws: &Aws, files: Map<String, Value>) -> Result<()> {
+    let path = format!("/2015-03-31/functions/{STACK}-catalogue/invocations");
+    let event = json!({"files": files}).to_string().into_bytes();
+    let answer = aws.rest("lambda", Method::POST, &path, event).await?;
+    let report: Value = serde_json::from_str(&answer).unwrap_or_default();
+    if report.get("result").is_some_and(|result| result == "loaded") { Ok(()) } else { Err(Error::Catalogue(answer)) }
 }
 
 /// Creates the agent's assistant at VAPI's stand-in, as a dashboard would at VAPI, and shows there whose it is. Gives its id.

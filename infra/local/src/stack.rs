@@ -8,10 +8,12 @@ use std::{
 };
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
     aws::{ACCESS_KEY, Aws, REGION, SECRET_KEY},
+    catalogue,
     deploy::{self, Deployed, STACK},
     front_door::FrontDoor,
     function_logs::FunctionLogs,
@@ -128,7 +130,8 @@ impl Stack {
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
-        let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data)?;
+        let files = catalogue::files().map_err(Error::file("read infra/catalogue"))?;
+        let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data, &files)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;
         step.done("listening");
 
@@ -171,11 +174,12 @@ impl Stack {
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
         step.done(&format!("stack {STACK} is complete"));
 
-        let step = progress.step("seeding the demo organization");
+        let step = progress.step("seeding the demo organization and the catalogue of services");
         let users = Users::sign_up(&pool, &aws, &data).await?;
         let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
         vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
         seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
+        seed::load_catalogue(&aws, files).await?;
         let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
         let functions = packages.iter().map(|package| package.function.clone()).collect();
         let function_logs = FunctionLogs::follow(&aws, functions, state_dir.join("functions.log"))?;
@@ -225,7 +229,7 @@ impl Stack {
 
 type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>, Standin<Site>);
 
-fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
+fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> Result<AllStandins> {
     let failed = |service, port| {
         move |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => Error::PortTaken { port, service },
@@ -243,7 +247,8 @@ fn start_standins(ports: Ports, data: &Data) -> Result<AllStandins> {
         client_secret: data.pipedream.client_secret.clone(),
         project_id: data.pipedream.project_id.clone(),
         ..Default::default()
-    };
+    }
+    .with_components(catalogue.values());
     for account in &data.pipedream.accounts {
         pipedream = pipedream.with_account(&account.id, &data.organization.id, &account.app);
     }

@@ -3,6 +3,10 @@
 //! Running is not idempotent, so a failure after which it may have acted is never retried here (Pipedream's own SDKs do).
 //! A 200 does not mean success: an error stands inside `os[]` or `error`.
 
+mod components;
+
+pub use components::Component;
+
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};

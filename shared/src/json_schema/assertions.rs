@@ -1,9 +1,10 @@
-//! The two keywords that the crate leaves to us: `format`, which must mean the same as in a tool's arguments, and
-//! `uniqueItems`, whose time the crate does not bound and whose error does not say which items are alike.
+//! The keywords that the crate leaves to us: `format`, which must mean the same as in a tool's arguments, `uniqueItems`, whose
+//! time the crate does not bound and whose error does not say which items are alike, and `contentMediaType`, which drafts only note.
 
 use std::{collections::HashMap, fmt::Write};
 
 use jsonschema::{Keyword, ValidationError};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::format;
@@ -46,6 +47,26 @@ impl<'i> Keyword<'i> for UniqueItems {
 
     fn is_valid(&self, instance: &'i Value) -> bool {
         !self.0 || duplicates(instance).next().is_none()
+    }
+}
+
+/// `contentMediaType: application/json`: text that is JSON.
+pub(super) struct JsonText;
+
+impl JsonText {
+    fn problem(value: &Value) -> Option<String> {
+        let error = serde_json::from_str::<IgnoredAny>(value.as_str()?).err()?;
+        Some(format!("must be JSON as text; it cannot be read at line {} column {}", error.line(), error.column()))
+    }
+}
+
+impl<'i> Keyword<'i> for JsonText {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        Self::problem(instance).map_or(Ok(()), |problem| Err(ValidationError::custom(problem)))
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        Self::problem(instance).is_none()
     }
 }
 

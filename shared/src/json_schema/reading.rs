@@ -47,7 +47,7 @@ const KEYWORDS: [(&str, Role); 53] = {
     [
         ("type", Plain), ("enum", Plain), ("const", Plain), ("format", Plain),
         ("minimum", Plain), ("maximum", Plain), ("exclusiveMinimum", Plain), ("exclusiveMaximum", Plain), ("multipleOf", Plain),
-        ("minLength", Plain), ("maxLength", Plain), ("pattern", Plain),
+        ("minLength", Plain), ("maxLength", Plain), ("pattern", Plain), ("contentMediaType", Plain),
         ("minItems", Plain), ("maxItems", Plain), ("uniqueItems", Plain), ("minContains", Plain), ("maxContains", Plain),
         ("required", Plain), ("dependentRequired", Plain), ("minProperties", Plain), ("maxProperties", Plain),
         ("prefixItems", Schemas(Edge::FirstItems)), ("items", Schemas(Edge::OtherItem)), ("additionalItems", Schemas(Edge::OtherItem)),
@@ -60,7 +60,6 @@ const KEYWORDS: [(&str, Role); 53] = {
         ("$ref", Note), ("$defs", Named(Edge::Unused)), ("definitions", Named(Edge::Unused)),
         ("title", Note), ("description", Note), ("default", Note), ("example", Note), ("examples", Note), ("nullable", Note),
         ("deprecated", Note), ("readOnly", Note), ("writeOnly", Note), ("$schema", Note), ("$comment", Note), ("$id", Note),
-        ("contentMediaType", Note),
     ]
 };
 
@@ -79,7 +78,7 @@ fn instead(keyword: &str) -> String {
         "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveAnchor" | "$recursiveRef" => {
             "name the schema under $defs and refer to it as #/$defs/name"
         }
-        "contentEncoding" | "contentMediaType" | "contentSchema" => {
+        "contentEncoding" | "contentSchema" => {
             "what is encoded in a text is not checked; write pattern, or say it in description"
         }
         "id" => "write $id, or leave it out",
@@ -254,6 +253,9 @@ impl<'s> Reading<'s> {
                     format!("is not a format that is checked; known are {known}. Write pattern, or leave it out");
                 self.problem(pointer, problem);
             }
+            ("contentMediaType", value) if value != "application/json" => {
+                self.problem(pointer, "must be application/json; what is encoded otherwise is not checked");
+            }
             ("$ref", Value::String(to)) => {
                 self.references.push(Reference { from: node, to: to.clone(), pointer: pointer.to_owned() });
             }
@@ -327,6 +329,7 @@ impl<'s> Reading<'s> {
         match (name, value) {
             ("enum" | "const" | "dependentRequired", value) => extent(value).1 as u64 / 16,
             ("required", Value::Array(names)) => names.len() as u64,
+            ("contentMediaType", _) => 4,
             ("pattern", Value::String(pattern)) => self.pattern(pattern, pointer),
             ("patternProperties", Value::Object(schemas)) => {
                 schemas.keys().map(|pattern| self.pattern(pattern, &format!("{pointer}{}", step(pattern)))).sum()

@@ -22,6 +22,13 @@ impl ServiceId {
     }
 }
 
+impl Service {
+    /// What tells a service with its tools from what it was before, of all that is loaded of it but for times.
+    pub fn edition_of(content: &Value) -> String {
+        hexadecimal(half_digest(&content.to_string()))
+    }
+}
+
 impl fmt::Display for ServiceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)
@@ -44,6 +51,10 @@ fn half_digest(content: &str) -> [u8; 16] {
     let mut half = [0; 16];
     half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
     half
+}
+
+fn hexadecimal(bytes: [u8; 16]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A row of `services`.
@@ -177,7 +188,7 @@ impl ServiceTool {
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
         // serde_json sorts the members of objects.
         let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
-        half_digest(&content.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(half_digest(&content.to_string()))
     }
 }
 

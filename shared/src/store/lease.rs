@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
 
 use super::{
@@ -48,6 +48,32 @@ impl Lease {
         length: Duration,
         deadline: Deadline,
     ) -> Result<(T, Self)> {
+        let owner = Some(organization);
+        Self::acquire_if(owner, table, key, what, length, deadline).await
+    }
+
+    /// As [`Lease::acquire`], on an item that belongs to no organization and is made if it is not there.
+    pub(super) async fn acquire_of_all(
+        table: &Table,
+        key: Item,
+        what: &'static str,
+        length: Duration,
+        deadline: Deadline,
+    ) -> Result<Self> {
+        let held: (IgnoredAny, Self) = Self::acquire_if(None, table, key, what, length, deadline).await?;
+        Ok(held.1)
+    }
+
+    async fn acquire_if<T: DeserializeOwned>(
+        owner: Option<OrganizationId>,
+        table: &Table,
+        key: Item,
+        what: &'static str,
+        length: Duration,
+        deadline: Deadline,
+    ) -> Result<(T, Self)> {
+        // The last clause lets a retry of our own lost answer through.
+        const FREE: &str = "(attribute_not_exists(#lease_until) OR #lease_until < :now OR #lease_token = :token)";
         let token = Uuid::new_v4().to_string();
         let mut backoff = Backoff::new(PAUSE, PAUSE, deadline.reserving(PAUSE));
         let mut waited = false;
@@ -56,17 +82,13 @@ impl Lease {
             let until = now.plus(length);
             let attempt = table
                 .update(key.clone(), "SET #lease_token = :token, #lease_until = :until")
-                // The last clause lets a retry of our own lost answer through.
-                .when(
-                    "#organization_id = :organization AND \
-                     (attribute_not_exists(#lease_until) OR #lease_until < :now OR #lease_token = :token)",
-                )
+                .when(owner.map_or_else(|| FREE.to_owned(), |_| format!("#organization_id = :organization AND {FREE}")))
                 .with([
                     (":token", text(&token)),
                     (":until", number(until.as_millis())),
                     (":now", number(now.as_millis())),
-                    (":organization", text(organization)),
                 ])
+                .with_all(owner.map(|owner| (":organization".to_owned(), text(owner))).into_iter().collect())
                 .attempt();
             let held = match attempt.await? {
                 Attempt::Done(row) => {
@@ -79,7 +101,7 @@ impl Lease {
                 }
                 Attempt::Refused(held) => held,
             };
-            if !is_of(&held, organization) {
+            if owner.is_some_and(|owner| !is_of(&held, owner)) {
                 return Err(Error::NotFound(what));
             }
             if !backoff.pause().await {

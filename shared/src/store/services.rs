@@ -1,19 +1,27 @@
 //! `services`, `service_tools` and `service_capabilities`: the catalogue of tools, the same for every organization.
 //!
-//! - `services`. Key: id, made of the name without case. Read as a whole, or by name.
+//! - `services`. Key: id, made of the name without case. Read as a whole, or by name. The item `load` beside the rows has the
+//!   lease of whoever loads the catalogue.
 //! - `service_tools`. Key: id, made of the name. Index `by_service`: `service_id`, `name`, with what lists and the search need.
 //! - `service_capabilities`. Key: `service_name`, without case.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
+
+use futures_util::try_join;
 
 use super::{
     database::{Database, Item, id, rows, text},
+    lease::Lease,
     table::Table,
 };
 use crate::{
     Deadline, Result,
     models::{ListedServiceTool, Service, ServiceCapabilities, ServiceId, ServiceTool, folded_name, service_tool_id},
 };
+
+/// The item that has the lease of a load, for longer than the function may take.
+const LOAD: &str = "load";
+const LEASE: Duration = Duration::from_secs(70);
 
 #[derive(Clone)]
 pub struct Services {
@@ -33,7 +41,24 @@ impl Services {
 
     /// All services, active or not, in no order.
     pub async fn all(&self) -> Result<Vec<Service>> {
-        self.services.scan().collect().await
+        self.services.scan().filter("attribute_exists(#name)").collect().await
+    }
+
+    /// Everything that was loaded, active or not, as of now and in no order. A row that cannot be read is reported and left out.
+    pub async fn loaded(&self) -> Result<(Vec<Service>, Vec<ServiceTool>, Vec<ServiceCapabilities>)> {
+        let services = self.services.scan().filter("attribute_exists(#name)").now();
+        let (tools, capabilities) = (self.tools.scan().now(), self.capabilities.scan().now());
+        let (services, tools, capabilities) =
+            try_join!(services.collect(), tools.collect(), capabilities.collect())?;
+        Ok((services, tools, capabilities))
+    }
+
+    /// Waits until nobody else loads the catalogue, and keeps others from it until the lease is released or runs out.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`](crate::Error::Conflict) if somebody still does at `deadline`.
+    pub async fn lease(&self, deadline: Deadline) -> Result<Lease> {
+        Lease::acquire_of_all(&self.services, id(LOAD), "catalogue", LEASE, deadline).await
     }
 
     /// The services of these names that there are, active or not, in no order.

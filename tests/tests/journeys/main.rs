@@ -7,6 +7,7 @@ mod attach;
 mod budgets;
 mod call_start;
 mod calls;
+mod catalogue;
 mod create;
 mod delete;
 mod detach;

@@ -4,6 +4,7 @@
 //! types. Beside the request log it keeps the runs: `GET /runs` and `DELETE /runs`, or [`Standin::runs`].
 
 mod catalogue;
+mod components;
 
 pub use catalogue::{Action, Trouble};
 
@@ -237,8 +238,9 @@ impl Pipedream {
         Ok(environment)
     }
 
+    /// The newest version of an action, which is the last.
     fn find(&self, key: &str) -> Result<&Action, Problem> {
-        let found = self.options.actions.iter().find(|action| action.key == key);
+        let found = self.options.actions.iter().rfind(|action| action.key == key);
         found.ok_or_else(|| Problem::new(404, "component_not_found", format!("no action with key {key}")))
     }
 
@@ -337,7 +339,8 @@ impl Pipedream {
         let limit = limit(request)?;
         let wanted = request.parameter("q").unwrap_or_default().to_lowercase();
         let app = request.parameter("app");
-        let mut matching = self.options.actions.iter().filter(|action| {
+        let newest = |action: &Action| self.find(&action.key).is_ok_and(|newest| newest.version == action.version);
+        let mut matching = self.options.actions.iter().filter(|action| newest(action)).filter(|action| {
             let text = format!("{} {} {}", action.key, action.name, action.description).to_lowercase();
             app.is_none_or(|app| action.app == app) && text.contains(&wanted)
         });
@@ -373,11 +376,13 @@ impl Pipedream {
         let body =
             body.as_object().ok_or_else(|| Problem::new(400, "invalid_request", "the body must be an object"))?;
         let (key, user) = asked(body)?;
-        let action = self.find(key)?;
-        if let Some(version) = body.get("version")
-            && version.as_str() != Some(&action.version)
-        {
-            return Err(Problem::new(404, "component_not_found", format!("no version {version} of action {key}")));
+        let mut action = self.find(key)?;
+        if let Some(version) = body.get("version") {
+            let mut all = self.options.actions.iter();
+            let found = all.find(|action| action.key == key && version.as_str() == Some(&action.version));
+            let missing =
+                || Problem::new(404, "component_not_found", format!("no version {version} of action {key}"));
+            action = found.ok_or_else(missing)?;
         }
         let props = body.get("configured_props").cloned().unwrap_or_else(|| json!({}));
         let given = props.as_object();

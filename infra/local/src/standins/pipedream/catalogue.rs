@@ -13,6 +13,8 @@ pub struct Action {
     pub version: String,
     /// Pipedream's list of prop descriptions: `{name, type, app?, optional?, default?, options?, …}`.
     pub configurable_props: Vec<Value>,
+    /// `{readOnlyHint, destructiveHint, …}`; null if it has none.
+    pub annotations: Value,
     /// What `exports.$summary` says; `{prop}` stands for the prop's value.
     pub summary: String,
     /// What the action returns.
@@ -43,7 +45,7 @@ impl Action {
             "description": self.description,
             "component_type": "action",
             "configurable_props": self.configurable_props,
-            "annotations": { "readOnlyHint": false, "destructiveHint": false, "openWorldHint": true },
+            "annotations": self.annotations,
         })
     }
 
@@ -55,7 +57,7 @@ impl Action {
             let kind = prop.get("type").and_then(Value::as_str).unwrap_or_default();
             let optional = prop.get("optional").and_then(Value::as_bool) == Some(true) || prop.get("default").is_some();
             let problem = match given.get(name) {
-                None | Some(Value::Null) if optional || kind == "alert" => continue,
+                None | Some(Value::Null) if optional || is_filled_by_platform(kind) => continue,
                 None | Some(Value::Null) => "is required".to_owned(),
                 Some(value) if !fits(kind, unlabelled(value)) => format!("must be of type {kind}"),
                 Some(_) => continue,
@@ -100,6 +102,11 @@ fn unlabelled(value: &Value) -> &Value {
     value.get("__lv").and_then(|labelled| labelled.get("value")).unwrap_or(value)
 }
 
+/// Props that no caller fills.
+fn is_filled_by_platform(kind: &str) -> bool {
+    matches!(kind, "alert" | "dir" | "data_store") || kind.starts_with("$.interface.") || kind.starts_with("$.service.")
+}
+
 fn fits(kind: &str, value: &Value) -> bool {
     let each = |fits: fn(&Value) -> bool| {
         value.as_array().is_some_and(|items| items.iter().all(|item| fits(unlabelled(item))))
@@ -119,6 +126,10 @@ fn fits(kind: &str, value: &Value) -> bool {
 /// Actions of three apps that agents use in calls.
 pub(super) fn actions() -> Vec<Action> {
     vec![gmail_send_email(), slack_send_message(), sheets_add_row()]
+}
+
+fn of_effect() -> Value {
+    json!({ "readOnlyHint": false, "destructiveHint": false, "openWorldHint": true })
 }
 
 fn gmail_send_email() -> Action {
@@ -146,6 +157,7 @@ fn gmail_send_email() -> Action {
                 "options": ["html", "plaintext"],
             }),
         ],
+        annotations: of_effect(),
         summary: "Successfully sent email to {to}".to_owned(),
         ret: json!({ "id": "18c2f0a1b2c3d4e5", "threadId": "18c2f0a1b2c3d4e5", "labelIds": ["SENT"] }),
         troubles: vec![Trouble {
@@ -170,6 +182,7 @@ fn slack_send_message() -> Action {
             json!({ "name": "mrkdwn", "type": "boolean", "label": "Send text as Slack mrkdwn", "optional": true }),
             json!({ "name": "username", "type": "string", "label": "Bot Username", "optional": true }),
         ],
+        annotations: of_effect(),
         summary: "Successfully sent a message to channel ID {conversation}".to_owned(),
         ret: json!({ "ok": true, "ts": "1700000000.000100", "message": { "type": "message" } }),
         troubles: vec![Trouble {
@@ -195,6 +208,7 @@ fn sheets_add_row() -> Action {
             json!({ "name": "hasHeaders", "type": "boolean", "label": "Header row", "optional": true }),
             json!({ "name": "myColumnData", "type": "string[]", "label": "Values" }),
         ],
+        annotations: of_effect(),
         summary: "Added 1 row to {sheetId}".to_owned(),
         ret: json!({ "updatedRange": "Sheet1!A2:B2", "updatedRows": 1, "updatedCells": 2 }),
         troubles: vec![Trouble {

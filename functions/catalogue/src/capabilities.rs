@@ -1,0 +1,201 @@
+//! What a service can do beside its tools: which events come from it and what stands in them, what can be polled, and what an
+//! agent should know.
+
+use serde_json::{Map, Value};
+use shared::{
+    error::Problems,
+    fields::{Fields, kind, pointer_step},
+    models::{ServiceCapabilities, ServiceTool, WebhookPayload},
+};
+
+use crate::file::{bounded, texts};
+
+const LONGEST_NOTES: usize = 4_000;
+const LONGEST_DESCRIPTION: usize = 500;
+const LONGEST_EVENT: usize = 80;
+const AUTH_TYPES: [&str; 5] = ["oauth2", "api_key", "basic", "phone_number", "none"];
+/// Operators of a condition.
+const OPERATORS: [&str; 13] = [
+    "<", ">", "<=", ">=", "==", "!=", "contains", "contains_any", "not_contains", "starts_with", "ends_with", "exists",
+    "not_exists",
+];
+
+/// Reads the member `capabilities` of a file.
+pub(crate) fn read(value: &Value, problems: &mut Problems) -> Option<ServiceCapabilities> {
+    let mut fields = Fields::at_pointer(value, "/capabilities", problems)?;
+    let auth_types = texts(&mut fields, "auth_types");
+    if auth_types.is_empty() || auth_types.iter().any(|kind| !AUTH_TYPES.contains(&kind.as_str())) {
+        fields.problem("auth_types", format!("must be a list of {}", AUTH_TYPES.join(", ")));
+    }
+    let notes = bounded(&mut fields, "notes", LONGEST_NOTES);
+    let mut capabilities = ServiceCapabilities {
+        service_name: String::new(),
+        supports_webhooks: false,
+        webhook_events: Vec::new(),
+        webhook_payload_schemas: [].into(),
+        supports_polling: false,
+        polling_endpoints: Map::new(),
+        notes,
+        auth_types,
+    };
+    let (events, polled) = (fields.members("webhook_payload_schemas"), fields.members("polling_endpoints"));
+    for (event, payload) in events {
+        let pointer = format!("/capabilities/webhook_payload_schemas/{}", pointer_step(event));
+        check_event(event, &pointer, fields.problems());
+        let Some(payload) = read_payload(payload, &pointer, fields.problems()) else { continue };
+        capabilities.webhook_events.push(event.clone());
+        capabilities.webhook_payload_schemas.insert(event.clone(), payload);
+    }
+    for (event, endpoint) in polled {
+        let pointer = format!("/capabilities/polling_endpoints/{}", pointer_step(event));
+        check_event(event, &pointer, fields.problems());
+        if let Some(mut fields) = Fields::at_pointer(endpoint, &pointer, fields.problems()) {
+            fields.required_text("source_tool", 200);
+            bounded(&mut fields, "description", LONGEST_DESCRIPTION);
+            for name in ["items", "id", "tool_params"] {
+                fields.get(name);
+            }
+            fields.finish();
+            capabilities.polling_endpoints.insert(event.clone(), endpoint.clone());
+        }
+    }
+    fields.finish();
+    capabilities.supports_webhooks = !capabilities.webhook_events.is_empty();
+    capabilities.supports_polling = !capabilities.polling_endpoints.is_empty();
+    Some(capabilities)
+}
+
+fn check_event(event: &str, pointer: &str, problems: &mut Problems) {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    if !(1..=LONGEST_EVENT).contains(&event.len()) || !event.bytes().all(fits) {
+        problems.add(pointer, format!("must have a name of at most {LONGEST_EVENT} letters, digits, _, . and -"));
+    }
+}
+
+fn read_payload(value: &Value, pointer: &str, problems: &mut Problems) -> Option<WebhookPayload> {
+    let mut fields = Fields::at_pointer(value, pointer, problems)?;
+    let description = bounded(&mut fields, "description", LONGEST_DESCRIPTION);
+    let of_event = fields.members("trigger_data_fields");
+    let (condition, example) = (fields.required("example_condition"), fields.required("example"));
+    if of_event.is_empty() {
+        fields.problem("trigger_data_fields", "must name the fields of the event, each with what stands there");
+    }
+    let mut payload = WebhookPayload {
+        description,
+        example_condition: condition.cloned(),
+        example: example.cloned(),
+        ..WebhookPayload::default()
+    };
+    for (path, meaning) in of_event {
+        let place = format!("{pointer}/trigger_data_fields/{}", pointer_step(path));
+        match meaning.as_str().filter(|text| !text.trim().is_empty()) {
+            Some(meaning) => drop(payload.trigger_data_fields.insert(path.clone(), meaning.to_owned())),
+            None => fields.problems().add(place.clone(), "must say what stands there"),
+        }
+        if example.is_some_and(|example| at(example, path).is_none()) {
+            fields.problems().add(place, "stands nowhere in the example");
+        }
+    }
+    if let Some(condition) = condition {
+        let place = format!("{pointer}/example_condition");
+        check_condition(condition, example, &place, fields.problems());
+    }
+    fields.finish();
+    Some(payload)
+}
+
+/// A condition as automations have it: a clause `{path, op, value?, case_insensitive?}`, or `{operator: AND|OR, clauses}`.
+fn check_condition(condition: &Value, example: Option<&Value>, pointer: &str, problems: &mut Problems) {
+    let Some(mut fields) = Fields::at_pointer(condition, pointer, problems) else { return };
+    if fields.get("operator").is_some() {
+        let operator = fields.required_text("operator", 10);
+        if !matches!(operator.as_deref(), Some("AND" | "OR")) {
+            fields.problem("operator", "must be AND or OR");
+        }
+        let clauses = fields.required("clauses").cloned();
+        let place = fields.path("clauses");
+        fields.finish();
+        match clauses {
+            Some(Value::Array(clauses)) if !clauses.is_empty() => {
+                for (index, clause) in clauses.iter().enumerate() {
+                    check_condition(clause, example, &format!("{place}/{index}"), problems);
+                }
+            }
+            Some(other) => problems.add(place, format!("must be a list of clauses, not {}", kind(&other))),
+            None => {}
+        }
+        return;
+    }
+    let op = fields.required_text("op", 40);
+    if op.as_deref().is_some_and(|op| !OPERATORS.contains(&op)) {
+        fields.problem("op", format!("must be one of {}", OPERATORS.join(", ")));
+    }
+    if !matches!(op.as_deref(), Some("exists" | "not_exists") | None) {
+        fields.required("value");
+    }
+    fields.boolean("case_insensitive", false);
+    let path = fields.required_text("path", 200);
+    if let (Some(path), Some(example)) = (path, example)
+        && at(example, &path).is_none()
+    {
+        fields.problem("path", format!("{path} stands nowhere in the example"));
+    }
+    fields.get("value");
+    fields.finish();
+}
+
+/// Whether what is polled can be: the tool is there, changes nothing, and takes the arguments of the example.
+pub(crate) fn check_polling(capabilities: &ServiceCapabilities, tools: &[ServiceTool], problems: &mut Problems) {
+    for (event, endpoint) in &capabilities.polling_endpoints {
+        let pointer = format!("/capabilities/polling_endpoints/{}", pointer_step(event));
+        let Some(name) = endpoint.get("source_tool").and_then(Value::as_str) else { continue };
+        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+            problems.add(format!("{pointer}/source_tool"), format!("{name} is no tool of this file"));
+            continue;
+        };
+        if tool.effect {
+            problems.add(format!("{pointer}/source_tool"), format!("{name} changes something, so it cannot be polled"));
+        }
+        let schema = shared::json_schema::JsonSchema::compile(&tool.parameters);
+        if let (Some(arguments), Ok(schema)) = (endpoint.get("tool_params"), schema) {
+            for violation in schema.validate(arguments) {
+                let problem = format!("does not fit the parameters of {name}: {violation}");
+                problems.add(format!("{pointer}/tool_params"), problem);
+            }
+        }
+    }
+}
+
+/// What stands at a path of a value: `event.text`, `labels[0].name`, `labels.0.name`.
+fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let mut found = value;
+    for step in path.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
+        found = match found {
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+            other => other.get(step)?,
+        };
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_through_objects_and_lists() {
+        let value = json!({"a": {"b": [{"c": 1}, null]}, "": 2});
+        for (path, expected) in [
+            ("a.b[0].c", Some(json!(1))),
+            ("a.b.0.c", Some(json!(1))),
+            ("a.b[1]", Some(json!(null))),
+            ("a.b[2]", None),
+            ("a.c", None),
+            ("a.b.c", None),
+        ] {
+            assert_eq!(at(&value, path), expected.as_ref(), "{path}");
+        }
+    }
+}

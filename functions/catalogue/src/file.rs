@@ -1,0 +1,412 @@
+//! A file of the catalogue: a service, its tools, and what it can do (`infra/catalogue/README.md` has the format).
+//!
+//! A file is read whole: everything that is wrong with it is named, each with the JSON pointer of its place.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use shared::{
+    error::Problems,
+    fields::{Fields, kind, pointer_step},
+    json_schema::JsonSchema,
+    models::{
+        Binding, ConnectionKind, Service, ServiceCapabilities, ServiceId, ServiceTool, Timestamp, folded_name,
+        service_tool_id,
+    },
+};
+
+use crate::{
+    capabilities,
+    props::{Component, Overlay, derive},
+    request,
+};
+
+/// What MCP clients can name, behind a prefix of their own.
+const LONGEST_NAME: usize = 40;
+const LONGEST_TITLE: usize = 100;
+/// In bytes: lists carry it.
+const LONGEST_DESCRIPTION: usize = 1_000;
+const LONGEST_RETURNS: usize = 2_000;
+const MOST_TOOLS: usize = 1_000;
+const MOST_EXAMPLES: usize = 5;
+const CATEGORIES: [&str; 4] = ["read", "write", "search", "delete"];
+/// Actions of ours that a tool may be.
+const BUILT_IN: [&str; 1] = ["sms"];
+
+/// A file, read: rows as they are to be, but for their times.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) service: Service,
+    pub(crate) tools: Vec<ServiceTool>,
+    pub(crate) capabilities: ServiceCapabilities,
+}
+
+/// Reads a file. `None`: so much is wrong that there is no service; the problems say what.
+pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
+    let mut fields = Fields::at_pointer(file, "", problems)?;
+    let name = fields.required_text("name", LONGEST_TITLE);
+    let description = bounded(&mut fields, "description", LONGEST_DESCRIPTION);
+    let categories = texts(&mut fields, "categories");
+    let connection = read_connection(&mut fields);
+    let (tools, rest) = (fields.required("tools"), fields.required("capabilities"));
+    let tools = match tools {
+        Some(Value::Array(tools)) if tools.is_empty() || tools.len() > MOST_TOOLS => {
+            fields.problem("tools", format!("must be 1 to {MOST_TOOLS} tools"));
+            return None;
+        }
+        Some(Value::Array(tools)) => tools.as_slice(),
+        Some(other) => {
+            fields.problem("tools", format!("must be a list, not {}", kind(other)));
+            &[]
+        }
+        None => &[],
+    };
+    let capabilities = rest.and_then(|rest| capabilities::read(rest, fields.problems()));
+    let Some(name) = name.filter(|name| !folded_name(name).is_empty()) else {
+        fields.problem("name", "must have a letter or a digit");
+        fields.finish();
+        return None;
+    };
+    let now = Timestamp::from_millis(0);
+    let service = Service {
+        id: ServiceId::of_name(&name),
+        name,
+        description,
+        categories,
+        // Of no account while what is wrong with the tools is looked for.
+        connection: connection.clone().unwrap_or(ConnectionKind::None),
+        is_active: true,
+        tools: u32::try_from(tools.len()).unwrap_or(u32::MAX),
+        edition: String::new(),
+        created_at: now,
+        updated_at: now,
+    };
+    let read = |(index, tool)| {
+        let pointer = format!("/tools/{index}");
+        read_tool(tool, &service, connection.as_ref(), &pointer, fields.problems())
+    };
+    let tools: Vec<ServiceTool> = tools.iter().enumerate().filter_map(read).collect();
+    fields.finish();
+    let capabilities = ServiceCapabilities { service_name: folded_name(&service.name), ..capabilities? };
+    Some(Entry { service, tools, capabilities })
+}
+
+fn read_connection(fields: &mut Fields<'_>) -> Option<ConnectionKind> {
+    let value = fields.required("connection")?;
+    let connection = ConnectionKind::deserialize(value);
+    let members = match &connection {
+        Ok(ConnectionKind::None | ConnectionKind::PhoneNumber) => &["type"] as &[&str],
+        Ok(ConnectionKind::Pipedream { .. }) => &["type", "app"],
+        Ok(ConnectionKind::Credential { .. }) => &["type", "fields"],
+        Err(error) => {
+            fields.problem("connection", format!("cannot be read: {error}"));
+            return None;
+        }
+    };
+    for unknown in value.as_object().into_iter().flat_map(Map::keys).filter(|name| !members.contains(&name.as_str())) {
+        let place = format!("{}/{}", fields.path("connection"), pointer_step(unknown));
+        fields.problems().add(place, format!("is not a known field; known are {}", members.join(", ")));
+    }
+    if let Ok(ConnectionKind::Credential { fields: of_credential }) = &connection {
+        let mut names = BTreeSet::new();
+        let place = format!("{}/fields", fields.path("connection"));
+        if of_credential.is_empty() {
+            fields.problems().add(place.clone(), "must have at least one field");
+        }
+        for (index, field) in of_credential.iter().enumerate() {
+            let place = format!("{place}/{index}");
+            if !is_name(&field.name) || !names.insert(field.name.as_str()) {
+                let problem = "must be a name of its own: at most 40 of a-z, 0-9 and _";
+                fields.problems().add(format!("{place}/name"), problem);
+            }
+            if field.description.trim().is_empty() {
+                fields.problems().add(format!("{place}/description"), "must say where a person finds it");
+            }
+        }
+    }
+    connection.ok()
+}
+
+fn read_tool(
+    value: &Value,
+    service: &Service,
+    connection: Option<&ConnectionKind>,
+    pointer: &str,
+    problems: &mut Problems,
+) -> Option<ServiceTool> {
+    let mut fields = Fields::at_pointer(value, pointer, problems)?;
+    let name = fields.required_text("name", 200);
+    let title = fields.required_text("title", LONGEST_TITLE);
+    let description = bounded(&mut fields, "description", LONGEST_DESCRIPTION);
+    let returns = bounded(&mut fields, "returns", LONGEST_RETURNS);
+    let category = fields.required_text("category", 20);
+    if category.as_deref().is_some_and(|category| !CATEGORIES.contains(&category)) {
+        fields.problem("category", format!("must be one of {}", CATEGORIES.join(", ")));
+    }
+    if let Some(name) = &name {
+        let prefix = format!("{}_", folded_name(&service.name));
+        if !is_name(name) {
+            fields.problem("name", format!("must be at most {LONGEST_NAME} of a-z, 0-9 and _"));
+        } else if !name.starts_with(&prefix) || name.len() == prefix.len() {
+            fields.problem("name", format!("must begin with the service's name: {prefix}…"));
+        }
+    }
+    let own_effect = flag(&mut fields, "effect");
+    let own_destructive = flag(&mut fields, "destructive");
+    let bound = read_binding(&mut fields, connection, pointer);
+    let examples = fields.get("examples");
+    let Some(bound) = bound else {
+        fields.finish();
+        return None;
+    };
+    let effect = own_effect.unwrap_or(bound.effect);
+    let destructive = effect && own_destructive.unwrap_or(bound.destructive);
+    agree(category.as_deref(), effect, destructive, pointer, fields.problems());
+    let schema = check_parameters(&bound.parameters, &bound.place, fields.problems());
+    let examples = read_examples(examples, schema.as_ref(), pointer, fields.problems());
+    fields.finish();
+    let (name, title, category) = (name?, title?, category?);
+    let now = Timestamp::from_millis(0);
+    let parameter_names = properties(&bound.parameters).map(|(name, _)| name.clone()).collect();
+    Some(ServiceTool {
+        id: service_tool_id(&name),
+        fingerprint: ServiceTool::fingerprint_of(&name, &bound.parameters, &returns, &bound.binding),
+        name,
+        title,
+        description,
+        service_id: service.id,
+        service_name: service.name.clone(),
+        category,
+        parameters: bound.parameters,
+        returns,
+        is_active: true,
+        version: match &bound.binding {
+            Binding::Pipedream { version, .. } => version.clone(),
+            // Counted when it is loaded.
+            _ => String::new(),
+        },
+        binding: bound.binding,
+        effect,
+        destructive,
+        examples,
+        parameter_names,
+        previous: None,
+        created_at: now,
+        updated_at: now,
+    })
+}
+
+/// What a tool is bound to, its arguments and where they stand.
+struct Bound {
+    binding: Binding,
+    parameters: Value,
+    /// Pointer of the parameters, or of what they are made of.
+    place: String,
+    effect: bool,
+    destructive: bool,
+}
+
+fn read_binding(fields: &mut Fields<'_>, connection: Option<&ConnectionKind>, pointer: &str) -> Option<Bound> {
+    let (component, overlay) = (fields.get("component"), fields.get("overlay"));
+    let (request, built_in) = (fields.get("request"), fields.get("built_in"));
+    let parameters = fields.get("parameters");
+    if [component, request, built_in].into_iter().flatten().count() != 1 {
+        fields.problems().add(pointer, "must have one of component, request and built_in: what carries it out");
+        return None;
+    }
+    if component.is_none() && overlay.is_some() {
+        fields.problem("overlay", "goes with a component; write the schema in parameters");
+    }
+    if let Some(component) = component {
+        if parameters.is_some() {
+            fields.problem("parameters", "are made of the component's props; change them by the overlay");
+        }
+        if connection.is_some_and(|connection| !matches!(connection, ConnectionKind::Pipedream { .. })) {
+            fields.problem("component", "needs the service's connection to be of type pipedream");
+        }
+        return read_component(component, overlay, connection, pointer, fields.problems());
+    }
+    let parameters = fields.required("parameters")?.clone();
+    let place = fields.path("parameters");
+    if let Some(name) = built_in {
+        let known = name.as_str().filter(|name| BUILT_IN.contains(name));
+        let Some(name) = known else {
+            fields.problem("built_in", format!("must be one of {}", BUILT_IN.join(", ")));
+            return None;
+        };
+        if connection.is_some_and(|connection| *connection != ConnectionKind::PhoneNumber) {
+            fields.problem("built_in", "sms needs the service's connection to be of type phone_number");
+        }
+        let binding = Binding::BuiltIn { name: name.to_owned() };
+        return Some(Bound { binding, parameters, place, effect: true, destructive: true });
+    }
+    let place_of_request = fields.path("request");
+    let template = request::read(request?, &parameters, connection, &place_of_request, fields.problems())?;
+    let effect = template.method != "GET";
+    Some(Bound { binding: Binding::ApiRequest(template), parameters, place, effect, destructive: effect })
+}
+
+fn read_component(
+    value: &Value,
+    overlay: Option<&Value>,
+    connection: Option<&ConnectionKind>,
+    pointer: &str,
+    problems: &mut Problems,
+) -> Option<Bound> {
+    let place = format!("{pointer}/component");
+    let component = match Component::deserialize(value) {
+        Ok(component) => component,
+        Err(error) => {
+            problems.add(place, format!("cannot be read: {error}"));
+            return None;
+        }
+    };
+    for (name, text) in [("key", &component.key), ("version", &component.version)] {
+        if text.is_empty() || text.len() > 200 {
+            problems.add(format!("{place}/{name}"), "must be 1 to 200 bytes");
+        }
+    }
+    if let Some(ConnectionKind::Pipedream { app }) = connection {
+        if !component.key.starts_with(&format!("{app}-")) {
+            let problem = format!("is no component of {app}, the app that the organization connects");
+            problems.add(format!("{place}/key"), problem);
+        }
+    }
+    let overlay = overlay.map(|overlay| Overlay::read(overlay, &format!("{pointer}/overlay"), problems));
+    let derived = derive(&component, &overlay.unwrap_or_default(), pointer, problems)?;
+    Some(Bound {
+        binding: derived.binding,
+        parameters: derived.parameters,
+        place,
+        effect: derived.effect,
+        destructive: derived.destructive,
+    })
+}
+
+/// Category, effect and danger must tell the same.
+fn agree(category: Option<&str>, effect: bool, destructive: bool, pointer: &str, problems: &mut Problems) {
+    let (place, problem) = match (category, effect, destructive) {
+        (Some("read" | "search"), true, _) => {
+            ("effect", "must be false of a tool that reads or searches; if it may change something, its category is write")
+        }
+        (Some("write" | "delete"), false, _) => ("effect", "must be true of a tool that writes or deletes"),
+        (Some("delete"), true, false) => ("destructive", "must be true of a tool that deletes"),
+        _ => return,
+    };
+    problems.add(format!("{pointer}/{place}"), problem);
+}
+
+/// The schema of a tool's arguments, compiled: an object, because several models take nothing else at the top.
+fn check_parameters(parameters: &Value, place: &str, problems: &mut Problems) -> Option<JsonSchema> {
+    if parameters.get("type").and_then(Value::as_str) != Some("object") {
+        problems.add(format!("{place}/type"), "must be object");
+        return None;
+    }
+    for keyword in ["oneOf", "anyOf", "allOf", "not", "if", "$ref", "enum", "const"] {
+        if parameters.get(keyword).is_some() {
+            let problem = "must not stand at the top level, which several models refuse; say it in a description";
+            problems.add(format!("{place}/{keyword}"), problem);
+        }
+    }
+    for (name, schema) in properties(parameters) {
+        let property = format!("{place}/properties/{}", pointer_step(name));
+        if !is_argument_name(name) {
+            problems.add(property.clone(), "must have a name of at most 64 letters, digits, _ and -");
+        }
+        let described = schema.get("description").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
+        if !described && !place.ends_with("/component") {
+            problems.add(format!("{property}/description"), "is required: it is what a model knows of the argument");
+        }
+    }
+    let known: BTreeSet<&str> = properties(parameters).map(|(name, _)| name.as_str()).collect();
+    let required = parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    for name in required.filter_map(Value::as_str).filter(|name| !known.contains(name)) {
+        problems.add(format!("{place}/required"), format!("names {name}, which is no property"));
+    }
+    match JsonSchema::compile(parameters) {
+        Ok(schema) => Some(schema),
+        Err(wrong) => {
+            for problem in wrong.iter() {
+                let at = if problem.field.is_empty() { String::new() } else { format!("{}: ", problem.field) };
+                problems.add(place, format!("{at}{}", problem.problem));
+            }
+            None
+        }
+    }
+}
+
+fn read_examples(
+    examples: Option<&Value>,
+    schema: Option<&JsonSchema>,
+    pointer: &str,
+    problems: &mut Problems,
+) -> Vec<Map<String, Value>> {
+    let place = format!("{pointer}/examples");
+    let examples = match examples {
+        Some(Value::Array(examples)) if (1..=MOST_EXAMPLES).contains(&examples.len()) => examples,
+        _ => {
+            problems.add(place, format!("must be a list of 1 to {MOST_EXAMPLES} whole arguments"));
+            return Vec::new();
+        }
+    };
+    let mut read = Vec::new();
+    for (index, example) in examples.iter().enumerate() {
+        let Value::Object(arguments) = example else {
+            problems.add(format!("{place}/{index}"), format!("must be an object, not {}", kind(example)));
+            continue;
+        };
+        for violation in schema.map(|schema| schema.validate(example)).unwrap_or_default() {
+            problems.add(format!("{place}/{index}"), format!("does not fit the parameters: {violation}"));
+        }
+        read.push(arguments.clone());
+    }
+    read
+}
+
+/// The arguments of a schema.
+pub(crate) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Whether a tool or a field can be called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// As models' interfaces take them. What is bound to a component has the names of its props.
+fn is_argument_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Required text of at most so many bytes, without control characters.
+pub(crate) fn bounded(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> String {
+    let text = fields.required_text(name, longest).unwrap_or_default();
+    if text.len() > longest && text.chars().count() <= longest {
+        fields.problem(name, format!("must have at most {longest} bytes"));
+    }
+    if text.chars().any(|letter| letter.is_control() && letter != '\n') {
+        fields.problem(name, "must not have control characters");
+    }
+    text
+}
+
+fn flag(fields: &mut Fields<'_>, name: &'static str) -> Option<bool> {
+    fields.get(name)?;
+    Some(fields.boolean(name, true))
+}
+
+pub(crate) fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
+    match fields.required(name) {
+        Some(Value::Array(texts)) if texts.iter().all(Value::is_string) => {
+            texts.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        Some(_) => {
+            fields.problem(name, "must be a list of texts");
+            Vec::new()
+        }
+        None => Vec::new(),
+    }
+}

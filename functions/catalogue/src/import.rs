@@ -1,0 +1,168 @@
+//! Import: an app's components at Pipedream as the draft of a file, to be finished by hand. What cannot be a tool is left out,
+//! with the reason.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use shared::{
+    Deadline, Error, Result,
+    clients::pipedream::{self, Project},
+    error::Problems,
+};
+
+use crate::{
+    Deps,
+    file::is_name,
+    props::{Component, Overlay, derive},
+    text::plain,
+};
+
+/// Of what Pipedream sends of a prop.
+const KEPT: [&str; 19] = [
+    "name", "type", "app", "label", "description", "optional", "default", "options", "min", "max", "remoteOptions",
+    "useQuery", "reloadProps", "hidden", "disabled", "readOnly", "secret", "withLabel", "format",
+];
+const LONGEST_NAME: usize = 40;
+const LONGEST_DESCRIPTION: usize = 1_000;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Draft {
+    draft: Value,
+    left_out: Vec<LeftOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct LeftOut {
+    key: String,
+    why: String,
+}
+
+/// The draft of these components, or of all that the app has.
+pub(crate) async fn draft(deps: &Deps, app: &str, keys: &[String], deadline: Deadline) -> Result<Draft> {
+    let project: Project = deps.secrets.get(&deps.pipedream_secret).await?;
+    let all;
+    let keys = if keys.is_empty() {
+        all = deps.pipedream.action_keys(&project, app, deadline).await?;
+        &all
+    } else {
+        keys
+    };
+    if keys.is_empty() {
+        return Err(Error::invalid("import.app", format!("{app} has no actions at Pipedream; look the app's slug up there")));
+    }
+    let (mut tools, mut left_out): (Vec<Value>, Vec<LeftOut>) = (Vec::new(), Vec::new());
+    let service = service_name(app);
+    for key in keys {
+        let found = deps.pipedream.component(&project, key, deadline).await?;
+        let tool = match found {
+            Some(component) => tool(app, &service, &component),
+            None => Err("there is no action with this key".to_owned()),
+        };
+        match tool {
+            Ok(tool) => tools.push(tool),
+            Err(why) => left_out.push(LeftOut { key: key.clone(), why }),
+        }
+    }
+    let draft = json!({
+        "name": service,
+        "description": "",
+        "categories": [],
+        "connection": {"type": "pipedream", "app": app},
+        "capabilities": {"auth_types": ["oauth2"], "notes": "", "webhook_payload_schemas": {}, "polling_endpoints": {}},
+        "tools": tools,
+    });
+    Ok(Draft { draft, left_out })
+}
+
+/// A component as a tool of the draft.
+///
+/// # Errors
+/// Why it cannot be one.
+fn tool(app: &str, service: &str, component: &pipedream::Component) -> Result<Value, String> {
+    let pipedream::Component { key, version, configurable_props, annotations, .. } = component;
+    let props: Vec<Value> = configurable_props.iter().map(kept).collect();
+    let mut of_file = json!({"key": key, "version": version, "props": props});
+    if let (Value::Object(of_file), Some(annotations)) = (&mut of_file, annotations) {
+        of_file.insert("annotations".into(), annotations.clone());
+    }
+    let read = Component::deserialize(&of_file).map_err(|error| format!("cannot be read: {error}"))?;
+    let mut problems = Problems::default();
+    let derived = derive(&read, &Overlay::default(), "", &mut problems);
+    let Some(derived) = derived else {
+        let why: Vec<&str> = problems.iter().map(|problem| problem.problem.as_str()).collect();
+        return Err(why.join("; "));
+    };
+    let category = match (derived.effect, key.contains("-delete-"), key.contains("-search") || key.contains("-find-")) {
+        (true, true, _) if derived.destructive => "delete",
+        (true, ..) => "write",
+        (false, _, true) => "search",
+        (false, ..) => "read",
+    };
+    Ok(json!({
+        "name": tool_name(app, service, key),
+        "title": plain(&component.name, 100),
+        "category": category,
+        "description": plain(component.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION),
+        "returns": "",
+        "component": of_file,
+        "overlay": {},
+        "examples": [],
+    }))
+}
+
+/// A prop as a file keeps it, its words plain.
+fn kept(prop: &Value) -> Value {
+    let members = prop.as_object().into_iter().flatten().filter(|(name, _)| KEPT.contains(&name.as_str()));
+    let plainly = |(name, value): (&String, &Value)| {
+        let value = match (name.as_str(), value) {
+            ("description" | "label", Value::String(text)) => plain(text, LONGEST_DESCRIPTION).into(),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    };
+    members.map(plainly).collect::<Map<String, Value>>().into()
+}
+
+/// `google_calendar` is Google Calendar, and `slack_v2` Slack.
+fn service_name(app: &str) -> String {
+    let is_version = |word: &&str| word.len() > 1 && word.starts_with('v') && word[1..].bytes().all(|byte| byte.is_ascii_digit());
+    let words = app.split('_').filter(|word| !word.is_empty() && !is_version(word) && *word != "oauth");
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+    };
+    words.filter_map(capital).collect::<Vec<_>>().join(" ")
+}
+
+/// `slack_v2-post-message` is `slack_post_message`. One that is too long is for the author to shorten.
+fn tool_name(app: &str, service: &str, key: &str) -> String {
+    let action = key.strip_prefix(app).unwrap_or(key).trim_start_matches('-');
+    let name = format!("{}_{action}", shared::models::folded_name(service));
+    let mut name: String =
+        name.to_lowercase().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    while !is_name(&name) && name.len() > LONGEST_NAME {
+        name.truncate(name.rfind('_').unwrap_or(LONGEST_NAME));
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_service() {
+        for (app, service, key, tool) in [
+            ("slack_v2", "Slack", "slack_v2-post-message", "slack_post_message"),
+            ("google_calendar", "Google Calendar", "google_calendar-list-events", "google_calendar_list_events"),
+            ("airtable_oauth", "Airtable", "airtable_oauth-update-record", "airtable_update_record"),
+            (
+                "google_calendar",
+                "Google Calendar",
+                "google_calendar-query-free-busy-calendars-of-everybody",
+                "google_calendar_query_free_busy",
+            ),
+        ] {
+            assert_eq!((service_name(app).as_str(), tool_name(app, service, key).as_str()), (service, tool));
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Loading: the files against the tables.
+//!
+//! Whoever loads holds the lease of the catalogue, so two loads never mix. Of a service the tools are written first, then what it
+//! can do, the service's own row last: whoever sees its new edition finds everything else as it is to be. A row that would not
+//! change is not written, so a load that broke off is mended by the next.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::future::try_join_all;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use shared::{
+    Deadline, Result,
+    error::{self, Problems},
+    models::{
+        Binding, PreviousTool, Service, ServiceCapabilities, ServiceId, ServiceTool, Timestamp, ToolId, folded_name,
+    },
+};
+
+use crate::{
+    Deps,
+    capabilities::check_polling,
+    file::{self, Entry},
+};
+
+/// Refusals that are told.
+const MOST_TOLD: usize = 500;
+/// Rows that are on their way to the tables at one time.
+const WRITES: usize = 16;
+/// What does not count when it is asked whether a row changes.
+const TIMES: [&str; 2] = ["created_at", "updated_at"];
+
+/// What a load did, or would do.
+#[derive(Debug, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum Report {
+    /// Nothing was written.
+    Refused {
+        refused: Vec<Refusal>,
+        /// How many more there are.
+        more: usize,
+    },
+    Loaded(Changes),
+    /// A dry run.
+    Checked(Changes),
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Serialize)]
+pub struct Refusal {
+    pub file: String,
+    /// JSON pointer of its place in the file.
+    pub pointer: String,
+    pub problem: String,
+}
+
+/// By the name of the service, as it is shown. A service of which nothing changes has no entry.
+#[derive(Debug, Default, Serialize)]
+pub struct Changes {
+    pub services: BTreeMap<String, ServiceChanges>,
+    pub services_unchanged: usize,
+    pub tools_unchanged: usize,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct ServiceChanges {
+    /// `added`, `reactivated`, `deactivated`, `changed` or `unchanged`, the service's own row apart from its edition.
+    pub service: &'static str,
+    /// Which columns of the service's own row and of its capabilities change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<Changed>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deactivated: Vec<String>,
+    pub unchanged: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Changed {
+    pub name: String,
+    /// Columns of the tool's row; `fingerprint` among them: what was read of it before is out of date.
+    pub fields: Vec<String>,
+}
+
+pub(crate) async fn load(
+    deps: &Deps,
+    files: Vec<(&String, &Value)>,
+    dry_run: bool,
+    deadline: Deadline,
+) -> Result<Report> {
+    let entries = match read_all(files) {
+        Ok(entries) => entries,
+        Err(refused) => return Ok(refused),
+    };
+    if dry_run {
+        let plan = Plan::of(entries, deps.services.loaded().await?);
+        return Ok(Report::Checked(plan.changes));
+    }
+    let lease = deps.services.lease(deadline).await?;
+    let loaded = async {
+        let plan = Plan::of(entries, deps.services.loaded().await?);
+        plan.write(deps).await
+    };
+    let loaded = loaded.await;
+    if let Err(error) = lease.release().await {
+        // It runs out.
+        tracing::warn!("the lease of the catalogue could not be released: {}", error::chain(&error));
+    }
+    loaded.map(Report::Loaded)
+}
+
+/// Reads every file, and checks what holds over all of them.
+fn read_all(files: Vec<(&String, &Value)>) -> Result<Vec<Entry>, Report> {
+    let mut refused = Vec::new();
+    let mut entries = Vec::new();
+    let mut refuse = |file: &str, problems: Problems| {
+        let refusals = problems.iter().map(|problem| Refusal {
+            file: file.to_owned(),
+            pointer: problem.field.clone(),
+            problem: problem.problem.clone(),
+        });
+        refused.extend(refusals);
+    };
+    let (mut services, mut tools) = (HashMap::new(), HashMap::new());
+    for (file, content) in files {
+        let mut problems = Problems::default();
+        let entry = file::read(content, &mut problems);
+        if let Some(entry) = entry {
+            if let Some(other) = services.insert(entry.service.id, file) {
+                problems.add("/name", format!("is the name of the service in {other}, whatever its case"));
+            }
+            for (index, tool) in tool_names(content) {
+                if let Some(other) = tools.insert(tool.to_lowercase(), file) {
+                    problems.add(format!("/tools/{index}/name"), format!("is the name of another tool, in {other}"));
+                }
+            }
+            check_polling(&entry.capabilities, &entry.tools, &mut problems);
+            entries.push(entry);
+        }
+        refuse(file, problems);
+    }
+    if refused.is_empty() {
+        return Ok(entries);
+    }
+    let more = refused.len().saturating_sub(MOST_TOLD);
+    refused.truncate(MOST_TOLD);
+    Err(Report::Refused { refused, more })
+}
+
+/// Names of the tools of a file, also of those that are refused for something else.
+fn tool_names(file: &Value) -> impl Iterator<Item = (usize, &str)> {
+    let tools = file.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate();
+    tools.filter_map(|(index, tool)| Some((index, tool.get("name")?.as_str()?)))
+}
+
+/// Rows to be written, by service.
+#[derive(Default)]
+struct Plan {
+    services: Vec<Step>,
+    changes: Changes,
+}
+
+/// What of one service is written.
+struct Step {
+    service: Option<Service>,
+    tools: Vec<ServiceTool>,
+    capabilities: Option<ServiceCapabilities>,
+}
+
+type Loaded = (Vec<Service>, Vec<ServiceTool>, Vec<ServiceCapabilities>);
+
+impl Plan {
+    fn of(entries: Vec<Entry>, (services, tools, capabilities): Loaded) -> Self {
+        let now = Timestamp::now();
+        let mut plan = Self::default();
+        let mut old = Old {
+            services: services.into_iter().map(|row| (row.id, row)).collect(),
+            tools: tools.into_iter().map(|row| (row.id, row)).collect(),
+            capabilities: capabilities.into_iter().map(|row| (row.service_name.clone(), row)).collect(),
+        };
+        // A tool that goes over to another service is none of its old one's any more.
+        let kept: BTreeSet<ToolId> = entries.iter().flat_map(|entry| &entry.tools).map(|tool| tool.id).collect();
+        for entry in entries {
+            plan.add(entry, &mut old, &kept, now);
+        }
+        let mut gone: Vec<Service> = old.services.drain().map(|(_, service)| service).collect();
+        gone.sort_by(|one, other| one.name.cmp(&other.name));
+        for service in gone {
+            plan.deactivate(service, &mut old, &kept, now);
+        }
+        // A first load that broke off leaves tools of a service that has no row yet.
+        let mut orphans: Vec<ServiceTool> = old.tools.into_values().filter(|tool| tool.is_active).collect();
+        orphans.sort_by(|one, other| one.name.cmp(&other.name));
+        for tool in orphans {
+            let changes = ServiceChanges {
+                service: "unchanged",
+                deactivated: vec![tool.name.clone()],
+                ..ServiceChanges::default()
+            };
+            let name = format!("{} ({})", tool.service_name, tool.name);
+            let tool = ServiceTool { is_active: false, updated_at: now, ..tool };
+            plan.push(name, Step { service: None, tools: vec![tool], capabilities: None }, changes);
+        }
+        plan
+    }
+
+    fn add(&mut self, entry: Entry, old: &mut Old, kept: &BTreeSet<ToolId>, now: Timestamp) {
+        let Entry { service, tools, capabilities } = entry;
+        let mut changes = ServiceChanges::default();
+        let mut step = Step { service: None, tools: Vec::new(), capabilities: None };
+        let mut content = Vec::new();
+        for tool in tools {
+            let before = old.tools.remove(&tool.id);
+            let tool = succeed(tool, before.as_ref(), now);
+            content.push(essence(&tool));
+            let Some(before) = before else {
+                changes.added.push(tool.name.clone());
+                step.tools.push(tool);
+                continue;
+            };
+            let fields = differences(&before, &tool);
+            if fields.is_empty() {
+                changes.unchanged += 1;
+            } else {
+                changes.changed.push(Changed { name: tool.name.clone(), fields });
+                step.tools.push(ServiceTool { updated_at: now, ..tool });
+            }
+        }
+        self.changes.tools_unchanged += changes.unchanged;
+        step.tools.extend(old.gone(service.id, kept, now));
+        let inactive = step.tools.iter().filter(|tool| !tool.is_active).map(|tool| tool.name.clone());
+        changes.deactivated.extend(inactive);
+        let before = old.capabilities.remove(&capabilities.service_name);
+        let of_capabilities = before.as_ref().map(|before| differences(before, &capabilities));
+        content.push(essence(&capabilities));
+        if before.as_ref() != Some(&capabilities) {
+            step.capabilities = Some(capabilities);
+        }
+        content.push(essence(&service));
+        let edition = Service::edition_of(&json!(content));
+        let before = old.services.remove(&service.id);
+        let created_at = before.as_ref().map_or(now, |before| before.created_at);
+        let service = Service { edition, created_at, updated_at: now, ..service };
+        let own = before.as_ref().map(|before| differences(before, &service));
+        changes.service = match (&before, &own) {
+            (None, _) => "added",
+            (Some(before), _) if !before.is_active => "reactivated",
+            (_, Some(own)) if own.iter().all(|field| field == "edition") => "unchanged",
+            _ => "changed",
+        };
+        let fields = own.clone().into_iter().chain(of_capabilities).flatten().filter(|field| field != "edition");
+        changes.fields = fields.collect();
+        // An earlier load that broke off before this row has left everything else as it is to be.
+        if own.is_none_or(|own| !own.is_empty()) {
+            step.service = Some(service.clone());
+        }
+        self.push(service.name, step, changes);
+    }
+
+    /// A service that no file has any more.
+    fn deactivate(&mut self, service: Service, old: &mut Old, kept: &BTreeSet<ToolId>, now: Timestamp) {
+        let tools = old.gone(service.id, kept, now);
+        let deactivated = tools.iter().map(|tool| tool.name.clone()).collect();
+        let mut step = Step { service: None, tools, capabilities: None };
+        let was_active = service.is_active;
+        let changes = ServiceChanges {
+            service: if was_active { "deactivated" } else { "unchanged" },
+            deactivated,
+            ..ServiceChanges::default()
+        };
+        let name = service.name.clone();
+        if was_active {
+            let edition = Service::edition_of(&json!([folded_name(&name), "inactive", service.edition]));
+            step.service = Some(Service { is_active: false, tools: 0, edition, updated_at: now, ..service });
+        }
+        self.push(name, step, changes);
+    }
+
+    fn push(&mut self, name: String, step: Step, changes: ServiceChanges) {
+        if step.service.is_none() && step.tools.is_empty() && step.capabilities.is_none() {
+            self.changes.services_unchanged += 1;
+            return;
+        }
+        self.services.push(step);
+        self.changes.services.insert(name, changes);
+    }
+
+    async fn write(self, deps: &Deps) -> Result<Changes> {
+        for step in &self.services {
+            for batch in step.tools.chunks(WRITES) {
+                let mut writes = Vec::with_capacity(WRITES);
+                for tool in batch {
+                    writes.push(deps.services.put_tool(tool));
+                }
+                try_join_all(writes).await?;
+            }
+            if let Some(capabilities) = &step.capabilities {
+                deps.services.put_capabilities(capabilities).await?;
+            }
+            if let Some(service) = &step.service {
+                deps.services.put(service).await?;
+            }
+        }
+        Ok(self.changes)
+    }
+}
+
+/// What was loaded before and is not spoken for yet.
+struct Old {
+    services: HashMap<ServiceId, Service>,
+    tools: HashMap<ToolId, ServiceTool>,
+    capabilities: HashMap<String, ServiceCapabilities>,
+}
+
+impl Old {
+    /// The tools of a service that are active and in no file any more, inactive, by name.
+    fn gone(&mut self, service: ServiceId, kept: &BTreeSet<ToolId>, now: Timestamp) -> Vec<ServiceTool> {
+        let is_gone = |id: &ToolId, tool: &mut ServiceTool| tool.service_id == service && !kept.contains(id);
+        let gone = self.tools.extract_if(is_gone).map(|(_, tool)| tool).filter(|tool| tool.is_active);
+        let mut gone: Vec<ServiceTool> =
+            gone.map(|tool| ServiceTool { is_active: false, updated_at: now, ..tool }).collect();
+        gone.sort_by(|one, other| one.name.cmp(&other.name));
+        gone
+    }
+}
+
+/// The tool as the successor of its old row: of the same age, counted on, and with what it was if it is not that any more.
+fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> ServiceTool {
+    let counted = |version: u64| match &tool.binding {
+        Binding::Pipedream { version, .. } => version.clone(),
+        _ => version.to_string(),
+    };
+    let Some(before) = before else {
+        return ServiceTool { version: counted(1), created_at: now, updated_at: now, ..tool };
+    };
+    let (version, previous) = if before.fingerprint == tool.fingerprint {
+        (before.version.clone(), before.previous.clone())
+    } else {
+        let previous = PreviousTool {
+            fingerprint: before.fingerprint.clone(),
+            version: before.version.clone(),
+            parameters: before.parameters.clone(),
+            returns: before.returns.clone(),
+        };
+        (counted(before.version.parse().unwrap_or(0) + 1), Some(previous))
+    };
+    ServiceTool { version, previous, created_at: before.created_at, updated_at: before.updated_at, ..tool }
+}
+
+/// A row as it is stored, without its times and, of a service, its edition.
+fn essence<T: Serialize>(row: &T) -> Value {
+    let mut row = columns(row);
+    row.remove("edition");
+    Value::Object(row)
+}
+
+fn columns<T: Serialize>(row: &T) -> Map<String, Value> {
+    let Ok(Value::Object(mut row)) = serde_json::to_value(row) else { return Map::new() };
+    row.retain(|name, _| !TIMES.contains(&name.as_str()));
+    row
+}
+
+/// The columns in which two rows differ, but for their times.
+fn differences<T: Serialize>(before: &T, after: &T) -> Vec<String> {
+    let (before, after) = (columns(before), columns(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
+}

@@ -1,0 +1,10 @@
+//! An operator's invocation: loads the catalogue of services and their tools, or imports components of Pipedream's.
+
+use catalogue::{Deps, handle};
+use shared::{Platform, schedule};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    let platform = Platform::from_env().await?;
+    schedule::serve_event("catalogue", Deps::new(&platform)?, handle).await
+}
