@@ -369,7 +369,7 @@ impl Tool for ExecutedTool {
 }
 
 /// A name as it can be called in code: `send-sms` becomes `send_sms`, and `2nd` and `return` get a `_` in front.
-fn callable_name(name: &str) -> String {
+pub(crate) fn callable_name(name: &str) -> String {
     let name = name.replace('-', "_");
     // Some words of JavaScript begin something else than a call.
     let entries = parse(&format!("```tool\n{name}()\n```")).entries;

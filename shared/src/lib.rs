@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod actions;
+pub mod automation;
 pub mod catalogue;
 pub mod clients;
 pub mod config;

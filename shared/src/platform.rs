@@ -13,6 +13,7 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
+    automation::Deployment,
     catalogue::Catalogue,
     clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
@@ -25,7 +26,7 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers,
+        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers,
         Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
@@ -297,6 +298,17 @@ impl Platform {
                 (self.pipedream(), self.pipedream_secret()?),
             ))
         })
+    }
+
+    /// Validates and saves automations.
+    pub fn deployment(&self) -> Result<Deployment> {
+        Ok(Deployment::new(
+            Automations::new(self.database()?),
+            self.catalogue()?,
+            self.executor(self.idempotency()?)?,
+            self.organizations()?.clone(),
+            self.run_ceilings()?,
+        ))
     }
 
     /// Executes tools. Live calls may be controlled at VAPI's hosts, and at `CONTROL_HOSTS` also by plain http; empty on AWS.
