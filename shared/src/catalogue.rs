@@ -28,6 +28,9 @@ use crate::{
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
+/// Of the name of a service's tool, in bytes.
+const LONGEST_NAME: usize = 64;
+
 /// Finds tools: built-in ones by name, the organizations' by id, services' by name.
 #[derive(Clone)]
 pub struct Catalogue {
@@ -104,7 +107,7 @@ impl BuiltInTools {
         self.0.keys().map(String::as_str)
     }
 
-    /// The tool that is meant by the name of one of these, or by the id of an organization's.
+    /// The tool that is meant by the name of one of these, by the id of an organization's, or by the name of a service's.
     ///
     /// # Errors
     /// A sentence for whoever wrote it.
@@ -112,11 +115,18 @@ impl BuiltInTools {
         if self.has(name) {
             return Ok(ToolRef::BuiltIn(name.to_owned()));
         }
-        name.parse().map(|id| ToolRef::Organization { id, version: None }).map_err(|_not_an_id| {
-            let known = self.names().collect::<Vec<_>>();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            format!("is no built-in tool; there are {known}; a tool of the organization is named by its id")
-        })
+        if let Ok(id) = name.parse() {
+            return Ok(ToolRef::Organization { id, version: None });
+        }
+        let may_be_of_service = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(may_be_of_service) {
+            return Ok(ToolRef::Service { name: name.to_owned(), fingerprint: None });
+        }
+        let known = self.names().collect::<Vec<_>>();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(format!(
+            "is no tool: built-in ones are {known}; a tool of the organization is named by its id, a service's by its name"
+        ))
     }
 }
 
@@ -297,7 +307,9 @@ impl Gone {
     /// What is wrong with a reference, for whoever wrote it.
     pub fn for_author(&self) -> String {
         match self {
-            Self::NotFound => "is not a tool of this organization".to_owned(),
+            Self::NotFound => "is no tool of this organization, of a service, or built in; search for one (GET \
+                               /api/{slug}/discover/search?q=…)"
+                .to_owned(),
             Self::Changed => "is not the present version of the tool".to_owned(),
             Self::NeedsCall(reason) => {
                 format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")

@@ -1,7 +1,7 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> injection -> catalogue -> execution -> lifecycle -> actions ->
-//! tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
+//! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation -> injection -> discovery -> catalogue ->
+//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
 
 pub mod accounts;
 pub mod actions;

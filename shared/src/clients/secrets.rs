@@ -9,6 +9,7 @@
 //! | VAPI, of an organization | the same, for its own account |
 //! | LLM | `{"api_key", "base_url"}`; an empty key means that the platform has none |
 //! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model`, `scope`, `audience` |
+//! | credential of an organization for a service | `{"api_key": "…"}`: the fields that the catalogue names |
 //! | values of a tool | `{"headers.X-Api-Key": "…"}`: see `actions::secret_values` |
 //! | Twilio, one per phone number | `{"account_sid", "auth_token"}`, optionally `api_key_sid`, `api_key_secret` |
 

@@ -24,6 +24,7 @@ mod privacy;
 mod references;
 mod runs;
 mod runs_api;
+mod service_tools;
 mod sync;
 mod tool_secrets;
 mod tools_test;

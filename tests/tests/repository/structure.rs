@@ -31,7 +31,7 @@ const LAYERS: [&[&str]; 14] = [
     &["tool"],
     &["actions"],
     &["lifecycle"],
-    &["execution"],
+    &["connections", "execution"],
     &["catalogue"],
     &["injection"],
     &["http", "queue", "schedule"],
@@ -345,7 +345,8 @@ fn keys_and_indexes_are_those_of_the_template() {
             assert!(schemas.contains(&key), "{}: ({key}) is no key of {name}", file.path);
         }
         let by_index = |index: &str| {
-            let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+            let all = file.tables();
+            let indexes = all.iter().filter_map(|name| tables[name].1["GlobalSecondaryIndexes"].as_array()).flatten();
             let found = indexes.clone().find(|known| known["IndexName"] == index);
             &found.unwrap_or_else(|| panic!("{}: {name} has no index {index}", file.path))["KeySchema"]
         };

@@ -1,0 +1,351 @@
+//! Tools of services, called by a run: with whose account, once, at the version that was read, and what becomes of secrets.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{Router, http::StatusCode, routing::post};
+use local::standins::llm::Turn;
+use serde_json::{Value, json};
+use shared::{
+    Deadline,
+    connections::{Connecting, Connection},
+    models::{
+        Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate, Service,
+        ServiceId, ServiceTool, Timestamp, service_tool_id,
+    },
+    store::Services,
+};
+use tests::{
+    Options, World,
+    automation::{AMPLE, calls, organization},
+    http_server::Server,
+};
+
+const KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";
+
+fn services(world: &World) -> &Services {
+    &world.process.runs.catalogue.services
+}
+
+fn service(name: &str, connection: ConnectionKind) -> Service {
+    let now = Timestamp::now();
+    Service {
+        id: ServiceId::of_name(name),
+        name: name.to_owned(),
+        description: String::new(),
+        categories: Vec::new(),
+        connection,
+        is_active: true,
+        tools: 1,
+        edition: "1".to_owned(),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn tool(service: &Service, name: &str, parameters: Value, binding: Binding) -> ServiceTool {
+    let now = Timestamp::now();
+    ServiceTool {
+        id: service_tool_id(name),
+        name: name.to_owned(),
+        title: name.to_owned(),
+        description: format!("Does {name}."),
+        service_id: service.id,
+        service_name: service.name.clone(),
+        category: "write".to_owned(),
+        fingerprint: ServiceTool::fingerprint_of(name, &parameters, "", &binding),
+        parameter_names: Vec::new(),
+        parameters,
+        returns: String::new(),
+        is_active: true,
+        binding,
+        version: "1".to_owned(),
+        effect: true,
+        destructive: false,
+        examples: Vec::new(),
+        previous: None,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn slack() -> (Service, ServiceTool) {
+    let service = service("Slack", ConnectionKind::Pipedream { app: "slack".to_owned() });
+    let parameters = json!({
+        "type": "object",
+        "properties": {"conversation": {"type": "string"}, "text": {"type": "string"}},
+        "required": ["conversation", "text"],
+        "additionalProperties": false,
+    });
+    let binding = Binding::Pipedream {
+        component: "slack-send-message".to_owned(),
+        version: "0.1.3".to_owned(),
+        app_prop: "slack".to_owned(),
+        fixed: json!({"mrkdwn": false}).as_object().cloned().unwrap(),
+    };
+    let tool = tool(&service, "slack_post_message", parameters, binding);
+    (service, tool)
+}
+
+fn payments(url: &str) -> (Service, ServiceTool) {
+    let field = |name: &str, secret| CredentialField {
+        name: name.to_owned(),
+        description: "In the dashboard, under Developers.".to_owned(),
+        secret,
+    };
+    let fields = vec![field("account", false), field("api_key", true)];
+    let service = service("Payments", ConnectionKind::Credential { fields });
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "customer": {"type": "string"},
+            "amount": {"type": "integer", "minimum": 1},
+            "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+        "required": ["customer", "amount"],
+        "additionalProperties": false,
+    });
+    let binding = Binding::ApiRequest(RequestTemplate {
+        method: "POST".to_owned(),
+        url: format!("{url}/v1/customers/{{customer}}/charges"),
+        query: Vec::new(),
+        headers: [("Api-Version".to_owned(), "2026-01-01".to_owned())].into(),
+        body: BodyFormat::Form,
+        fixed: json!({"currency": "eur"}).as_object().cloned().unwrap(),
+        auth: RequestAuth::Bearer { field: "api_key".to_owned() },
+        idempotency_key: Some(KeyPlace::Header { name: "Idempotency-Key".to_owned() }),
+    });
+    let tool = tool(&service, "payments_charge", parameters, binding);
+    (service, tool)
+}
+
+async fn load(world: &World, (service, tool): &(Service, ServiceTool)) {
+    services(world).put_tool(tool).await.unwrap();
+    services(world).put(service).await.unwrap();
+}
+
+async fn connect(world: &World, service: &Service, body: Value) -> shared::Result<Connecting> {
+    let connections = &world.process.runs.catalogue.connections;
+    connections.connect(organization(world), service, &body, Deadline::after(AMPLE)).await
+}
+
+/// Starts a run with these tools, which makes these calls and ends; the run as it is shown.
+async fn run(world: &World, tools: Value, statements: &str) -> Value {
+    world.llm.script([
+        Turn::text(&calls(statements)),
+        Turn::text(&calls("return finalResponse();")),
+        Turn::text("Done."),
+    ]);
+    let started = world.start_run(&json!({"prompt": "Do it.", "tools": tools})).await;
+    assert_eq!(started.status, 202, "{}", started.body);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let id = started.body["id"].as_str().unwrap();
+    world.run(id).await.body
+}
+
+async fn refused(world: &World, tools: Value) -> String {
+    let answer = world.start_run(&json!({"prompt": "Do it.", "tools": tools})).await;
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    answer.body["errors"].to_string()
+}
+
+#[tokio::test]
+async fn a_component_runs_with_the_organizations_account_at_the_version_that_was_read() {
+    let world = World::start().await;
+    let slack = slack();
+    load(&world, &slack).await;
+    let call = "return slack_post_message({conversation: \"C1\", text: \"Hello\", mrkdwn: true});";
+    let shown = run(&world, json!(["slack_post_message"]), call).await;
+    // An argument that the tool does not have is refused, and the model is told.
+    assert!(world.pipedream.runs().is_empty(), "{shown}");
+    let call = "slack_post_message({conversation: \"C1\", text: \"Hello\"});\nslack_post_message({text: \"Hello\", conversation: \"C1\"});";
+    let shown = run(&world, json!(["slack_post_message"]), call).await;
+    let runs = world.pipedream.runs();
+    assert_eq!(runs.len(), 1, "the same effect happens once: {shown}");
+    assert_eq!(runs[0].external_user_id, world.home.organization_id);
+    let account = json!({"authProvisionId": world.home.slack_account});
+    let props = json!({"slack": account, "conversation": "C1", "text": "Hello", "mrkdwn": false});
+    assert_eq!(runs[0].configured_props, props);
+    let request = world.pipedream.requests().into_iter().rfind(|request| request.path.ends_with("/actions/run"));
+    assert_eq!(request.unwrap().body["version"], "0.1.3");
+    assert_eq!(shown["tools"][0]["fingerprint"], json!(slack.1.fingerprint));
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_called_is_not_offered_and_the_reason_says_what_to_do() {
+    let world = World::start().await;
+    let (service, tool) = slack();
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("discover/search"));
+    load(&world, &(service.clone(), ServiceTool { is_active: false, ..tool.clone() })).await;
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("is no tool"));
+    load(&world, &(Service { is_active: false, ..service.clone() }, tool.clone())).await;
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("is no tool"));
+    let newer = ConnectionKind::Pipedream { app: "slack_v2".to_owned() };
+    load(&world, &(Service { connection: newer, ..service.clone() }, tool.clone())).await;
+    // An account of the older app is none of the newer one's.
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("services/slack/connect"));
+    world.pipedream.inject(tests::standins::Fault::status(503).times(9));
+    let connection = ConnectionKind::Pipedream { app: "slack_v3".to_owned() };
+    load(&world, &(Service { connection, ..service }, tool)).await;
+    let other = json!({"prompt": "Do it.", "tools": ["slack_post_message"]});
+    let answer = world.start_run_as(&world.other, &other).await;
+    assert!(answer.body["errors"].to_string().contains("cannot be looked up"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_link_lets_a_person_connect_and_the_account_acts_soon_after() {
+    let world = World::start().await;
+    let (service, tool) = slack();
+    let service = Service { connection: ConnectionKind::Pipedream { app: "notion".to_owned() }, ..service };
+    load(&world, &(service.clone(), tool)).await;
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("needs an account at Slack"));
+    let Connecting::Open { url, expires_at } = connect(&world, &service, json!({})).await.unwrap() else { panic!() };
+    assert!(url.contains("app=notion") && expires_at.starts_with("20"), "{url} {expires_at}");
+    world.pipedream.connect("apn_new", &world.home.organization_id, "notion");
+    let connections = &world.process.runs.catalogue.connections;
+    let of = connections.of(organization(&world), std::slice::from_ref(&service), Deadline::after(AMPLE)).await;
+    assert_eq!(of[&service.id].account().unwrap().id, "apn_new");
+    let wrong = connect(&world, &service, json!({"redirect_url": "http://x", "app": "slack"})).await.unwrap_err();
+    let wrong = format!("{wrong:?}");
+    assert!(wrong.contains("redirect_url") && wrong.contains("app"), "{wrong}");
+    connections.disconnect(organization(&world), &service, None, Deadline::after(AMPLE)).await.unwrap();
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("needs an account at Slack"));
+    let again = connections.disconnect(organization(&world), &service, None, Deadline::after(AMPLE)).await;
+    assert!(matches!(again, Err(shared::Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn the_account_that_was_chosen_acts() {
+    let world = World::start().await;
+    let slack = slack();
+    load(&world, &slack).await;
+    world.pipedream.connect("apn_second", &world.home.organization_id, "slack");
+    let connections = &world.process.runs.catalogue.connections;
+    let choose = async |account: &str| {
+        let account = (!account.is_empty()).then(|| account.to_owned());
+        connections.choose(organization(&world), &slack.0, account, Deadline::after(AMPLE)).await
+    };
+    for account in ["apn_second", &world.home.slack_account] {
+        assert_eq!(choose(account).await.unwrap().account().unwrap().id, *account);
+        let call = format!("return slack_post_message({{conversation: \"C1\", text: \"for {account}\"}});");
+        run(&world, json!(["slack_post_message"]), &call).await;
+        let runs = world.pipedream.runs();
+        assert_eq!(runs.last().unwrap().configured_props["slack"]["authProvisionId"], *account);
+    }
+    // Another organization's account is none of this one's.
+    let foreign = choose(&world.other.slack_account).await.unwrap_err();
+    assert!(format!("{foreign:?}").contains("account_id"), "{foreign:?}");
+    // No other account acts in the place of one that was chosen and is gone.
+    choose("apn_second").await.unwrap();
+    world.pipedream.expire("apn_second");
+    let first = slack.0.clone();
+    let of = async || {
+        let services = std::slice::from_ref(&first);
+        connections.of(organization(&world), services, Deadline::after(AMPLE)).await[&first.id].clone()
+    };
+    choose("apn_second").await.unwrap_err();
+    assert!(matches!(of().await, Connection::Expired { .. }), "{:?}", of().await);
+    choose("").await.unwrap();
+    assert_eq!(of().await.account().unwrap().id, world.home.slack_account);
+}
+
+/// A service that fails the first of two requests, and knows its keys.
+async fn payment_server() -> (Server, World) {
+    let failed = Arc::new(AtomicUsize::new(0));
+    let charge = move || {
+        let first = failed.fetch_add(1, Ordering::SeqCst) == 0;
+        async move { if first { (StatusCode::INTERNAL_SERVER_ERROR, "{}") } else { (StatusCode::OK, r#"{"id": "ch_1"}"#) } }
+    };
+    let server = Server::start(Router::new().route("/v1/customers/{customer}/charges", post(charge))).await;
+    let open_hosts = vec![server.url.trim_start_matches("http://").to_owned()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+    (server, world)
+}
+
+#[tokio::test]
+async fn money_moves_once_under_a_key_of_the_execution_and_with_the_organizations_credential() {
+    let (server, world) = payment_server().await;
+    let payments = payments(&server.url);
+    load(&world, &payments).await;
+    assert!(refused(&world, json!(["payments_charge"])).await.contains("services/payments/connect"));
+    let credential = json!({"account": "acct_1", "api_key": KEY});
+    let Connecting::Connected { accounts } = connect(&world, &payments.0, credential).await.unwrap() else { panic!() };
+    assert_eq!(accounts[0].name, "acct_1");
+    let call = "return payments_charge({customer: \"cus/1\", amount: \"500\", metadata: {order: \"7\"}});";
+    let shown = run(&world, json!(["payments_charge"]), call).await;
+    assert!(shown.to_string().contains("ch_1"), "{shown}");
+    let seen = server.seen();
+    assert_eq!(seen.len(), 2, "the first failed, and the key makes it safe to ask again");
+    assert_eq!(seen[0].target, "/v1/customers/cus%2F1/charges");
+    assert_eq!(seen[0].body, "amount=500&currency=eur&metadata%5Border%5D=7");
+    assert_eq!(seen[0].headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(seen[0].headers["api-version"], "2026-01-01");
+    assert!(!seen[0].headers["idempotency-key"].is_empty());
+    assert_eq!(seen[0].headers["idempotency-key"], seen[1].headers["idempotency-key"]);
+    // The key is in the secret, and nowhere else.
+    for table in ["organizations", "executions", "automation_runs", "idempotency", "intents"] {
+        let rows = world.aws.rows(table);
+        assert!(!json!(rows).to_string().contains(KEY), "{table}");
+    }
+    // Another organization has no credential by this one's.
+    let body = json!({"prompt": "Do it.", "tools": ["payments_charge"]});
+    let answer = world.start_run_as(&world.other, &body).await;
+    assert!(answer.body["errors"].to_string().contains("needs an account at Payments"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_credential_is_replaced_and_taken_away_with_its_secret() {
+    let (server, world) = payment_server().await;
+    let payments = payments(&server.url);
+    load(&world, &payments).await;
+    let missing = connect(&world, &payments.0, json!({"api_key": ""})).await.unwrap_err();
+    assert!(format!("{missing:?}").contains("Developers"), "{missing:?}");
+    let secrets = || world.aws.secret_names("switchboard/organizations/services/").len();
+    connect(&world, &payments.0, json!({"account": "a", "api_key": "first-key-of-it"})).await.unwrap();
+    connect(&world, &payments.0, json!({"account": "b", "api_key": KEY})).await.unwrap();
+    assert_eq!(secrets(), 1, "the one that was replaced is gone");
+    let connections = &world.process.runs.catalogue.connections;
+    connections.disconnect(organization(&world), &payments.0, None, Deadline::after(AMPLE)).await.unwrap();
+    assert_eq!((secrets(), world.aws.rows("intents").len()), (0, 0));
+    assert!(refused(&world, json!(["payments_charge"])).await.contains("needs an account"));
+}
+
+#[tokio::test]
+async fn a_message_goes_out_from_the_organizations_own_number() {
+    let world = World::start().await;
+    let service = service("Twilio", ConnectionKind::PhoneNumber);
+    let parameters = json!({
+        "type": "object",
+        "properties": {"recipients": {"type": "array", "items": {"type": "string"}}, "text": {"type": "string"}},
+        "required": ["recipients", "text"],
+        "additionalProperties": false,
+    });
+    let tool = tool(&service, "twilio_send_sms", parameters, Binding::BuiltIn { name: "sms".to_owned() });
+    load(&world, &(service, tool)).await;
+    let call = "return twilio_send_sms({recipients: \"+14155550199\", text: \"Ready.\"});";
+    let shown = run(&world, json!(["twilio_send_sms"]), call).await;
+    let messages = world.twilio.messages();
+    assert_eq!(messages.len(), 1, "{shown}");
+    assert_eq!(
+        (messages[0].from.as_str(), messages[0].to.as_str()),
+        (world.home.phone_number.as_str(), "+14155550199")
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_changed_since_it_was_offered_is_not_called() {
+    let world = World::start().await;
+    let (service, tool) = slack();
+    load(&world, &(service.clone(), tool.clone())).await;
+    let turns = ["return slack_post_message({conversation: \"C1\", text: \"Hello\"});", "return finalResponse();"];
+    world.llm.script(turns.map(|turn| Turn::text(&calls(turn))).into_iter().chain([Turn::text("Done.")]));
+    let started = world.start_run(&json!({"prompt": "Do it.", "tools": ["slack_post_message"]})).await;
+    load(&world, &(service, ServiceTool { fingerprint: "another".to_owned(), ..tool })).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert!(world.pipedream.runs().is_empty());
+    let shown = world.run(started.body["id"].as_str().unwrap()).await.body;
+    assert!(shown.to_string().contains("was changed while the run was under way"), "{shown}");
+}
