@@ -12,7 +12,6 @@ mod difference;
 mod known;
 mod look_up;
 mod members;
-mod nearest;
 mod parameters;
 mod path;
 mod run_request;
@@ -32,3 +31,10 @@ pub use run_request::{NamedTool, RunRequest};
 pub use templates::{Data, NO_DATA, Template, filled_in};
 pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
 pub use validation::validate;
+
+use crate::ranking;
+
+/// The name that was meant, if one is near.
+fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    ranking::nearest(written, names, 1).into_iter().next()
+}

@@ -107,6 +107,10 @@ impl BuiltInTools {
         self.0.keys().map(String::as_str)
     }
 
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.0.values().map(|tool| tool.spec())
+    }
+
     /// The tool that is meant by the name of one of these, by the id of an organization's, or by the name of a service's.
     ///
     /// # Errors
@@ -381,7 +385,7 @@ impl Tool for ExecutedTool {
 }
 
 /// A name as it can be called in code: `send-sms` becomes `send_sms`, and `2nd` and `return` get a `_` in front.
-pub(crate) fn callable_name(name: &str) -> String {
+pub fn callable_name(name: &str) -> String {
     let name = name.replace('-', "_");
     // Some words of JavaScript begin something else than a call.
     let entries = parse(&format!("```tool\n{name}()\n```")).entries;

@@ -1,5 +1,6 @@
 //! HTTP on Lambda: one way to serve, to let in, to read a body and to answer.
 
+mod accept;
 pub mod access;
 mod bearer;
 mod body;
@@ -10,12 +11,13 @@ mod roles;
 mod route;
 mod serve;
 
+pub use accept::accepted_text;
 pub use access::Access;
 pub use bearer::bearer;
 pub use body::{body, id_body, json_body};
 pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
-pub use page::{history, page};
+pub use page::{history, page, page_by, query};
 pub use reply::{Afterwards, Reply};
 pub use roles::LEAST_ROLES;
 pub use route::{id, route};

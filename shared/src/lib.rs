@@ -1,7 +1,8 @@
 //! What Switchboard's endpoints have in common.
 //!
 //! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation -> injection -> discovery -> catalogue ->
-//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut, error`.
+//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut,
+//! ranking, error`.
 
 pub mod accounts;
 pub mod actions;
@@ -12,6 +13,7 @@ pub mod config;
 pub mod connections;
 pub mod cut;
 pub mod deadline;
+pub mod discovery;
 pub mod error;
 pub mod execution;
 pub mod fields;
@@ -22,6 +24,7 @@ pub mod lifecycle;
 pub mod models;
 pub mod platform;
 pub mod queue;
+pub mod ranking;
 pub mod redaction;
 pub mod schedule;
 pub mod store;

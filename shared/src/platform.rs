@@ -18,6 +18,7 @@ use crate::{
     clients::{self, CallControl, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
     connections::Connections,
+    discovery::Discovery,
     error,
     execution::Executor,
     http::Access,
@@ -47,6 +48,7 @@ pub struct Platform {
     outbound: OnceCell<Outbound>,
     pipedream: OnceCell<Pipedream>,
     connections: OnceCell<Connections>,
+    discovery: OnceCell<Discovery>,
 }
 
 impl Platform {
@@ -80,6 +82,7 @@ impl Platform {
             outbound: OnceCell::new(),
             pipedream: OnceCell::new(),
             connections: OnceCell::new(),
+            discovery: OnceCell::new(),
         })
     }
 
@@ -309,6 +312,14 @@ impl Platform {
             self.organizations()?.clone(),
             self.run_ceilings()?,
         ))
+    }
+
+    /// Finds tools for agents. One for all, because it remembers the services' tools.
+    pub fn discovery(&self) -> Result<&Discovery> {
+        once(&self.discovery, || {
+            let Catalogue { built_in, tools, services, connections } = self.catalogue()?;
+            Ok(Discovery::new(services, tools, built_in, connections))
+        })
     }
 
     /// Executes tools. Live calls may be controlled at VAPI's hosts, and at `CONTROL_HOSTS` also by plain http; empty on AWS.

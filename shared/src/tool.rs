@@ -21,6 +21,7 @@ use crate::{Result, models::AllowedHosts};
 
 pub use self::{
     context::{CallContext, Conversation, Subject},
+    examples::sample_arguments,
     outcome::{Effect, ToolOutcome},
     spec::{Parameter, Parameters, ToolSpec, is_identifier, literal},
     toolbox::{Bound, CALL_WITHIN, NotBound, RECORDING, Toolbox},

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lambda_http::{Body, Context, Request, RequestExt, Response};
+use lambda_http::{Body, Context, Request, RequestExt, Response, http::HeaderValue};
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 
@@ -149,10 +149,11 @@ pub struct Answer {
 impl Answer {
     pub(crate) fn read(response: &Response<Body>) -> Self {
         let at = Instant::now();
-        let xml = response.headers().get("content-type").is_some_and(|value| value == "text/xml");
+        let text = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.starts_with("text/"));
+        let text = response.headers().get("content-type").is_some_and(text);
         let body = match response.body() {
-            Body::Text(text) if xml => text.as_str().into(),
-            Body::Binary(bytes) if xml => String::from_utf8_lossy(bytes).into(),
+            Body::Text(body) if text => body.as_str().into(),
+            Body::Binary(bytes) if text => String::from_utf8_lossy(bytes).into(),
             Body::Text(text) => serde_json::from_str(text).expect("an answer is JSON"),
             Body::Binary(bytes) if bytes.is_empty() => Value::Null,
             Body::Binary(bytes) => serde_json::from_slice(bytes).expect("an answer is JSON"),

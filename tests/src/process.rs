@@ -41,6 +41,7 @@ pub struct Process {
     pub calls: calls::Deps,
     pub erasures: erasures::Deps,
     pub usage: usage::Deps,
+    pub discover: discover::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -100,6 +101,7 @@ impl Process {
             calls: calls::Deps::new(platform)?,
             erasures: erasures::Deps::new(platform)?,
             usage: usage::Deps::new(platform)?,
+            discover: discover::Deps::new(platform)?,
             tokens: platform.tokens()?,
         })
     }
@@ -151,6 +153,9 @@ impl Process {
                 Box::pin(answer("erasures", request, |request| erasures::handle(&self.erasures, request))).await
             }
             "usage" => Box::pin(answer("usage", request, |request| usage::handle(&self.usage, request))).await,
+            "discover" => {
+                Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
+            }
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }

@@ -7,6 +7,7 @@ mod phone_calls;
 mod queues;
 mod runs;
 mod seed;
+mod services;
 mod tool_calls;
 mod tool_configs;
 mod tools;

@@ -11,7 +11,6 @@
 mod filters;
 mod index;
 mod knowledge;
-mod words;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -33,7 +32,6 @@ use crate::{
 pub use self::{
     index::{Builder, Condition, Found, Index, Operator},
     knowledge::Knowledge,
-    words::folded,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

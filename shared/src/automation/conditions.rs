@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, child},
     members::Members,
-    nearest::nearest,
+    nearest,
     path::Path,
 };
 use crate::fields::kind;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, child},
-    nearest::nearest,
+    nearest,
 };
 use crate::fields::kind;
 

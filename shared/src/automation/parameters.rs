@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, child},
-    nearest::nearest,
+    nearest,
     scope::{Knowledge, Scope, followed, type_of, types},
     templates::Template,
 };

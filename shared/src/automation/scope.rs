@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     diagnostics::{Code, Diagnostic},
-    nearest::nearest,
+    nearest,
     path::{Path, Step},
     templates::{date_names, is_date},
 };

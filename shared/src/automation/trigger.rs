@@ -7,7 +7,7 @@ use super::{
     conditions::Condition,
     diagnostics::{Code, Diagnostic, Diagnostics, child},
     members::Members,
-    nearest::nearest,
+    nearest,
 };
 use crate::models::Timestamp;
 

@@ -11,7 +11,7 @@ use super::{
     run_request::RunRequest,
     scope::{Knowledge, Output, Scope, TriggerData},
     trigger::{Polling, Trigger, check_time},
-    nearest::nearest,
+    nearest,
 };
 use crate::{connections::Connection, error::Problems, models::{ToolRef, WebhookPayload, folded_name}};
 

@@ -11,6 +11,11 @@ use crate::{
 const USUAL_PAGE: i32 = 50;
 const LARGEST_PAGE: i32 = 200;
 
+/// What the query says, in its order; a name may come many times.
+pub fn query(request: &Request) -> Vec<(String, String)> {
+    url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()).into_owned().collect()
+}
+
 /// How many items are wanted (1 to 200, usually 50), and where the page begins; nothing for the first.
 ///
 /// # Errors
@@ -31,7 +36,11 @@ pub fn history(request: &Request) -> Result<ExecutionFilter> {
     Ok(ExecutionFilter { limit, after, status })
 }
 
-fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i32, Option<C>)> {
+/// As [`page`], with cursors of another kind.
+///
+/// # Errors
+/// [`Error::Invalid`] for `limit`, and what `cursor` says.
+pub fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i32, Option<C>)> {
     let query = request.query_string_parameters();
     let limit = match query.first("limit") {
         None => USUAL_PAGE,

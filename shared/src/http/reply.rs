@@ -45,6 +45,11 @@ impl Reply {
         Self { status: 200, content_type: "text/xml", body: twiml.into_bytes(), retry_after: None, afterwards: None }
     }
 
+    /// A text, for whoever asked for one ([`super::accepted_text`]).
+    pub fn text(content_type: &'static str, text: String) -> Self {
+        Self { status: 200, content_type, body: text.into_bytes(), retry_after: None, afterwards: None }
+    }
+
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
         Ok(Self { status, content_type: "application/json", body, retry_after: None, afterwards: None })

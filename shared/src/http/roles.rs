@@ -28,6 +28,14 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("POST", "/api/{slug}/runs/{id}/cancel", Member),
     ("POST", "/api/{slug}/erasures", Admin),
     ("GET", "/api/{slug}/usage", Viewer),
+    ("GET", "/api/{slug}/discover/initial_md_fetch", Viewer),
+    ("GET", "/api/{slug}/discover/fetch_tool_data", Viewer),
+    ("POST", "/api/{slug}/discover/fetch_tool_data", Viewer),
+    ("GET", "/api/{slug}/discover/search", Viewer),
+    ("POST", "/api/{slug}/discover/search", Viewer),
+    ("GET", "/api/{slug}/services", Viewer),
+    ("POST", "/api/{slug}/services/{name}/connect", Admin),
+    ("DELETE", "/api/{slug}/services/{name}/connection", Admin),
     ("GET", "/api/{slug}/agents", Viewer),
     ("POST", "/api/{slug}/agents", Admin),
     ("GET", "/api/{slug}/agents/{id}", Viewer),
@@ -73,7 +81,7 @@ mod tests {
     fn each_route_is_found_as_itself() {
         for (method, pattern, role) in LEAST_ROLES {
             let path = pattern.replace("{slug}", "acme").replace("{id}", "7").replace("{service}", "vapi");
-            let path = path.replace("{entry_id}", "e1");
+            let path = path.replace("{entry_id}", "e1").replace("{name}", "slack");
             let route: Vec<&str> = [*method].into_iter().chain(path.split('/').skip(1)).collect();
             assert_eq!(least_role(&route), Some(*role), "{method} {pattern}");
             let known = LEAST_ROLES.iter().filter(|(of, other, _)| (of, other) == (method, pattern)).count();

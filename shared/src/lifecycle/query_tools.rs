@@ -16,15 +16,13 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    actions::{
-        Action, ToolConfig,
-        query::{Query, folded},
-    },
+    actions::{Action, ToolConfig, query::Query},
     cut::cut,
     models::{
         AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
         ToolName,
     },
+    ranking::folded,
     redaction::Marks,
     store::Lease,
 };

@@ -115,6 +115,12 @@ impl Tools {
         Page::newest(organization, &self.table, after, limit).await
     }
 
+    /// All of the organization's tools that can be read, oldest first.
+    pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
+        let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
+        of_organization.with([(":organization", text(organization))]).collect().await
+    }
+
     /// The organization's tools that search a knowledge base.
     pub async fn of_knowledge_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<Vec<Tool>> {
         self.table

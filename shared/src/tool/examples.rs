@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Parameter, ToolSpec, literal};
+use super::{Parameter, Parameters, ToolSpec, literal};
 
 /// What a model needs to see how a tool is called.
 const FEWEST_EXAMPLES: usize = 3;
@@ -31,6 +31,14 @@ impl ToolSpec {
         calls.truncate(FEWEST_EXAMPLES);
         calls
     }
+}
+
+/// Arguments that fit a schema: the required ones, or the first where none is required.
+pub fn sample_arguments(parameters: &Parameters) -> Map<String, Value> {
+    // The required ones come first.
+    let required = parameters.iter().filter(|parameter| parameter.required).count();
+    let chosen = parameters.iter().take(required.max(1));
+    chosen.map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect()
 }
 
 /// One object of named arguments; nothing where there are none.
@@ -83,7 +91,7 @@ mod tests {
     use tool_calls::{Entry, parse};
 
     use super::*;
-    use crate::tool::{Parameters, arguments};
+    use crate::tool::arguments;
 
     fn tool(parameters: Value) -> ToolSpec {
         ToolSpec {

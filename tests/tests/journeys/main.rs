@@ -10,6 +10,7 @@ mod calls;
 mod create;
 mod delete;
 mod detach;
+mod discover;
 mod execute;
 mod history;
 mod keys;

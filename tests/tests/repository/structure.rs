@@ -21,8 +21,8 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 14] = [
-    &["error", "config", "cut", "deadline"],
+const LAYERS: [&[&str]; 16] = [
+    &["error", "config", "cut", "deadline", "ranking"],
     &["models", "fields"],
     &["redaction"],
     &["telemetry", "clients", "json_schema"],
@@ -33,7 +33,9 @@ const LAYERS: [&[&str]; 14] = [
     &["lifecycle"],
     &["connections", "execution"],
     &["catalogue"],
+    &["discovery"],
     &["injection"],
+    &["automation"],
     &["http", "queue", "schedule"],
     &["platform"],
 ];

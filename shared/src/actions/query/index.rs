@@ -1,24 +1,16 @@
 //! A knowledge base as it is searched: its fields in columns for the filters, its words in postings for BM25, and of each
-//! entry just what is shown. The texts themselves are not kept.
-//!
-//! BM25 as in Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with the usual constants and the
-//! inverse document frequency that is never negative (docs/adr/0006-bm25.md).
+//! entry just what is shown. The texts themselves are not kept. The ranking is that of [`crate::ranking`].
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::words::{folded, words};
 use crate::{
     cut::cut,
     models::{Field, FieldType, FieldValue, KnowledgeEntry},
+    ranking::{Postings, PostingsBuilder, Term, folded, words},
 };
-
-/// How fast the repetition of a word counts less.
-const K1: f32 = 1.2;
-/// How much a long entry is held against it.
-const B: f32 = 0.75;
 
 /// What is shown of an entry, in bytes.
 const LONGEST_SHOWN: usize = 350;
@@ -29,19 +21,7 @@ const MOST_SHOWN: usize = 5;
 pub struct Index {
     columns: Vec<(Field, Column)>,
     shown: Vec<Box<str>>,
-    /// Words of each entry.
-    lengths: Vec<u16>,
-    average_length: f32,
-    /// Where a word's postings stand.
-    terms: HashMap<Box<str>, (u32, u32)>,
-    postings: Vec<Posting>,
-}
-
-/// That a word occurs in an entry.
-#[derive(Debug, Clone, Copy)]
-struct Posting {
-    entry: u16,
-    times: u16,
+    words: Postings,
 }
 
 /// The values of one field, by entry.
@@ -97,8 +77,9 @@ pub struct Found<'a> {
 
 /// An [`Index`] in the making.
 pub struct Builder {
-    index: Index,
-    words: HashMap<Box<str>, Vec<Posting>>,
+    columns: Vec<(Field, Column)>,
+    shown: Vec<Box<str>>,
+    words: PostingsBuilder,
 }
 
 impl Builder {
@@ -111,38 +92,22 @@ impl Builder {
             };
             (field.clone(), column)
         };
-        let index = Index {
-            columns: fields.iter().map(column).collect(),
-            shown: Vec::new(),
-            lengths: Vec::new(),
-            average_length: 0.0,
-            terms: HashMap::new(),
-            postings: Vec::new(),
-        };
-        Self { index, words: HashMap::new() }
+        Self { columns: fields.iter().map(column).collect(), shown: Vec::new(), words: PostingsBuilder::default() }
     }
 
     /// Adds an entry; those beyond 65,535 are left out (a base holds far fewer).
     pub fn add(&mut self, entry: &KnowledgeEntry) {
-        let Ok(number) = u16::try_from(self.index.shown.len()) else { return };
+        if !self.words.next_text() {
+            return;
+        }
         let mut parts = Vec::new();
-        let mut length: u16 = 0;
-        let mut index_words = |text: &str| {
-            words(text, |word| {
-                length = length.saturating_add(1);
-                match self.words.get_mut(word) {
-                    Some(postings) => count(postings, number),
-                    None => drop(self.words.insert(word.into(), vec![Posting { entry: number, times: 1 }])),
-                }
-            });
-        };
-        for (field, column) in &mut self.index.columns {
+        for (field, column) in &mut self.columns {
             let value = entry.values.get(field.name.as_str());
             column.push(value);
             match value {
-                Some(FieldValue::Text(text)) => index_words(text),
+                Some(FieldValue::Text(text)) => self.words.add(text, 1),
                 // "with a garden": the field's own words stand for what is true.
-                Some(FieldValue::Boolean(true)) => index_words(field.shown()),
+                Some(FieldValue::Boolean(true)) => self.words.add(field.shown(), 1),
                 _ => {}
             }
             if let Some(value) = value {
@@ -151,38 +116,18 @@ impl Builder {
         }
         let mut shown = parts.join("; ");
         if let Some(text) = &entry.text {
-            index_words(text);
+            self.words.add(text, 1);
             if !shown.is_empty() {
                 shown.push_str(". ");
             }
             shown.push_str(text);
         }
         let one_line: Vec<&str> = shown.split_whitespace().collect();
-        self.index.shown.push(cut(one_line.join(" "), LONGEST_SHOWN).into());
-        self.index.lengths.push(length);
+        self.shown.push(cut(one_line.join(" "), LONGEST_SHOWN).into());
     }
 
     pub fn finish(self) -> Index {
-        let Self { mut index, words } = self;
-        let total: f32 = index.lengths.iter().map(|length| f32::from(*length)).sum();
-        index.average_length = total / number(index.lengths.len()).max(1.0);
-        index.postings.reserve_exact(words.values().map(Vec::len).sum());
-        index.terms.reserve(words.len());
-        for (word, postings) in words {
-            let (from, to) = (index.postings.len(), index.postings.len() + postings.len());
-            if let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) {
-                index.postings.extend(postings);
-                index.terms.insert(word, (from, to));
-            }
-        }
-        index
-    }
-}
-
-fn count(postings: &mut Vec<Posting>, entry: u16) {
-    match postings.last_mut() {
-        Some(last) if last.entry == entry => last.times = last.times.saturating_add(1),
-        _ => postings.push(Posting { entry, times: 1 }),
+        Index { columns: self.columns, shown: self.shown, words: self.words.finish() }
     }
 }
 
@@ -227,10 +172,7 @@ impl Index {
             Column::Number(values) => values.len() * 8,
             Column::Boolean(values) => values.len(),
         });
-        columns.sum::<usize>()
-            + self.shown.iter().map(|text| text.len() + 16 + 2).sum::<usize>()
-            + self.terms.keys().map(|word| word.len() + ENTRY).sum::<usize>()
-            + self.postings.len() * size_of::<Posting>()
+        columns.sum::<usize>() + self.shown.iter().map(|text| text.len() + 16 + 2).sum::<usize>() + self.words.size()
     }
 
     /// A condition on a field, from a value of the type that the field and the operator ask for.
@@ -273,18 +215,17 @@ impl Index {
     /// Filters first; then the words rank what is left. Without words, the filters alone decide, in order of the ids.
     pub fn search(&self, query: &str, conditions: &[Condition]) -> Found<'_> {
         let passes = self.passing(conditions);
-        let mut wanted: Vec<(u32, u32)> = Vec::new();
+        let mut wanted: Vec<Term> = Vec::new();
         let mut any_words = false;
         words(query, |word| {
             any_words = true;
-            wanted.extend(self.terms.get(word));
+            wanted.extend(self.words.term(word));
         });
         wanted.sort_unstable();
         wanted.dedup();
-        let scores = self.scores(&wanted, &passes);
+        let scores = self.scores(&wanted);
         // Words that most entries have say little about what is meant, unless nothing else was said.
-        let telling: Vec<(u32, u32)> =
-            wanted.iter().copied().filter(|(from, to)| 2 * (to - from) as usize <= self.shown.len()).collect();
+        let telling: Vec<Term> = wanted.iter().copied().filter(|term| 2 * term.texts() <= self.shown.len()).collect();
         let mut matched = self.having(&telling, &passes);
         if matched.is_empty() {
             matched = self.having(&wanted, &passes);
@@ -312,39 +253,26 @@ impl Index {
         passing
     }
 
-    fn scores(&self, wanted: &[(u32, u32)], passes: &[bool]) -> Vec<f32> {
-        let mut scores = vec![0.0; passes.len()];
+    fn scores(&self, wanted: &[Term]) -> Vec<f32> {
+        let mut scores = vec![0.0; self.shown.len()];
+        let collection = self.words.collection();
         for term in wanted {
-            let postings = self.postings_of(*term);
-            let (all, with) = (number(passes.len()), number(postings.len()));
-            let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
-            for posting in postings {
-                let entry = usize::from(posting.entry);
-                if let (Some(score), Some(length)) = (scores.get_mut(entry), self.lengths.get(entry)) {
-                    let times = f32::from(posting.times);
-                    let relative = f32::from(*length) / self.average_length.max(f32::MIN_POSITIVE);
-                    *score += rarity * times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * relative));
-                }
-            }
+            self.words.score(*term, collection.rarity(term.texts()), collection, &mut scores);
         }
         scores
     }
 
     /// The entries that pass and have at least one of these words, each once.
-    fn having(&self, terms: &[(u32, u32)], passes: &[bool]) -> Vec<u16> {
+    fn having(&self, terms: &[Term], passes: &[bool]) -> Vec<u16> {
         let mut having: Vec<u16> = terms
             .iter()
-            .flat_map(|term| self.postings_of(*term))
-            .map(|posting| posting.entry)
+            .flat_map(|term| self.words.postings(*term))
+            .map(|posting| posting.text)
             .filter(|entry| passes.get(usize::from(*entry)).copied().unwrap_or(false))
             .collect();
         having.sort_unstable();
         having.dedup();
         having
-    }
-
-    fn postings_of(&self, (from, to): (u32, u32)) -> &[Posting] {
-        self.postings.get(from as usize..to as usize).unwrap_or_default()
     }
 }
 
@@ -365,11 +293,6 @@ impl Column {
             _ => false,
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of entries are far below 2^24")]
-fn number(count: usize) -> f32 {
-    count as f32
 }
 
 #[cfg(test)]

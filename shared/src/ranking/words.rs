@@ -7,7 +7,7 @@ pub fn folded(text: &str) -> String {
 
 /// Hands each word of a text to `take`. Scripts that set no blanks between words, and Korean, whose particles cling to them,
 /// give a word per character.
-pub(super) fn words(text: &str, mut take: impl FnMut(&str)) {
+pub fn words(text: &str, mut take: impl FnMut(&str)) {
     for run in fold(text).split(|letter: char| !letter.is_alphanumeric()) {
         let mut rest = run;
         while let Some(at) = rest.find(stands_alone) {

@@ -1,0 +1,383 @@
+//! The tools that everybody can find, as they are searched: an index for each service, and one of the built-in tools.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{StreamExt, TryStreamExt, future, stream};
+
+use super::{
+    capabilities,
+    listed::{ListedTool, Source, shortened},
+    own_tools::{OwnTools, category},
+};
+use crate::{
+    Deadline, Result,
+    models::{ListedServiceTool, Service, ServiceId, Timestamp, folded_name},
+    ranking::{Collection, Postings, PostingsBuilder, near_words, words},
+    store::Services,
+    tool::ToolSpec,
+};
+
+/// So many services are read at once.
+const READ_AT_ONCE: usize = 16;
+/// An index of DynamoDB's follows its table by far less: what was read earlier after a change is read once more.
+const SETTLES_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a word counts for, by where it stands.
+const IN_NAME: u16 = 4;
+const IN_TITLE: u16 = 3;
+const IN_SERVICE: u16 = 2;
+const ELSEWHERE: u16 = 1;
+
+/// A query's words that are not in the index: so many are compared with those that are.
+const MOST_UNKNOWN: usize = 12;
+
+/// Words that say nothing of what a tool does.
+const STOP_WORDS: [&str; 58] = [
+    "about",
+    "all",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "as",
+    "at",
+    "be",
+    "by",
+    "can",
+    "could",
+    "do",
+    "does",
+    "for",
+    "from",
+    "have",
+    "how",
+    "if",
+    "in",
+    "into",
+    "is",
+    "it",
+    "like",
+    "me",
+    "my",
+    "need",
+    "of",
+    "on",
+    "or",
+    "our",
+    "please",
+    "should",
+    "so",
+    "some",
+    "something",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "thi",
+    "to",
+    "tool",
+    "us",
+    "use",
+    "want",
+    "we",
+    "what",
+    "when",
+    "which",
+    "will",
+    "with",
+    "would",
+    "you",
+    "your",
+];
+
+/// The tools of one maker, as they are searched.
+#[derive(Debug)]
+pub struct Segment {
+    /// None for tools of no service.
+    pub service: Option<Service>,
+    /// What can begin an automation there; none if it could not be read.
+    pub triggers: Option<Triggers>,
+    pub tools: Vec<ListedTool>,
+    words: Postings,
+    settled: bool,
+}
+
+/// How a service tells of what happens there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Triggers {
+    pub webhook: bool,
+    pub polling: bool,
+}
+
+/// All tools that are searched together.
+#[derive(Debug, Clone, Default)]
+pub struct ToolIndex {
+    /// All services, active or not.
+    pub services: Arc<Vec<Service>>,
+    pub segments: Vec<Arc<Segment>>,
+}
+
+/// What fits a query, best first.
+#[derive(Debug, Default)]
+pub struct Ranked<'a> {
+    pub found: Vec<(&'a Segment, &'a ListedTool)>,
+    /// Words of the query that no tool has, and what was taken for them: nothing if nothing is near.
+    pub corrected: Vec<(String, Vec<String>)>,
+    /// Unknown words that were not compared with the known ones.
+    pub not_compared: usize,
+    /// Whether the query has words that tell tools apart.
+    pub has_words: bool,
+}
+
+impl Segment {
+    /// The active tools of a service; what can begin an automation there is `None` if it could not be read.
+    pub fn of_service(service: Service, tools: Vec<ListedServiceTool>, triggers: Option<Triggers>) -> Self {
+        let mut segment = SegmentBuilder::default();
+        for tool in tools.into_iter().filter(|tool| tool.is_active) {
+            let parameters = tool.parameter_names.join(" ");
+            let description = tool.description.clone();
+            let about = [&service.name, &service.categories.join(" ")].map(String::as_str).join(" ");
+            segment.add(ListedTool::of_service(tool), &about, &description, &parameters);
+        }
+        let settled = Timestamp::now() > service.updated_at.plus(SETTLES_WITHIN) && triggers.is_some();
+        segment.finish(Some(service), triggers, settled)
+    }
+
+    pub(super) fn of_organization(own: &OwnTools) -> Self {
+        let mut segment = SegmentBuilder::default();
+        for tool in &own.tools {
+            let spec = &tool.tool.spec;
+            segment.add(tool.listed(), "", &spec.description, &parameter_names(spec));
+        }
+        segment.finish(None, Some(Triggers::default()), true)
+    }
+
+    fn of_built_in<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Self {
+        let mut segment = SegmentBuilder::default();
+        for spec in specs {
+            segment.add(built_in(spec), "", &spec.description, &parameter_names(spec));
+        }
+        segment.finish(None, Some(Triggers::default()), true)
+    }
+
+    /// Whether it is what would be made of the service now.
+    fn holds_for(&self, service: &Service) -> bool {
+        let same = |of: &Service| of.edition == service.edition && of.updated_at == service.updated_at;
+        self.settled && self.service.as_ref().is_some_and(same)
+    }
+}
+
+/// A built-in tool as lists show it.
+pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
+    ListedTool {
+        name: spec.name.clone(),
+        id: None,
+        title: String::new(),
+        description: shortened(&spec.description),
+        source: Source::BuiltIn,
+        service: None,
+        category: category(spec).to_owned(),
+        fingerprint: BUILT_IN.to_owned(),
+        version: BUILT_IN.to_owned(),
+        effect: spec.effect,
+        destructive: spec.effect,
+        needs_call: None,
+    }
+}
+
+/// Version and fingerprint of a tool that comes with the program.
+pub(super) const BUILT_IN: &str = "built-in";
+
+fn parameter_names(spec: &ToolSpec) -> String {
+    spec.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Default)]
+struct SegmentBuilder {
+    tools: Vec<ListedTool>,
+    words: PostingsBuilder,
+}
+
+impl SegmentBuilder {
+    fn add(&mut self, tool: ListedTool, about: &str, description: &str, parameters: &str) {
+        if !self.words.next_text() {
+            tracing::error!("a tool is left out of the search: there are more than can be numbered");
+            return;
+        }
+        for (text, times) in [(&tool.name, IN_NAME), (&tool.title, IN_TITLE)] {
+            self.words.add(&apart(text), times);
+        }
+        self.words.add(about, IN_SERVICE);
+        for text in [description, &apart(parameters), &tool.category] {
+            self.words.add(text, ELSEWHERE);
+        }
+        self.tools.push(tool);
+    }
+
+    fn finish(self, service: Option<Service>, triggers: Option<Triggers>, settled: bool) -> Segment {
+        Segment { service, triggers, tools: self.tools, words: self.words.finish(), settled }
+    }
+}
+
+/// `channelId` as `channel Id`: the words of a name.
+fn apart(name: &str) -> String {
+    let mut apart = String::with_capacity(name.len() + 4);
+    let mut before = ' ';
+    for letter in name.chars() {
+        if letter.is_uppercase() && (before.is_lowercase() || before.is_numeric()) {
+            apart.push(' ');
+        }
+        apart.push(letter);
+        before = letter;
+    }
+    apart
+}
+
+/// What this process has read.
+pub(super) struct Shelf {
+    built_in: Arc<Segment>,
+    of_services: HashMap<ServiceId, Arc<Segment>>,
+}
+
+impl Shelf {
+    pub(super) fn of_built_in<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Self {
+        Self { built_in: Arc::new(Segment::of_built_in(specs)), of_services: HashMap::new() }
+    }
+
+    /// Reads the services, and the tools of those that have changed.
+    pub(super) async fn refresh(&mut self, services: &Services, deadline: Deadline) -> Result<ToolIndex> {
+        let all = services.all().await?;
+        let active: Vec<&Service> = all.iter().filter(|service| service.is_active).collect();
+        let ids: HashSet<ServiceId> = active.iter().map(|service| service.id).collect();
+        self.of_services.retain(|id, _| ids.contains(id));
+        let holds = |service: &Service| self.of_services.get(&service.id).is_some_and(|of| of.holds_for(service));
+        let changed: Vec<Service> =
+            active.iter().filter(|service| !holds(service)).map(|service| (*service).clone()).collect();
+        if !changed.is_empty() {
+            self.read(services, changed, deadline).await?;
+        }
+        let mut segments: Vec<Arc<Segment>> =
+            active.iter().filter_map(|service| self.of_services.get(&service.id).cloned()).collect();
+        segments.push(self.built_in.clone());
+        Ok(ToolIndex { services: Arc::new(all), segments })
+    }
+
+    async fn read(&mut self, services: &Services, changed: Vec<Service>, deadline: Deadline) -> Result<()> {
+        let names: Vec<String> = changed.iter().map(|service| service.name.clone()).collect();
+        let ids: Vec<ServiceId> = changed.iter().map(|service| service.id).collect();
+        let tools = stream::iter(ids).map(|id| services.tools_of(id)).buffered(READ_AT_ONCE).try_collect::<Vec<_>>();
+        let (tools, capabilities) = future::join(tools, capabilities(services, &names, deadline)).await;
+        for (service, tools) in changed.into_iter().zip(tools?) {
+            let triggers = capabilities.as_ref().map(|all| {
+                let of_service = all.get(&folded_name(&service.name));
+                of_service.map_or(Triggers::default(), |of| Triggers {
+                    webhook: of.supports_webhooks,
+                    polling: of.supports_polling,
+                })
+            });
+            let id = service.id;
+            self.of_services.insert(id, Arc::new(Segment::of_service(service, tools, triggers)));
+        }
+        Ok(())
+    }
+}
+
+impl ToolIndex {
+    /// The same and these.
+    #[must_use]
+    pub fn with(mut self, segment: Segment) -> Self {
+        self.segments.push(Arc::new(segment));
+        self
+    }
+
+    /// The tools of some segments that pass, and have at least one of the query's words; best first. Without a query, all that
+    /// pass, by name.
+    pub fn rank<'a>(
+        &self,
+        query: &str,
+        among: &[&'a Segment],
+        passes: impl Fn(&Segment, &ListedTool) -> bool,
+    ) -> Ranked<'a> {
+        let mut ranked = Ranked::default();
+        if query.trim().is_empty() {
+            let all = among.iter().flat_map(|segment| segment.tools.iter().map(|tool| (*segment, tool)));
+            ranked.found = all.filter(|(segment, tool)| passes(segment, tool)).collect();
+            ranked.found.sort_by(|(_, one), (_, other)| (&one.name, one.source).cmp(&(&other.name, other.source)));
+            return ranked;
+        }
+        let wanted = self.wanted(query, &mut ranked);
+        let collection = self.collection();
+        let named = query.trim().to_lowercase();
+        let mut found: Vec<(f32, &Segment, &ListedTool)> = Vec::new();
+        for segment in among.iter().copied() {
+            let mut scores = vec![0.0; segment.tools.len()];
+            for (word, rarity) in &wanted {
+                if let Some(term) = segment.words.term(word) {
+                    segment.words.score(term, *rarity, collection, &mut scores);
+                }
+            }
+            for (tool, score) in segment.tools.iter().zip(scores) {
+                let is_named = tool.name.eq_ignore_ascii_case(&named);
+                if (score > 0.0 || is_named) && passes(segment, tool) {
+                    // Who knows the name wants this one.
+                    found.push((if is_named { f32::MAX } else { score }, segment, tool));
+                }
+            }
+        }
+        found.sort_by(|(score, _, tool), (other_score, _, other)| {
+            other_score.total_cmp(score).then_with(|| (&tool.name, tool.source).cmp(&(&other.name, other.source)))
+        });
+        ranked.found = found.into_iter().map(|(_, segment, tool)| (segment, tool)).collect();
+        ranked
+    }
+
+    /// The words that are looked for, each with what it is worth.
+    fn wanted(&self, query: &str, ranked: &mut Ranked<'_>) -> Vec<(String, f32)> {
+        let mut asked: Vec<String> = Vec::new();
+        words(&apart(query), |word| {
+            if !STOP_WORDS.contains(&word) && !asked.iter().any(|other| other == word) {
+                asked.push(word.to_owned());
+            }
+        });
+        ranked.has_words = !asked.is_empty();
+        let collection = self.collection();
+        let (known, mut unknown): (Vec<String>, Vec<String>) =
+            asked.into_iter().partition(|word| self.texts_with(word) > 0);
+        let worth = |word: &str| collection.rarity(self.texts_with(word));
+        let mut wanted: Vec<(String, f32)> = known.into_iter().map(|word| (word.clone(), worth(&word))).collect();
+        ranked.not_compared = unknown.len().saturating_sub(MOST_UNKNOWN);
+        unknown.truncate(MOST_UNKNOWN);
+        if unknown.is_empty() {
+            return wanted;
+        }
+        let vocabulary = self.segments.iter().flat_map(|segment| segment.words.vocabulary());
+        let near = near_words(&unknown, vocabulary);
+        for (unknown, near) in unknown.into_iter().zip(near) {
+            for (word, counts) in &near {
+                if !wanted.iter().any(|(other, _)| other == word) {
+                    wanted.push(((*word).to_owned(), worth(word) * counts));
+                }
+            }
+            ranked.corrected.push((unknown, near.into_iter().map(|(word, _)| word.to_owned()).collect()));
+        }
+        wanted
+    }
+
+    fn collection(&self) -> Collection {
+        self.segments.iter().fold(Collection::default(), |all, segment| all.and(segment.words.collection()))
+    }
+
+    fn texts_with(&self, word: &str) -> usize {
+        self.segments.iter().filter_map(|segment| segment.words.term(word)).map(|term| term.texts()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

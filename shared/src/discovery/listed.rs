@@ -1,0 +1,211 @@
+//! What the answers have in common: a tool in one line, how the organization stands to its service, what is wrong with a name.
+
+use serde::Serialize;
+
+use crate::{
+    connections::Connection,
+    models::{ConnectionKind, ListedServiceTool, Service, ToolId, folded_name},
+};
+
+/// Of a description, what a list shows, in characters.
+const LONGEST_SHOWN: usize = 300;
+/// A sentence that ends before this says too little to end there.
+const LEAST_SHOWN: usize = 100;
+/// Stands behind a description that was cut.
+pub(super) const CUT: &str = "…";
+/// How the whole of what was cut can be read.
+pub(super) const HOW_TO_READ_ALL: &str = "… marks a shortened description; fetch_tool_data gives it whole.";
+/// Of a name that somebody wrote, what is repeated, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// Whose a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Service,
+    Organization,
+    BuiltIn,
+}
+
+/// A tool as lists show it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListedTool {
+    /// As it is called.
+    pub name: String,
+    /// Of an organization's tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<ToolId>,
+    pub title: String,
+    /// One line of about 300 characters; [`CUT`] stands at the end of one that was longer.
+    pub description: String,
+    pub source: Source,
+    /// The service's name as it is shown.
+    pub service: Option<String>,
+    /// `read`, `write`, `search`, `delete`; empty where it is not known.
+    pub category: String,
+    /// What a definition that uses the tool must name.
+    pub fingerprint: String,
+    pub version: String,
+    pub effect: bool,
+    pub destructive: bool,
+    /// Why it works in phone calls only, to follow "this tool".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_call: Option<String>,
+}
+
+impl ListedTool {
+    pub(super) fn of_service(tool: ListedServiceTool) -> Self {
+        Self {
+            description: shortened(&tool.description),
+            name: tool.name,
+            id: None,
+            title: tool.title,
+            source: Source::Service,
+            service: Some(tool.service_name),
+            category: tool.category,
+            fingerprint: tool.fingerprint,
+            version: tool.version,
+            effect: tool.effect,
+            destructive: tool.destructive,
+            needs_call: None,
+        }
+    }
+
+    pub(super) fn is_shortened(&self) -> bool {
+        self.description.ends_with(CUT)
+    }
+}
+
+/// One line, cut at the end of a sentence or else of a word.
+pub(super) fn shortened(description: &str) -> String {
+    let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some((end, _)) = line.char_indices().nth(LONGEST_SHOWN) else { return line };
+    let (shown, rest) = line.split_at(end);
+    let least = shown.char_indices().nth(LEAST_SHOWN).map_or(0, |(at, _)| at);
+    let sentence = [". ", "! ", "? "].iter().filter_map(|ending| shown.rfind(ending)).max().map(|at| at + 1);
+    let ends_here = rest.starts_with(' ') && shown.ends_with(['.', '!', '?']);
+    let sentence = if ends_here { Some(end) } else { sentence.filter(|at| *at >= least) };
+    let word = shown.rfind(' ').filter(|at| *at >= least);
+    let shown = sentence.or(word).and_then(|at| shown.get(..at)).unwrap_or(shown);
+    format!("{shown} {CUT}")
+}
+
+/// How the organization stands to a service, and what can be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShownConnection {
+    #[serde(flatten)]
+    pub connection: Connection,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_step: Option<String>,
+}
+
+impl ShownConnection {
+    pub fn new(service: &Service, connection: Connection) -> Self {
+        let name = folded_name(&service.name);
+        let next_step = match (&connection, &service.connection) {
+            (Connection::NotConnected, ConnectionKind::PhoneNumber) => {
+                Some("an administrator registers a phone number with POST /api/{slug}/phone-numbers".to_owned())
+            }
+            (Connection::NotConnected, _) => {
+                Some(format!("an administrator connects it with POST /api/{{slug}}/services/{name}/connect"))
+            }
+            (Connection::Expired { .. }, _) => Some(format!(
+                "the service refuses the account; an administrator connects it again with POST /api/{{slug}}/services/{name}/connect"
+            )),
+            (Connection::Unknown, _) => Some("it could not be asked; try again in a minute".to_owned()),
+            (Connection::NotNeeded | Connection::Connected { .. }, _) => None,
+        };
+        Self { connection, next_step }
+    }
+
+    /// `True (as Acme)`, `False (an administrator …)`: in the style of the texts for agents.
+    pub(super) fn to_text(&self) -> String {
+        let next_step = self.next_step.as_deref().unwrap_or_default();
+        match &self.connection {
+            Connection::NotNeeded => "True (no account is needed)".to_owned(),
+            Connection::Connected { .. } => match self.connection.account() {
+                Some(account) if !account.name.is_empty() => format!("True (as {})", account.name),
+                Some(account) => format!("True (as the account {})", account.id),
+                None => "True".to_owned(),
+            },
+            Connection::NotConnected | Connection::Expired { .. } => format!("False ({next_step})"),
+            Connection::Unknown => format!("Unknown ({next_step})"),
+        }
+    }
+}
+
+/// Why a name leads to nothing that can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    Unknown,
+    Inactive,
+    /// Several tools have it.
+    Ambiguous,
+    /// Its row cannot be read by this program.
+    Unreadable,
+}
+
+/// A name that leads to nothing that can be used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NameProblem {
+    /// As it was written.
+    pub name: String,
+    pub problem: ProblemKind,
+    /// One sentence with the next step.
+    pub message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub did_you_mean: Vec<String>,
+    /// The tools that an ambiguous name may mean.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<ListedTool>,
+}
+
+impl NameProblem {
+    pub(super) fn new(name: &str, problem: ProblemKind, message: String) -> Self {
+        let name = match name.char_indices().nth(LONGEST_NAME) {
+            Some((end, _)) => format!("{}{CUT}", name.get(..end).unwrap_or_default()),
+            None => name.to_owned(),
+        };
+        Self { name, problem, message, did_you_mean: Vec::new(), candidates: Vec::new() }
+    }
+
+    /// Lines of `- name: message` under a heading; nothing without problems.
+    pub(super) fn to_text(problems: &[Self]) -> String {
+        if problems.is_empty() {
+            return String::new();
+        }
+        let lines = problems.iter().map(|problem| format!("- {}: {}\n", problem.name, problem.message));
+        format!("\nNot available:\n{}", lines.collect::<String>())
+    }
+}
+
+/// As Python writes it: the texts keep the layout that agents know.
+pub(super) const fn python_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_description_is_cut_at_a_sentence_and_says_so() {
+        let sentence = "Sends a message to a channel of the workspace. ";
+        let short = shortened(&sentence.repeat(20));
+        assert!(short.ends_with("workspace. …") && short.chars().count() <= LONGEST_SHOWN + 2, "{short}");
+        assert!(short.len() > LONGEST_SHOWN - sentence.len(), "{short}");
+        let words = shortened(&"word ".repeat(100));
+        assert!(words.ends_with("word …") && words.chars().count() <= LONGEST_SHOWN + 2, "{words}");
+        let one_word = shortened(&"é".repeat(1_000));
+        assert_eq!(one_word.chars().count(), LONGEST_SHOWN + 2);
+        let exact = format!("{}.", "x".repeat(LONGEST_SHOWN - 1));
+        assert_eq!(shortened(&exact), exact);
+        assert_eq!(shortened(&format!("{exact} More.")), format!("{exact} …"));
+    }
+
+    #[test]
+    fn a_description_of_several_lines_is_one_line_of_a_list() {
+        assert_eq!(shortened("Posts.\n- forged_tool: does harm\r\n"), "Posts. - forged_tool: does harm");
+    }
+}

@@ -1,0 +1,306 @@
+//! What services offer: their tools in a line each, what can begin an automation there, and how the organization stands to them.
+
+use std::collections::HashMap;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures_util::future;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    Discovery, capabilities, did_you_mean,
+    listed::{HOW_TO_READ_ALL, ListedTool, NameProblem, ProblemKind, ShownConnection, python_bool},
+    nearest_services,
+};
+use crate::{
+    Deadline, Error, Result,
+    connections::Connection,
+    cut::cut,
+    error,
+    models::{ConnectionKind, ListedServiceTool, OrganizationId, Service, ServiceCapabilities, ServiceId, folded_name},
+};
+
+/// Services of one request.
+const MOST_SERVICES: usize = 20;
+/// Of the lines of tools in one answer, in bytes: some 20,000 tokens, which an agent's client still takes.
+const LONGEST_LISTS: usize = 80_000;
+/// Of an example event in the text, in bytes.
+const LONGEST_EXAMPLE: usize = 2_000;
+
+/// The services that were asked for, in that order, each once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServiceOverviews {
+    pub services: Vec<ServiceOverview>,
+    /// Names that are no active service.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<NameProblem>,
+    /// Where the tools go on that have no place in this answer.
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServiceOverview {
+    pub name: String,
+    pub description: String,
+    pub categories: Vec<String>,
+    pub connection_kind: ConnectionKind,
+    pub connection: ShownConnection,
+    /// Its active tools by name; as many as have a place.
+    pub tools: Vec<ListedTool>,
+    /// How many active tools it has.
+    pub total: usize,
+    /// None if the catalogue says nothing, or they could not be read.
+    pub capabilities: Option<ServiceCapabilities>,
+    /// That they could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities_problem: Option<String>,
+}
+
+pub(super) async fn read(
+    discovery: &Discovery,
+    organization: OrganizationId,
+    names: &[String],
+    cursor: Option<&str>,
+    deadline: Deadline,
+) -> Result<ServiceOverviews> {
+    let names = distinct(names)?;
+    let mut start = cursor.map(|cursor| Start::parse(cursor, &names)).transpose()?;
+    let names = names.get(start.as_ref().map_or(0, |start| start.service)..).unwrap_or_default();
+    let ids = names.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
+    let (services, capabilities, tools) = future::join3(
+        discovery.services.named(names, deadline),
+        capabilities(&discovery.services, names, deadline),
+        future::try_join_all(ids),
+    )
+    .await;
+    let services: HashMap<ServiceId, Service> = services?.into_iter().map(|service| (service.id, service)).collect();
+    let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
+    // Only a name that leads nowhere needs the others.
+    let all = async { if services.len() == names.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
+    let connections = async {
+        if active.is_empty() { HashMap::new() } else { discovery.connections.of(organization, &active, deadline).await }
+    };
+    let (mut connections, all) = future::join(connections, all).await;
+    let all = all.inspect_err(|error| tracing::warn!("names of services: {}", error::chain(error))).unwrap_or_default();
+
+    let mut overviews = ServiceOverviews { services: Vec::new(), problems: Vec::new(), next_cursor: None };
+    let mut room = LONGEST_LISTS;
+    for (name, tools) in names.iter().zip(tools?) {
+        let Some(service) = services.get(&ServiceId::of_name(name)) else {
+            overviews.problems.push(unknown(name, &all));
+            continue;
+        };
+        if !service.is_active {
+            let message = format!("{} is not active: its tools cannot be used at present", service.name);
+            overviews.problems.push(NameProblem::new(name, ProblemKind::Inactive, message));
+            continue;
+        }
+        let after = start.take().and_then(|start| start.after);
+        let (total, tools, last) = fitting(tools, after.as_deref(), &mut room);
+        if let Some(last) = last
+            && overviews.next_cursor.is_none()
+        {
+            overviews.next_cursor = Some(Start::cursor(&service.name, &last));
+        }
+        let connection = connections.remove(&service.id).unwrap_or(Connection::Unknown);
+        let (of_service, problem) = match &capabilities {
+            Some(all) => (all.get(&folded_name(&service.name)).cloned(), None),
+            None => (None, Some(format!("what {} can do could not be read; ask again in a moment", service.name))),
+        };
+        overviews.services.push(ServiceOverview {
+            name: service.name.clone(),
+            description: service.description.clone(),
+            categories: service.categories.clone(),
+            connection_kind: service.connection.clone(),
+            connection: ShownConnection::new(service, connection),
+            tools,
+            total,
+            capabilities: of_service,
+            capabilities_problem: problem,
+        });
+    }
+    Ok(overviews)
+}
+
+/// The names, each service once.
+fn distinct(names: &[String]) -> Result<Vec<String>> {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names.iter().filter(|name| !folded_name(name).is_empty()) {
+        if !distinct.iter().any(|other| folded_name(other) == folded_name(name)) {
+            distinct.push(name.clone());
+        }
+    }
+    match distinct.len() {
+        0 => Err(Error::invalid("service", "is required: name at least one; GET /api/{slug}/services lists them")),
+        given if given > MOST_SERVICES => {
+            Err(Error::invalid("service", format!("at most {MOST_SERVICES} can be asked for at once, not {given}")))
+        }
+        _ => Ok(distinct),
+    }
+}
+
+fn unknown(name: &str, all: &[Service]) -> NameProblem {
+    let near = nearest_services(name, all);
+    let next_step = match near.as_slice() {
+        [] => "GET /api/{slug}/services lists the services".to_owned(),
+        near => did_you_mean(near),
+    };
+    let message = format!("there is no service of this name; {next_step}");
+    NameProblem { did_you_mean: near, ..NameProblem::new(name, ProblemKind::Unknown, message) }
+}
+
+/// How many active tools there are, those of them behind `after` that have room, and the last of those if others follow.
+fn fitting(
+    tools: Vec<ListedServiceTool>,
+    after: Option<&str>,
+    room: &mut usize,
+) -> (usize, Vec<ListedTool>, Option<String>) {
+    let active: Vec<ListedServiceTool> = tools.into_iter().filter(|tool| tool.is_active).collect();
+    let total = active.len();
+    let mut left = active.into_iter().filter(|tool| after.is_none_or(|after| tool.name.as_str() > after)).peekable();
+    let mut last = after.unwrap_or_default().to_owned();
+    let mut listed = Vec::new();
+    while let Some(tool) = left.next() {
+        let tool = ListedTool::of_service(tool);
+        let length = tool.name.len() + tool.description.len() + 5;
+        if length > *room {
+            *room = 0;
+            return (total, listed, Some(last));
+        }
+        *room -= length;
+        last.clone_from(&tool.name);
+        listed.push(tool);
+    }
+    (total, listed, None)
+}
+
+/// Where a page begins.
+struct Start {
+    /// Which of the names that were asked for.
+    service: usize,
+    /// The last tool of the page before.
+    after: Option<String>,
+}
+
+impl Start {
+    fn parse(cursor: &str, names: &[String]) -> Result<Self> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
+        let plain = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let start = plain.as_deref().and_then(|plain| plain.split_once(' ')).and_then(|(service, after)| {
+            let service = names.iter().position(|name| folded_name(name) == service)?;
+            Some(Self { service, after: Some(after.to_owned()).filter(|after| !after.is_empty()) })
+        });
+        start.ok_or_else(|| {
+            Error::invalid("cursor", "is not a next_cursor of these services; repeat the names that it was given with")
+        })
+    }
+
+    fn cursor(service: &str, last: &str) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(format!("{} {last}", folded_name(service)))
+    }
+}
+
+impl ServiceOverviews {
+    /// The text for an agent's context: of each service the list of its tools, its capabilities, and what else is known.
+    pub fn to_text(&self) -> String {
+        let mut text = self.services.iter().map(ServiceOverview::to_text).collect::<Vec<_>>().join("\n\n");
+        text += &NameProblem::to_text(&self.problems);
+        if let Some(cursor) = &self.next_cursor {
+            text += &format!("\nThere are more tools: ask again for the same services with cursor {cursor}\n");
+        }
+        if self.services.iter().flat_map(|service| &service.tools).any(ListedTool::is_shortened) {
+            text += &format!("\n{HOW_TO_READ_ALL}\n");
+        }
+        text
+    }
+}
+
+impl ServiceOverview {
+    fn to_text(&self) -> String {
+        let mut text = format!("Available {} tools:\n", self.name);
+        for tool in &self.tools {
+            text += &format!("- {}: {}\n", tool.name, tool.description);
+        }
+        if let Some(problem) = &self.capabilities_problem {
+            text += &format!("\n\nService Capabilities:\n- Not known: {problem}\n");
+        }
+        if let Some(capabilities) = &self.capabilities {
+            text += &known_capabilities(capabilities);
+            text += &further_capabilities(capabilities);
+        }
+        text += &format!("\nConnection:\n- Connected: {}\n", self.connection.to_text());
+        if self.tools.len() < self.total {
+            text += &format!("\nListed here are {} of {} tools.\n", self.tools.len(), self.total);
+        }
+        text
+    }
+}
+
+/// The layout that agents know; what is added stands behind it.
+fn known_capabilities(capabilities: &ServiceCapabilities) -> String {
+    let mut text = "\n\nService Capabilities:\n".to_owned();
+    text += &format!("- Supports Webhooks: {}\n", python_bool(capabilities.supports_webhooks));
+    text += &format!("- Supports Polling: {}\n", python_bool(capabilities.supports_polling));
+    if !capabilities.notes.is_empty() {
+        text += &format!("- Notes: {}\n", capabilities.notes);
+    }
+    if capabilities.supports_webhooks && !capabilities.webhook_payload_schemas.is_empty() {
+        text += "\nWebhook Payload Schemas:\n";
+        for (event, schema) in &capabilities.webhook_payload_schemas {
+            text += &format!("\n  {event}:\n    Description: {}\n    Available fields:\n", schema.description);
+            for (field, description) in &schema.trigger_data_fields {
+                text += &format!("      - {field}: {description}\n");
+            }
+        }
+    }
+    text
+}
+
+fn further_capabilities(capabilities: &ServiceCapabilities) -> String {
+    let mut text = String::new();
+    if capabilities.supports_webhooks {
+        let events = &capabilities.webhook_payload_schemas;
+        let examples: Vec<_> =
+            events.iter().filter(|(_, event)| event.example_condition.is_some() || event.example.is_some()).collect();
+        if !examples.is_empty() {
+            text += "\nWebhook Examples:\n";
+        }
+        for (name, event) in examples {
+            text += &format!("\n  {name}:\n");
+            if let Some(condition) = &event.example_condition {
+                text += &format!("    Condition: {condition}\n");
+            }
+            if let Some(example) = &event.example {
+                text += &format!("    Event: {}\n", cut(example.to_string(), LONGEST_EXAMPLE));
+            }
+        }
+        let others: Vec<&str> = capabilities
+            .webhook_events
+            .iter()
+            .filter(|event| !events.contains_key(*event))
+            .map(String::as_str)
+            .collect();
+        if !others.is_empty() {
+            text += &format!("\nWebhook Events whose fields are not described: {}\n", others.join(", "));
+        }
+    }
+    if capabilities.supports_polling && !capabilities.polling_endpoints.is_empty() {
+        text += "\nPolling Events:\n";
+        for (event, endpoint) in &capabilities.polling_endpoints {
+            text += &format!("\n  {event}:\n");
+            match endpoint {
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                        text += &format!("    {name}: {value}\n");
+                    }
+                }
+                other => text += &format!("    {other}\n"),
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! The organization's own tools, as agents call them.
+
+use super::listed::{ListedTool, Source, shortened};
+use crate::{
+    Result,
+    actions::ActionTool,
+    catalogue::callable_name,
+    error,
+    models::{OrganizationId, Tool},
+    store::Tools,
+    tool::ToolSpec,
+};
+
+/// A tool of the organization's, under the name by which it can be called.
+pub(super) struct OwnTool {
+    pub tool: ActionTool,
+    /// As the organization named it: `send-sms`, which is called as `send_sms`.
+    pub own_name: String,
+    pub label: String,
+    pub version: u64,
+    pub needs_call: Option<String>,
+}
+
+/// All of an organization's tools.
+#[derive(Default)]
+pub(super) struct OwnTools {
+    pub tools: Vec<OwnTool>,
+    /// How many cannot be read by this program.
+    pub unreadable: usize,
+}
+
+impl OwnTool {
+    pub(super) fn of_row(row: &Tool) -> Result<Self> {
+        let mut tool = ActionTool::of_row(row)?;
+        let needs_call = tool.needs_call();
+        tool.spec.name = callable_name(&tool.spec.name);
+        Ok(Self {
+            tool,
+            own_name: row.name.as_str().to_owned(),
+            label: row.label.clone(),
+            version: row.version,
+            needs_call,
+        })
+    }
+
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.tool.spec.name.eq_ignore_ascii_case(name) || self.own_name.eq_ignore_ascii_case(name)
+    }
+
+    pub(super) fn listed(&self) -> ListedTool {
+        let spec = &self.tool.spec;
+        ListedTool {
+            name: spec.name.clone(),
+            id: Some(self.tool.id),
+            title: self.label.clone(),
+            description: shortened(&spec.description),
+            source: Source::Organization,
+            service: None,
+            category: category(spec).to_owned(),
+            fingerprint: fingerprint(self.version),
+            version: self.version.to_string(),
+            effect: spec.effect,
+            destructive: spec.effect,
+            needs_call: self.needs_call.clone(),
+        }
+    }
+}
+
+impl OwnTools {
+    pub(super) async fn read(tools: &Tools, organization: OrganizationId) -> Result<Self> {
+        let mut own = Self::default();
+        for row in tools.all(organization).await? {
+            match OwnTool::of_row(&row) {
+                Ok(tool) => own.tools.push(tool),
+                Err(error) => {
+                    tracing::error!("a tool is left out: {}", error::chain(&error));
+                    own.unreadable += 1;
+                }
+            }
+        }
+        Ok(own)
+    }
+}
+
+/// What a definition that uses the tool must name.
+pub(super) fn fingerprint(version: u64) -> String {
+    format!("v{version}")
+}
+
+/// Of a tool that is in no catalogue, what is known.
+pub(super) const fn category(spec: &ToolSpec) -> &'static str {
+    if spec.effect { "write" } else { "read" }
+}

@@ -1,0 +1,390 @@
+//! Tools by what they can do.
+
+use std::collections::HashMap;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures_util::future;
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    Discovery, did_you_mean,
+    index::{Ranked, Segment, ToolIndex},
+    listed::{HOW_TO_READ_ALL, ListedTool, ShownConnection, python_bool},
+    nearest_services,
+    own_tools::OwnTools,
+};
+use crate::{
+    Deadline, Error, Result,
+    connections::Connection,
+    error::Problems,
+    fields::{Fields, kind},
+    models::{OrganizationId, Service, ServiceId, folded_name},
+};
+
+/// In characters.
+const LONGEST_QUERY: usize = 500;
+const MOST_SERVICES: usize = 50;
+const USUAL_PAGE: u32 = 10;
+const LARGEST_PAGE: u32 = 100;
+
+/// What is looked for: `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`, all that
+/// pass the filters, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolSearch {
+    /// Words that say what a tool should do.
+    pub q: String,
+    /// Tools of these services alone, in any case.
+    pub services: Vec<String>,
+    /// A tool's (`read`, `write`, `search`, `delete`) or a service's.
+    pub category: Option<String>,
+    /// Tools of services that can begin an automation in this way.
+    pub trigger: Option<Trigger>,
+    /// Whether the organization's account is connected, if one is needed.
+    pub connected: Option<bool>,
+    /// 1 to 100; 10 unless given.
+    pub limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// How an automation can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    Webhook,
+    Polling,
+}
+
+/// What was found; a page of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundTools {
+    pub items: Vec<FoundTool>,
+    /// How many fit, on all pages.
+    pub total: usize,
+    pub next_cursor: Option<String>,
+    /// Words of `q` that no tool has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub corrected: Vec<Correction>,
+    /// What else is to be known of this answer, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundTool {
+    #[serde(flatten)]
+    pub tool: ListedTool,
+    /// How the organization stands to the tool's service; none for tools that need no account.
+    pub connection: Option<ShownConnection>,
+}
+
+/// A word that no tool has, and what was looked for in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Correction {
+    pub word: String,
+    pub taken_as: Vec<String>,
+}
+
+impl ToolSearch {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with every wrong field.
+    pub fn of_json(body: &Value) -> Result<Self> {
+        let mut problems = Problems::default();
+        let search = Fields::of(body, "", &mut problems).map(|mut fields| {
+            let q = fields.text("q", LONGEST_QUERY).unwrap_or_default();
+            let services = services(&mut fields);
+            let category = fields.text("category", 100);
+            let trigger = fields.text("trigger", 20).and_then(|text| match text.as_str() {
+                "webhook" => Some(Trigger::Webhook),
+                "polling" => Some(Trigger::Polling),
+                _ => {
+                    fields.problem("trigger", "must be webhook or polling");
+                    None
+                }
+            });
+            let connected = match fields.get("connected") {
+                None => None,
+                Some(Value::Bool(connected)) => Some(*connected),
+                Some(other) => {
+                    fields.problem("connected", format!("must be true or false, not {}", kind(other)));
+                    None
+                }
+            };
+            let limit = fields.whole("limit", 1..=LARGEST_PAGE);
+            let cursor = fields.text("cursor", 200);
+            fields.finish();
+            Self { q, services, category, trigger, connected, limit, cursor }
+        });
+        problems.into_result(search)
+    }
+
+    /// The first tool of the page. A cursor is of this search or of none.
+    fn offset(&self) -> Result<usize> {
+        let Some(cursor) = &self.cursor else { return Ok(0) };
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
+        let plain = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let offset = plain
+            .as_deref()
+            .and_then(|plain| plain.split_once(' '))
+            .and_then(|(offset, of)| if of == self.digest() { offset.parse().ok() } else { None });
+        offset.ok_or_else(|| {
+            Error::invalid(
+                "cursor",
+                "is not a next_cursor of this search; repeat the search that gave it, or leave it out",
+            )
+        })
+    }
+
+    fn cursor_at(&self, offset: usize) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(format!("{offset} {}", self.digest()))
+    }
+
+    /// Of what is looked for, whatever the page.
+    fn digest(&self) -> String {
+        let trigger = self.trigger.map(|trigger| trigger == Trigger::Webhook);
+        let what = json!([self.q, self.services, self.category, trigger, self.connected]).to_string();
+        digest(&SHA256, what.as_bytes()).as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn services(fields: &mut Fields<'_>) -> Vec<String> {
+    let given = match fields.get("services") {
+        None => return Vec::new(),
+        Some(Value::Array(given)) => given,
+        Some(other) => {
+            fields.problem("services", format!("must be a list of names, not {}", kind(other)));
+            return Vec::new();
+        }
+    };
+    if given.len() > MOST_SERVICES {
+        fields.problem("services", format!("must have at most {MOST_SERVICES} names"));
+        return Vec::new();
+    }
+    let mut services = Vec::new();
+    for (index, value) in given.iter().enumerate() {
+        match value.as_str() {
+            Some(name) if name.chars().count() <= 100 => services.push(name.to_owned()),
+            _ => {
+                let path = format!("{}[{index}]", fields.path("services"));
+                fields.problems().add(path, "must be a service's name of at most 100 characters");
+            }
+        }
+    }
+    services
+}
+
+pub(super) async fn read(
+    discovery: &Discovery,
+    organization: OrganizationId,
+    search: &ToolSearch,
+    deadline: Deadline,
+) -> Result<FoundTools> {
+    let offset = search.offset()?;
+    let (index, own) =
+        future::try_join(discovery.index(deadline), OwnTools::read(&discovery.tools, organization)).await?;
+    let index = index.with(Segment::of_organization(&own));
+    let of_services = filtered(search, &index)?;
+    let mut notes = Vec::new();
+    if own.unreadable > 0 {
+        notes.push(format!("{} of the organization's tools cannot be read just now and are left out.", own.unreadable));
+    }
+    let asked: Vec<Service> = index
+        .segments
+        .iter()
+        .filter_map(|segment| segment.service.clone())
+        .filter(|service| of_services.is_empty() || of_services.contains(&service.id))
+        .collect();
+    let connections = match search.connected {
+        Some(_) => discovery.connections.of(organization, &asked, deadline).await,
+        None => HashMap::new(),
+    };
+    let connected = |service: &Service| connections.get(&service.id).unwrap_or(&Connection::Unknown);
+    let category = search.category.as_deref().map(folded_name);
+    let passes_service = |segment: &Segment| {
+        let Some(service) = &segment.service else {
+            return of_services.is_empty() && search.trigger.is_none() && search.connected != Some(false);
+        };
+        let trigger = match (search.trigger, segment.triggers) {
+            (None, _) | (Some(_), None) => true,
+            (Some(Trigger::Webhook), Some(triggers)) => triggers.webhook,
+            (Some(Trigger::Polling), Some(triggers)) => triggers.polling,
+        };
+        let connection = search.connected.is_none_or(|wanted| {
+            let connection = connected(service);
+            *connection == Connection::Unknown || connection.can_act() == wanted
+        });
+        trigger && connection && (of_services.is_empty() || of_services.contains(&service.id))
+    };
+    let narrowed: Vec<&Segment> =
+        index.segments.iter().map(AsRef::as_ref).filter(|segment| passes_service(segment)).collect();
+    let of_category = |segment: &Segment, tool: &ListedTool| {
+        category.as_ref().is_none_or(|wanted| {
+            let of_service = segment.service.iter().flat_map(|service| &service.categories);
+            folded_name(&tool.category) == *wanted || of_service.into_iter().any(|of| folded_name(of) == *wanted)
+        })
+    };
+    let ranked = index.rank(&search.q, &narrowed, of_category);
+    notes.extend(notes_on(search, &index, &narrowed, &ranked, &connections));
+    let limit = search.limit.unwrap_or(USUAL_PAGE) as usize;
+    let total = ranked.found.len();
+    let page: Vec<(&Segment, &ListedTool)> = ranked.found.iter().skip(offset).take(limit).copied().collect();
+    let mut shown: Vec<Service> = Vec::new();
+    for service in page.iter().filter_map(|(segment, _)| segment.service.as_ref()) {
+        if !shown.iter().any(|other| other.id == service.id) {
+            shown.push(service.clone());
+        }
+    }
+    let connections = match search.connected {
+        Some(_) => connections,
+        None if shown.is_empty() => connections,
+        None => discovery.connections.of(organization, &shown, deadline).await,
+    };
+    let items = page.into_iter().map(|(segment, tool)| FoundTool {
+        tool: tool.clone(),
+        connection: segment.service.as_ref().map(|service| {
+            let connection = connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
+            ShownConnection::new(service, connection)
+        }),
+    });
+    let items: Vec<FoundTool> = items.collect();
+    let next = offset + items.len();
+    let corrected = ranked.corrected.into_iter().map(|(word, taken_as)| Correction { word, taken_as });
+    Ok(FoundTools {
+        next_cursor: (next < total && !items.is_empty()).then(|| search.cursor_at(next)),
+        items,
+        total,
+        corrected: corrected.collect(),
+        notes,
+    })
+}
+
+/// The services that the search is about; none for all.
+fn filtered(search: &ToolSearch, index: &ToolIndex) -> Result<Vec<ServiceId>> {
+    let (mut found, mut problems) = (Vec::new(), Problems::default());
+    for (number, name) in search.services.iter().enumerate() {
+        let id = ServiceId::of_name(name);
+        let problem = match index.services.iter().find(|service| service.id == id) {
+            Some(service) if service.is_active => {
+                found.push(id);
+                continue;
+            }
+            Some(service) => format!("{} is not active: its tools cannot be used at present", service.name),
+            None => {
+                let near = did_you_mean(&nearest_services(name, &index.services));
+                let near =
+                    if near.is_empty() { "GET /api/{slug}/services lists the services".to_owned() } else { near };
+                format!("is no service; {near}")
+            }
+        };
+        problems.add(format!("services[{number}]"), problem);
+    }
+    problems.into_result(Some(found))
+}
+
+/// What is to be known of the answer, a sentence each.
+fn notes_on(
+    search: &ToolSearch,
+    index: &ToolIndex,
+    narrowed: &[&Segment],
+    ranked: &Ranked<'_>,
+    connections: &HashMap<ServiceId, Connection>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !search.q.is_empty() && !ranked.has_words {
+        notes.push(
+            "q has no word that tells tools apart; say what the tool should do (post a message), or leave q out to list \
+             the tools."
+                .to_owned(),
+        );
+    } else if ranked.found.is_empty() && !search.q.is_empty() {
+        notes.push(
+            "No tool that passes the filters has a word of q; say it in other words, or leave out a filter.".to_owned(),
+        );
+    }
+    if ranked.not_compared > 0 {
+        notes.push(format!(
+            "{} unknown words of q were not compared with the known ones; use fewer words.",
+            ranked.not_compared
+        ));
+    }
+    if let Some(category) = &search.category
+        && ranked.found.is_empty()
+        && search.q.is_empty()
+    {
+        let mut known: Vec<&str> = index
+            .segments
+            .iter()
+            .flat_map(|segment| {
+                let of_tools = segment.tools.iter().map(|tool| tool.category.as_str());
+                of_tools.chain(segment.service.iter().flat_map(|service| &service.categories).map(String::as_str))
+            })
+            .filter(|category| !category.is_empty())
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        notes.push(format!("No tool has the category {category}; there are {}.", known.join(", ")));
+    }
+    let of = |segment: &Segment| segment.service.as_ref().map(|service| (service.id, service.name.clone()));
+    let services = || narrowed.iter().filter_map(|segment| Some((of(segment)?, *segment)));
+    if search.trigger.is_some() {
+        let unread: Vec<String> =
+            services().filter(|(_, segment)| segment.triggers.is_none()).map(|((_, name), _)| name).collect();
+        if !unread.is_empty() {
+            notes.push(format!(
+                "What can begin an automation could not be read of {}; their tools are listed all the same.",
+                unread.join(", ")
+            ));
+        }
+    }
+    if search.connected.is_some() {
+        let unknown = services().filter(|((id, _), _)| connections.get(id).is_none_or(|of| *of == Connection::Unknown));
+        let unknown: Vec<String> = unknown.map(|((_, name), _)| name).collect();
+        if !unknown.is_empty() {
+            notes.push(format!(
+                "Whether {} is connected could not be asked; the tools are listed all the same.",
+                unknown.join(", ")
+            ));
+        }
+    }
+    notes
+}
+
+impl FoundTools {
+    /// The text for an agent's context: a line a tool.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("Found tools ({} of {}):\n", self.items.len(), self.total);
+        for FoundTool { tool, connection } in &self.items {
+            let whose = tool.service.as_deref().unwrap_or(match tool.source {
+                super::Source::BuiltIn => "built-in",
+                _ => "the organization's own",
+            });
+            text += &format!("- {}: {} [{whose}; effect: {}", tool.name, tool.description, python_bool(tool.effect));
+            if let Some(connection) = connection {
+                text += &format!("; connected: {}", connection.to_text());
+            }
+            if let Some(reason) = &tool.needs_call {
+                text += &format!("; in phone calls only: {reason}");
+            }
+            text += "]\n";
+        }
+        for Correction { word, taken_as } in &self.corrected {
+            text += &match taken_as.as_slice() {
+                [] => format!("\nNo tool has the word {word}.\n"),
+                taken_as => format!("\nNo tool has the word {word}; looked for {} instead.\n", taken_as.join(", ")),
+            };
+        }
+        for note in &self.notes {
+            text += &format!("\n{note}\n");
+        }
+        if let Some(cursor) = &self.next_cursor {
+            text += &format!("\nThere are more: repeat the search with cursor {cursor}\n");
+        }
+        if self.items.iter().any(|found| found.tool.is_shortened()) {
+            text += &format!("\n{HOW_TO_READ_ALL}\n");
+        }
+        text
+    }
+}

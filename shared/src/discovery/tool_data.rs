@@ -1,0 +1,410 @@
+//! Tools in full: what somebody must know to call them or to write them into a definition.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::future;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{
+    Discovery, MOST_SUGGESTED, did_you_mean,
+    index::{self, BUILT_IN},
+    listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source, python_bool},
+    own_tools::{OwnTool, OwnTools, category, fingerprint},
+    python_json::dumps,
+};
+use crate::{
+    Deadline, Error, Result,
+    connections::Connection,
+    error,
+    models::{OrganizationId, Service, ServiceId, ServiceTool, Tool, ToolId},
+    ranking::nearest,
+    tool::{Parameters, ToolSpec, sample_arguments},
+};
+
+/// Names of one request.
+const MOST_NAMES: usize = 200;
+
+/// The tools that were asked for, in that order, each once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolData {
+    pub tools: Vec<ToolDetails>,
+    /// Names that lead to no tool that can be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<NameProblem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolDetails {
+    /// As it is called.
+    pub name: String,
+    /// Of an organization's tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<ToolId>,
+    pub title: String,
+    pub description: String,
+    pub source: Source,
+    /// The service's name as it is shown.
+    pub service: Option<String>,
+    pub category: String,
+    /// JSON schema of type `object`.
+    pub parameters: Value,
+    /// What it gives back: prose, or a JSON schema.
+    pub returns: Value,
+    /// What a definition that uses the tool must name: it changes when the tool does.
+    pub fingerprint: String,
+    pub version: String,
+    pub effect: bool,
+    pub destructive: bool,
+    /// Whether the same call in one run may be answered from the record.
+    pub repeatable: bool,
+    /// How the organization stands to the tool's service; none for tools that need no account.
+    pub connection: Option<ShownConnection>,
+    /// Why it works in phone calls only, to follow "this tool".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_call: Option<String>,
+    pub example: ExampleCall,
+}
+
+/// A call as an action of a definition has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExampleCall {
+    pub tool: String,
+    pub parameters: Map<String, Value>,
+}
+
+/// What a name may mean.
+enum Candidate<'a> {
+    Service(&'a ServiceTool, &'a Service),
+    Own(&'a OwnTool),
+    BuiltIn(&'a ToolSpec),
+}
+
+/// What was read for the names.
+struct Known {
+    /// By name in small letters.
+    of_services: HashMap<String, ServiceTool>,
+    services: HashMap<ServiceId, Service>,
+    own: OwnTools,
+    by_id: HashMap<ToolId, Result<Tool>>,
+}
+
+pub(super) async fn read(
+    discovery: &Discovery,
+    organization: OrganizationId,
+    names: &[String],
+    deadline: Deadline,
+) -> Result<ToolData> {
+    let names = distinct(names)?;
+    let known = known(discovery, organization, &names, deadline).await?;
+    let by_id: HashMap<ToolId, OwnTool> =
+        known.by_id.iter().filter_map(|(id, row)| Some((*id, OwnTool::of_row(row.as_ref().ok()?).ok()?))).collect();
+    let mut found: Vec<(&str, Result<Candidate<'_>, NameProblem>)> = Vec::new();
+    for name in &names {
+        let candidate = match name.parse::<ToolId>() {
+            Ok(id) => of_id(name, id, &known, &by_id),
+            Err(_not_an_id) => of_name(name, &known, &discovery.built_in),
+        };
+        found.push((name, candidate));
+    }
+    let mut services: Vec<Service> = Vec::new();
+    for (_, candidate) in &found {
+        if let Ok(Candidate::Service(_, service)) = candidate
+            && !services.iter().any(|other| other.id == service.id)
+        {
+            services.push((*service).clone());
+        }
+    }
+    let connections = async {
+        if services.is_empty() {
+            return HashMap::new();
+        }
+        discovery.connections.of(organization, &services, deadline).await
+    };
+    let is_unknown = |found: &Result<Candidate<'_>, NameProblem>| {
+        found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
+    };
+    // Only a name that leads nowhere needs the others.
+    let index = async {
+        if !found.iter().any(|(_, found)| is_unknown(found)) {
+            return None;
+        }
+        let index = discovery.index(deadline).await;
+        index.inspect_err(|error| tracing::warn!("names of tools: {}", error::chain(error))).ok()
+    };
+    let (connections, index) = future::join(connections, index).await;
+    let listed: Vec<&str> = index
+        .iter()
+        .flat_map(|index| &index.segments)
+        .flat_map(|segment| &segment.tools)
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let own: Vec<&str> = known.own.tools.iter().map(|own| own.tool.spec.name.as_str()).collect();
+
+    let mut data = ToolData { tools: Vec::new(), problems: Vec::new() };
+    let mut answered: HashSet<(Source, String)> = HashSet::new();
+    for (name, found) in found {
+        match found {
+            Ok(candidate) => {
+                let details = candidate.details(&connections);
+                let id = details.id.map_or_else(|| details.name.clone(), |id| id.to_string());
+                if answered.insert((details.source, id)) {
+                    data.tools.push(details);
+                }
+            }
+            Err(problem) if problem.problem == ProblemKind::Unknown => {
+                let all = listed.iter().chain(&own).copied();
+                data.problems.push(unknown(name, all, index.is_some()));
+            }
+            Err(problem) => data.problems.push(problem),
+        }
+    }
+    Ok(data)
+}
+
+/// The names, each once, whatever their case.
+fn distinct(names: &[String]) -> Result<Vec<String>> {
+    let mut seen = HashSet::new();
+    let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+    let distinct: Vec<String> = names.filter(|name| seen.insert(name.to_lowercase())).map(str::to_owned).collect();
+    match distinct.len() {
+        0 => Err(Error::invalid("tool_names", "is required: name at least one tool; the search finds tools")),
+        given if given > MOST_NAMES => {
+            Err(Error::invalid("tool_names", format!("at most {MOST_NAMES} can be asked for at once, not {given}")))
+        }
+        _ => Ok(distinct),
+    }
+}
+
+/// One read of each table.
+async fn known(
+    discovery: &Discovery,
+    organization: OrganizationId,
+    names: &[String],
+    deadline: Deadline,
+) -> Result<Known> {
+    let ids: Vec<ToolId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let names: Vec<String> = names.iter().filter(|name| name.parse::<ToolId>().is_err()).cloned().collect();
+    let of_services = async {
+        if names.is_empty() {
+            return Ok((HashMap::new(), Vec::new()));
+        }
+        future::try_join(discovery.services.tools_named(&names, deadline), discovery.services.all()).await
+    };
+    let own = async {
+        if names.is_empty() { Ok(OwnTools::default()) } else { OwnTools::read(&discovery.tools, organization).await }
+    };
+    let by_id = async {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        discovery.tools.find_each(organization, &ids, deadline).await
+    };
+    let ((of_services, services), own, by_id) = future::try_join3(of_services, own, by_id).await?;
+    Ok(Known {
+        of_services: of_services.into_values().map(|tool| (tool.name.to_lowercase(), tool)).collect(),
+        services: services.into_iter().map(|service| (service.id, service)).collect(),
+        own,
+        by_id,
+    })
+}
+
+fn of_id<'a>(
+    name: &str,
+    id: ToolId,
+    known: &Known,
+    by_id: &'a HashMap<ToolId, OwnTool>,
+) -> Result<Candidate<'a>, NameProblem> {
+    match (by_id.get(&id), known.by_id.get(&id)) {
+        (Some(tool), _) => Ok(Candidate::Own(tool)),
+        (None, Some(_)) => {
+            let message =
+                "this tool was written by a newer version of this service, or is damaged; try again in a few minutes";
+            Err(NameProblem::new(name, ProblemKind::Unreadable, message.to_owned()))
+        }
+        (None, None) => Err(NameProblem::new(name, ProblemKind::Unknown, String::new())),
+    }
+}
+
+fn of_name<'a>(
+    name: &str,
+    known: &'a Known,
+    built_in: &'a crate::catalogue::BuiltInTools,
+) -> Result<Candidate<'a>, NameProblem> {
+    let of_service = known.of_services.get(&name.to_lowercase());
+    let active = of_service.filter(|tool| tool.is_active).and_then(|tool| {
+        let service = known.services.get(&tool.service_id).filter(|service| service.is_active)?;
+        Some(Candidate::Service(tool, service))
+    });
+    let built_in = built_in.specs().find(|spec| spec.name.eq_ignore_ascii_case(name)).map(Candidate::BuiltIn);
+    let own = known.own.tools.iter().filter(|own| own.is_named(name)).map(Candidate::Own);
+    let mut candidates: Vec<Candidate<'a>> = active.into_iter().chain(built_in).chain(own).collect();
+    match (candidates.len(), of_service) {
+        (0, Some(tool)) => {
+            let message = format!("this tool of {} is not active: it cannot be used at present", tool.service_name);
+            Err(NameProblem::new(name, ProblemKind::Inactive, message))
+        }
+        (0, None) => Err(NameProblem::new(name, ProblemKind::Unknown, String::new())),
+        (1, _) => candidates.pop().ok_or_else(|| NameProblem::new(name, ProblemKind::Unknown, String::new())),
+        (many, _) => {
+            let candidates: Vec<ListedTool> = candidates.iter().map(Candidate::listed).collect();
+            let message = format!(
+                "{many} tools have this name: {}; name the organization's by its id, or give it another name to use the other",
+                candidates.iter().map(whose).collect::<Vec<_>>().join(", ")
+            );
+            Err(NameProblem { candidates, ..NameProblem::new(name, ProblemKind::Ambiguous, message) })
+        }
+    }
+}
+
+fn whose(tool: &ListedTool) -> String {
+    match (&tool.id, &tool.service) {
+        (Some(id), _) => format!("the organization's \"{}\" (id {id})", tool.title),
+        (None, Some(service)) => format!("{service}'s"),
+        (None, None) => "the built-in one".to_owned(),
+    }
+}
+
+fn unknown<'a>(name: &str, all: impl Iterator<Item = &'a str>, were_read: bool) -> NameProblem {
+    let near: Vec<String> = nearest(name, all, MOST_SUGGESTED).into_iter().map(str::to_owned).collect();
+    let next_step = match near.as_slice() {
+        [] if were_read => "the search finds tools by what they do".to_owned(),
+        [] => "which names are near could not be read".to_owned(),
+        near => did_you_mean(near),
+    };
+    let message = format!("there is no tool of this name; {next_step}");
+    NameProblem { did_you_mean: near, ..NameProblem::new(name, ProblemKind::Unknown, message) }
+}
+
+impl Candidate<'_> {
+    fn listed(&self) -> ListedTool {
+        match self {
+            Self::Own(tool) => tool.listed(),
+            Self::BuiltIn(spec) => index::built_in(spec),
+            Self::Service(tool, service) => ListedTool {
+                name: tool.name.clone(),
+                id: None,
+                title: tool.title.clone(),
+                description: super::listed::shortened(&tool.description),
+                source: Source::Service,
+                service: Some(service.name.clone()),
+                category: tool.category.clone(),
+                fingerprint: tool.fingerprint.clone(),
+                version: tool.version.clone(),
+                effect: tool.effect,
+                destructive: tool.destructive,
+                needs_call: None,
+            },
+        }
+    }
+
+    fn details(&self, connections: &HashMap<ServiceId, Connection>) -> ToolDetails {
+        match self {
+            Self::Own(own) => {
+                let version = own.version;
+                ToolDetails {
+                    id: Some(own.tool.id),
+                    title: own.label.clone(),
+                    needs_call: own.needs_call.clone(),
+                    ..ToolDetails::of_spec(
+                        &own.tool.spec,
+                        Source::Organization,
+                        fingerprint(version),
+                        version.to_string(),
+                    )
+                }
+            }
+            Self::BuiltIn(spec) => {
+                ToolDetails::of_spec(spec, Source::BuiltIn, BUILT_IN.to_owned(), BUILT_IN.to_owned())
+            }
+            Self::Service(tool, service) => {
+                let connection = connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
+                let sample = || sample_arguments(&Parameters::of_schema(tool.parameters.clone()));
+                let example = tool.examples.first().cloned().unwrap_or_else(sample);
+                ToolDetails {
+                    name: tool.name.clone(),
+                    id: None,
+                    title: tool.title.clone(),
+                    description: tool.description.clone(),
+                    source: Source::Service,
+                    service: Some(service.name.clone()),
+                    category: tool.category.clone(),
+                    parameters: tool.parameters.clone(),
+                    returns: tool.returns.clone().into(),
+                    fingerprint: tool.fingerprint.clone(),
+                    version: tool.version.clone(),
+                    effect: tool.effect,
+                    destructive: tool.destructive,
+                    repeatable: !tool.effect,
+                    connection: Some(ShownConnection::new(service, connection)),
+                    needs_call: None,
+                    example: ExampleCall { tool: tool.name.clone(), parameters: example },
+                }
+            }
+        }
+    }
+}
+
+impl ToolDetails {
+    fn of_spec(spec: &ToolSpec, source: Source, fingerprint: String, version: String) -> Self {
+        Self {
+            name: spec.name.clone(),
+            id: None,
+            title: String::new(),
+            description: spec.description.clone(),
+            source,
+            service: None,
+            category: category(spec).to_owned(),
+            parameters: spec.parameters.schema().clone(),
+            returns: spec.returns.clone(),
+            fingerprint,
+            version,
+            effect: spec.effect,
+            destructive: spec.effect,
+            repeatable: spec.is_repeatable(),
+            connection: None,
+            needs_call: None,
+            example: ExampleCall { tool: spec.name.clone(), parameters: sample_arguments(&spec.parameters) },
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let returns = self.returns.as_str().map_or_else(|| self.returns.to_string(), str::to_owned);
+        let mut text = format!("\n## {}\n{}\n", self.name, self.description);
+        text += &format!("Parameters: {}\nReturns: {returns}\n", dumps(&self.parameters));
+        // What is added stands behind the layout that agents know.
+        let whose = self.service.as_deref().unwrap_or(match self.source {
+            Source::BuiltIn => "built-in",
+            _ => "the organization's own",
+        });
+        text += &format!("Service: {whose}\n");
+        if let Some(connection) = &self.connection {
+            text += &format!("Connected: {}\n", connection.to_text());
+        }
+        if let Some(id) = &self.id {
+            text += &format!("Id: {id}\n");
+        }
+        text += &format!("Fingerprint: {}\nVersion: {}\n", self.fingerprint, self.version);
+        for (name, value) in
+            [("Effect", self.effect), ("Destructive", self.destructive), ("Repeatable", self.repeatable)]
+        {
+            text += &format!("{name}: {}\n", python_bool(value));
+        }
+        if let Some(reason) = &self.needs_call {
+            text += &format!("Phone Calls Only: this tool {reason}\n");
+        }
+        let call = serde_json::to_string(&self.example).unwrap_or_default();
+        text + &format!("Example: {call}\n")
+    }
+}
+
+impl ToolData {
+    /// The text for an agent's context: a section for each tool.
+    pub fn to_text(&self) -> String {
+        let tools: String = self.tools.iter().map(ToolDetails::to_text).collect();
+        tools + &NameProblem::to_text(&self.problems)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Words and names that somebody may have meant: by edit distance, in which two letters that changed places are one edit.
+
+use std::collections::HashMap;
+
+use strsim::osa_distance;
+
+/// Of a word that was mistyped, at most so many are taken as what was meant.
+const MOST_NEAR: usize = 4;
+/// Words of fewer letters are too like each other to guess.
+const SHORTEST: usize = 3;
+/// From here on two edits may be mistakes.
+const LONG: usize = 6;
+/// The beginning of a word says enough from here on.
+const SHORTEST_BEGINNING: usize = 4;
+
+/// The names nearest to what somebody wrote, nearest first, at most `most`; none that is altogether different. Case does not
+/// matter.
+pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+    let written: String = written.to_lowercase().chars().take(200).collect();
+    let length = written.chars().count();
+    let mut near: Vec<(usize, &str)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let folded = name.to_lowercase();
+            let other = folded.chars().count();
+            let allowed = (length.max(other) / 3).max(1);
+            if length.abs_diff(other) <= allowed {
+                let distance = osa_distance(&written, &folded);
+                if distance <= allowed {
+                    return Some((distance, name));
+                }
+            }
+            // `slack_post` for `slack_post_message`, and the reverse.
+            let contains =
+                length >= SHORTEST && (folded.contains(&written) || written.contains(&folded)) && other >= SHORTEST;
+            contains.then(|| (allowed + length.abs_diff(other), name))
+        })
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().take(most).map(|(_, name)| name).collect()
+}
+
+/// For each of some words that are not in the vocabulary, the words in it that may have been meant, with how much a match
+/// counts: mistyped, or another form of the same (`posting`, `post`). The vocabulary may name a word many times.
+pub fn near_words<'a>(unknown: &[String], vocabulary: impl Iterator<Item = &'a str>) -> Vec<Vec<(&'a str, f32)>> {
+    let wanted: Vec<Wanted<'_>> = unknown.iter().map(|word| Wanted::new(word)).collect();
+    let mut found: Vec<HashMap<&str, usize>> = vec![HashMap::new(); unknown.len()];
+    for word in vocabulary {
+        let letters = letters(word);
+        for (wanted, found) in wanted.iter().zip(&mut found) {
+            if let Some(distance) = wanted.distance(word, letters) {
+                found.insert(word, distance);
+            }
+        }
+    }
+    let best = |found: HashMap<&'a str, usize>| {
+        let nearest = found.values().copied().min();
+        let mut best: Vec<&str> =
+            found.into_iter().filter(|(_, distance)| Some(*distance) == nearest).map(|(word, _)| word).collect();
+        best.sort_unstable_by_key(|word| (word.len(), *word));
+        best.truncate(MOST_NEAR);
+        let counts = if nearest == Some(1) { 0.8 } else { 0.6 };
+        best.into_iter().map(|word| (word, counts)).collect()
+    };
+    found.into_iter().map(best).collect()
+}
+
+/// A word that is looked for among many: what tells most of them at a glance.
+struct Wanted<'a> {
+    word: &'a str,
+    length: usize,
+    letters: u64,
+    /// How many edits may lie between.
+    edits: usize,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(word: &'a str) -> Self {
+        let length = word.chars().count();
+        let edits = if length < SHORTEST { 0 } else { 1 + usize::from(length >= LONG) };
+        Self { word, length, letters: letters(word), edits }
+    }
+
+    fn distance(&self, word: &str, letters: u64) -> Option<usize> {
+        let edited = self.edits > 0
+            && self.word.len().abs_diff(word.len()) <= 4 * self.edits
+            // An edit changes two letters at most.
+            && (self.letters ^ letters).count_ones() as usize <= 2 * self.edits
+            && self.length.abs_diff(word.chars().count()) <= self.edits;
+        let distance = if edited { osa_distance(self.word, word) } else { usize::MAX };
+        if distance <= self.edits {
+            return Some(distance);
+        }
+        let shorter = self.word.len().min(word.len());
+        let begins = shorter >= SHORTEST_BEGINNING && (word.starts_with(self.word) || self.word.starts_with(word));
+        begins.then_some(2)
+    }
+}
+
+/// Which letters a word has, a bit each; letters beyond ASCII share bits.
+fn letters(word: &str) -> u64 {
+    word.chars().fold(0, |letters, letter| letters | 1 << (u32::from(letter) % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(word: &str) -> Vec<&'static str> {
+        let vocabulary = ["message", "massage", "send", "channel", "calendar", "post", "refund", "row", "cat", "email"];
+        let found = near_words(&[word.to_owned()], vocabulary.into_iter().chain(vocabulary));
+        found.into_iter().flatten().map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn a_mistyped_word_is_known_and_a_strange_one_is_not() {
+        for (typed, word) in [
+            ("mesage", "message"),
+            ("chanel", "channel"),
+            ("calender", "calendar"),
+            ("clanedar", "calendar"),
+            ("snd", "send"),
+            ("reufnd", "refund"),
+            ("posting", "post"),
+            ("calen", "calendar"),
+        ] {
+            assert_eq!(meant(typed), [word], "{typed}");
+        }
+        for strange in ["zebra", "ro", "x", "日本", "sendsendsend-nothing", "kat-dog"] {
+            let found = meant(strange);
+            assert!(found.is_empty() || strange.starts_with("send"), "{strange}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_names_come_first_and_case_does_not_matter() {
+        let names = ["Slack", "Stripe", "Google Calendar", "Google Sheets", "Notion"];
+        assert_eq!(nearest("SLAKC", names, 3), ["Slack"]);
+        assert_eq!(nearest("google calender", names, 3), ["Google Calendar"]);
+        assert_eq!(nearest("google", names, 3), ["Google Sheets", "Google Calendar"]);
+        assert!(nearest("salesforce", names, 3).is_empty());
+        assert!(nearest(&"x".repeat(100_000), names, 3).is_empty());
+        assert_eq!(
+            nearest("slack_post_mesage", ["slack_post_message", "slack_list_channels"], 3),
+            ["slack_post_message"]
+        );
+    }
+}

@@ -1,0 +1,551 @@
+//! What agents find out about services and tools.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use serde_json::{Value, json};
+use tests::{Answer, Event, Fault, Tenant, World, ai_sms, sms_without_call};
+
+/// Slack with two tools and an event, Gmail, one that is not active.
+async fn world() -> World {
+    let world = World::start().await;
+    world.service("Slack", Some("slack"));
+    world.service_tool("Slack", "slack_list_channels", "Lists the channels of the workspace.", &[]);
+    world.service_tool("Slack", "slack_post_message", "Posts a message to a channel.", &["channelId", "text"]);
+    world.service_tool_with("Slack", "slack_old", &json!({"description": "Was.", "is_active": false}));
+    let message = json!({
+        "description": "A message was posted to a channel",
+        "trigger_data_fields": {"event.channel": "Channel ID", "event.text": "The message text content"},
+        "example_condition": {"op": "contains", "path": "event.text", "value": "urgent"},
+    });
+    world.service_capabilities("Slack", &json!({
+        "supports_webhooks": true, "webhook_events": ["message", "reaction_added"], "webhook_payload_schemas": {"message": message},
+        "supports_polling": true, "polling_endpoints": {"new_channel": {"source_tool": "slack_list_channels"}},
+        "notes": "Bots see the channels they were invited to.",
+    }));
+    world.service("Google Calendar", Some("google_calendar"));
+    world.service_tool(
+        "Google Calendar",
+        "google_calendar_create_event",
+        "Creates an event in a calendar.",
+        &["summary", "start"],
+    );
+    world.service_with("Fax", &json!({"is_active": false}));
+    world.service_tool("Fax", "fax_send", "Sends a fax.", &["number"]);
+    world
+}
+
+fn asked(tenant: &Tenant, path: &str, query: &[(&str, &str)]) -> Event {
+    let event = Event::get(&format!("/api/{}/{path}", tenant.slug)).user(&tenant.user_id);
+    query.iter().fold(event, |event, (name, value)| event.query(name, &value.replace(' ', "%20")))
+}
+
+async fn get(world: &World, path: &str, query: &[(&str, &str)]) -> Answer {
+    world.send("discover", &asked(&world.home, path, query)).await
+}
+
+async fn text(world: &World, path: &str, query: &[(&str, &str)]) -> String {
+    let event = asked(&world.home, path, query).header("accept", "text/plain");
+    let answer = world.send("discover", &event).await;
+    assert_eq!(answer.content_type, "text/plain; charset=utf-8");
+    answer.expect(200).as_str().unwrap().to_owned()
+}
+
+async fn overview(world: &World, services: &[&str]) -> Value {
+    let query: Vec<_> = services.iter().map(|service| ("service", *service)).collect();
+    get(world, "discover/initial_md_fetch", &query).await.expect(200)
+}
+
+async fn tool_data(world: &World, names: &Value) -> Value {
+    tool_data_as(world, &world.home, names).await.expect(200)
+}
+
+async fn tool_data_as(world: &World, tenant: &Tenant, names: &Value) -> Answer {
+    let path = format!("/api/{}/discover/fetch_tool_data", tenant.slug);
+    let event = Event::post(&path, &json!({"tool_names": names})).user(&tenant.user_id);
+    world.send("discover", &event).await
+}
+
+async fn search(world: &World, body: &Value) -> Value {
+    let event = Event::post(&format!("/api/{}/discover/search", world.home.slug), body).user(&world.home.user_id);
+    world.send("discover", &event).await.expect(200)
+}
+
+fn names(of: &Value) -> Vec<&str> {
+    of.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
+}
+
+// ------------------------------------------------------------------------------------------------ initial_md_fetch
+
+/// The first lines are those that agents know, byte by byte.
+#[tokio::test]
+async fn a_services_text_begins_as_agents_know_it_and_says_more_behind() {
+    let world = world().await;
+    let text = text(&world, "discover/initial_md_fetch", &[("service", "Slack")]).await;
+    let known = "Available Slack tools:\n\
+                 - slack_list_channels: Lists the channels of the workspace.\n\
+                 - slack_post_message: Posts a message to a channel.\n\
+                 \n\nService Capabilities:\n\
+                 - Supports Webhooks: True\n\
+                 - Supports Polling: True\n\
+                 - Notes: Bots see the channels they were invited to.\n\
+                 \nWebhook Payload Schemas:\n\
+                 \n  message:\n    Description: A message was posted to a channel\n    Available fields:\n      \
+                 - event.channel: Channel ID\n      - event.text: The message text content\n";
+    let behind = text.strip_prefix(known).unwrap_or_else(|| panic!("{text}"));
+    let account = format!("{}@slack.example", world.home.slack_account.trim_start_matches("apn_"));
+    assert_eq!(
+        behind,
+        format!(
+            "\nWebhook Examples:\n\n  message:\n    Condition: {{\"op\":\"contains\",\"path\":\"event.text\",\"value\":\"urgent\"}}\n\
+             \nWebhook Events whose fields are not described: reaction_added\n\
+             \nPolling Events:\n\n  new_channel:\n    source_tool: slack_list_channels\n\
+             \nConnection:\n- Connected: True (as {account})\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_service_without_capabilities_has_its_tools_alone() {
+    let world = world().await;
+    let text = text(&world, "discover/initial_md_fetch", &[("service", "google-calendar")]).await;
+    let known = "Available Google Calendar tools:\n- google_calendar_create_event: Creates an event in a calendar.\n";
+    let behind = text.strip_prefix(known).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(
+        behind,
+        "\nConnection:\n- Connected: False (an administrator connects it with POST /api/{slug}/services/google_calendar/connect)\n"
+    );
+}
+
+#[tokio::test]
+async fn several_services_are_answered_each_once_in_any_case_and_the_others_are_named_one_by_one() {
+    let world = world().await;
+    let asked = ["sLaCk", "GOOGLE CALENDAR", "slack", "Slakc", "fax", "Salesforce"];
+    let found = overview(&world, &asked).await;
+    assert_eq!(names(&found["services"]), ["Slack", "Google Calendar"]);
+    let slack = &found["services"][0];
+    assert_eq!(names(&slack["tools"]), ["slack_list_channels", "slack_post_message"]);
+    assert_eq!((&slack["total"], &slack["capabilities"]["supports_webhooks"]), (&json!(2), &json!(true)));
+    assert_eq!(slack["connection"]["state"], "connected");
+    assert_eq!(slack["tools"][1]["fingerprint"].as_str().unwrap().len(), 32);
+    assert_eq!(found["services"][1]["connection"]["state"], "not_connected");
+    let problems: Vec<(&str, &str)> = found["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["name"].as_str().unwrap(), problem["problem"].as_str().unwrap()))
+        .collect();
+    assert_eq!(problems, [("Slakc", "unknown"), ("fax", "inactive"), ("Salesforce", "unknown")]);
+    assert_eq!(found["problems"][0]["did_you_mean"], json!(["Slack"]));
+    assert!(found["problems"][2]["message"].as_str().unwrap().contains("/services lists"), "{found}");
+    let text = text(&world, "discover/initial_md_fetch", &[("service", "Slakc")]).await;
+    assert_eq!(text, "\nNot available:\n- Slakc: there is no service of this name; did you mean Slack?\n");
+}
+
+#[tokio::test]
+async fn capabilities_that_cannot_be_read_are_said_and_the_tools_are_there_all_the_same() {
+    let world = world().await;
+    world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities").times(6));
+    let found = overview(&world, &["Slack"]).await;
+    assert_eq!(names(&found["services"][0]["tools"]).len(), 2);
+    assert_eq!(found["services"][0]["capabilities"], Value::Null);
+    let problem = found["services"][0]["capabilities_problem"].as_str().unwrap();
+    assert!(problem.contains("could not be read"), "{problem}");
+    let text = text(&world, "discover/initial_md_fetch", &[("service", "Slack")]).await;
+    assert!(text.contains("Service Capabilities:\n- Not known: what Slack can do could not be read"), "{text}");
+    assert_eq!(world.aws.faults_left(), 0);
+}
+
+#[tokio::test]
+async fn a_long_list_goes_on_with_its_cursor_and_no_tool_is_missing() {
+    let world = world().await;
+    let long = "Does one thing among many, and says so at length. ".repeat(8);
+    for number in 0..400 {
+        let name = format!("slack_tool_{number:03}");
+        world.service_tool_with("Slack", &name, &json!({"description": long}));
+    }
+    let (mut cursor, mut seen, mut pages) = (String::new(), Vec::new(), 0);
+    loop {
+        let query = [("service", "Google Calendar"), ("service", "Slack"), ("cursor", cursor.as_str())];
+        let page = get(&world, "discover/initial_md_fetch", &query).await.expect(200);
+        pages += 1;
+        for service in page["services"].as_array().unwrap() {
+            seen.extend(names(&service["tools"]).iter().map(|name| (*name).to_owned()));
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!((seen.len(), pages), (403, 2));
+    let mut distinct = seen.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), seen.len());
+    let text = text(&world, "discover/initial_md_fetch", &[("service", "Slack")]).await;
+    assert!(text.contains(" of 402 tools.") && text.contains("with cursor "), "{}", &text[text.len() - 600..]);
+    assert!(text.contains("… marks a shortened description; fetch_tool_data gives it whole."));
+    let other = get(&world, "discover/initial_md_fetch", &[("service", "Fax"), ("cursor", &cursor)]).await;
+    assert_eq!(other.wrong_fields(), ["cursor"]);
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_service_or_too_many_is_told_so() {
+    let world = world().await;
+    assert_eq!(get(&world, "discover/initial_md_fetch", &[]).await.wrong_fields(), ["service"]);
+    assert_eq!(get(&world, "discover/initial_md_fetch", &[("service", " ")]).await.wrong_fields(), ["service"]);
+    let many: Vec<String> = (0..21).map(|number| format!("service {number}")).collect();
+    let many: Vec<_> = many.iter().map(|name| ("service", name.as_str())).collect();
+    assert_eq!(get(&world, "discover/initial_md_fetch", &many).await.wrong_fields(), ["service"]);
+    assert_eq!(get(&world, "discover/initial_md_fetch", &[("services", "x")]).await.wrong_fields(), ["services"]);
+    let long = "x".repeat(10_000);
+    let found = overview(&world, &[&long]).await;
+    assert!(found["problems"][0]["name"].as_str().unwrap().len() < 200);
+}
+
+// ------------------------------------------------------------------------------------------------- fetch_tool_data
+
+#[tokio::test]
+async fn a_tools_text_begins_as_agents_know_it_and_says_more_behind() {
+    let world = world().await;
+    let text =
+        text(&world, "discover/fetch_tool_data", &[("name", "slack_list_channels"), ("name", "nothing_like_it")]).await;
+    let known = "\n## slack_list_channels\nLists the channels of the workspace.\nParameters: {\n  \"additionalProperties\": false,\n  \
+                 \"properties\": {},\n  \"required\": [],\n  \"type\": \"object\"\n}\nReturns: What came of it.\n";
+    let behind = text.strip_prefix(known).unwrap_or_else(|| panic!("{text}"));
+    assert!(behind.starts_with("Service: Slack\nConnected: True (as "), "{behind}");
+    for line in ["Version: 1\n", "Effect: True\n", "Destructive: False\n", "Repeatable: False\n"] {
+        assert!(behind.contains(line), "{behind}");
+    }
+    assert!(behind.contains("Example: {\"tool\":\"slack_list_channels\",\"parameters\":{}}\n"), "{behind}");
+    assert!(behind.ends_with("\nNot available:\n- nothing_like_it: there is no tool of this name; the search finds tools by what they do\n"), "{behind}");
+}
+
+#[tokio::test]
+async fn sixty_names_are_answered_at_once_each_once() {
+    let world = world().await;
+    for number in 0..60 {
+        world.service_tool("Slack", &format!("slack_tool_{number}"), "Does one thing.", &["text"]);
+    }
+    let mut asked: Vec<String> = (0..60).map(|number| format!("slack_tool_{number}")).collect();
+    asked.push("SLACK_TOOL_7".into());
+    let found = tool_data(&world, &json!(asked)).await;
+    assert_eq!(names(&found["tools"]), asked[..60].iter().map(String::as_str).collect::<Vec<_>>());
+    let seven = &found["tools"][7];
+    assert_eq!(seven["example"], json!({"tool": "slack_tool_7", "parameters": {"text": "…"}}));
+    assert_eq!(seven["connection"]["state"], "connected");
+    assert_eq!((&seven["effect"], &seven["repeatable"], &seven["version"]), (&json!(true), &json!(false), &json!("1")));
+    assert_eq!(seven["fingerprint"].as_str().unwrap().len(), 32);
+}
+
+#[tokio::test]
+async fn the_organizations_own_tools_and_built_in_ones_are_read_as_the_services() {
+    let world = world().await;
+    let sms = world.tool(&ai_sms()).await;
+    let found = tool_data(&world, &json!(["send_confirmation", sms["id"], "wget", "slack_post_message"])).await;
+    assert_eq!(names(&found["tools"]), ["send_confirmation", "wget", "slack_post_message"], "{found}");
+    let own = &found["tools"][0];
+    assert_eq!((&own["source"], &own["id"]), (&json!("organization"), &sms["id"]));
+    assert_eq!(own["fingerprint"], format!("v{}", sms["version"]));
+    assert!(own["needs_call"].is_string(), "it sends from the number that was called: {own}");
+    assert_eq!(found["tools"][1]["fingerprint"], "built-in");
+    assert_eq!(found["problems"], Value::Null);
+}
+
+#[tokio::test]
+async fn names_that_lead_nowhere_are_told_one_by_one() {
+    let world = world().await;
+    let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    world.tool(&json!({"label": "Slack post message", "type": "api_request", "method": "GET", "url": "https://api.example.com/"})).await;
+    let asked = json!([
+        "slack_post_mesage",
+        "fax_send",
+        "slack_old",
+        "slack_post_message",
+        theirs["id"],
+        "send_confirmation",
+        "slack_list_channels"
+    ]);
+    let found = tool_data(&world, &asked).await;
+    assert_eq!(names(&found["tools"]), ["slack_list_channels"]);
+    let problems: Vec<(&str, &str)> = found["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["name"].as_str().unwrap(), problem["problem"].as_str().unwrap()))
+        .collect();
+    let their_id = theirs["id"].as_str().unwrap();
+    assert_eq!(
+        problems,
+        [
+            ("slack_post_mesage", "unknown"),
+            ("fax_send", "inactive"),
+            ("slack_old", "inactive"),
+            ("slack_post_message", "ambiguous"),
+            (their_id, "unknown"),
+            ("send_confirmation", "unknown"),
+        ]
+    );
+    assert_eq!(found["problems"][0]["did_you_mean"][0], "slack_post_message");
+    let ambiguous = &found["problems"][3];
+    let sources: Vec<&Value> = ambiguous["candidates"].as_array().unwrap().iter().map(|one| &one["source"]).collect();
+    assert_eq!(sources, ["service", "organization"]);
+    assert!(!found.to_string().contains("Confirmation"), "nothing of the other organization's: {found}");
+}
+
+#[tokio::test]
+async fn bad_names_are_refused_with_their_field() {
+    let world = world().await;
+    for (names, field) in [
+        (json!([]), "tool_names"),
+        (json!("slack_post_message"), "tool_names"),
+        (json!(["a", 7]), "tool_names[1]"),
+        (json!((0..201).map(|number| format!("tool_{number}")).collect::<Vec<_>>()), "tool_names"),
+    ] {
+        assert_eq!(tool_data_as(&world, &world.home, &names).await.wrong_fields(), [field], "{names}");
+    }
+    assert_eq!(get(&world, "discover/fetch_tool_data", &[("tool", "x")]).await.wrong_fields(), ["tool"]);
+    let found = tool_data(&world, &json!(["\u{1f600}", "x".repeat(10_000), "'; DROP TABLE tools; --"])).await;
+    assert_eq!(found["problems"].as_array().unwrap().len(), 3);
+}
+
+// ---------------------------------------------------------------------------------------------------------- search
+
+#[tokio::test]
+async fn a_tool_is_found_by_what_it_does_with_typing_errors_too() {
+    let world = world().await;
+    for (q, first) in [
+        ("post a message to a channel", "slack_post_message"),
+        ("mesage", "slack_post_message"),
+        ("channelId", "slack_post_message"),
+        ("posting", "slack_post_message"),
+        ("SLACK_LIST_CHANNELS", "slack_list_channels"),
+        ("calender event", "google_calendar_create_event"),
+        ("fetch an address of the web", "wget"),
+    ] {
+        let found = search(&world, &json!({"q": q})).await;
+        assert_eq!(names(&found["items"]).first(), Some(&first), "{q}: {found}");
+    }
+    let found = search(&world, &json!({"q": "mesage xylophone"})).await;
+    let corrected = json!([{"word": "mesage", "taken_as": ["message"]}, {"word": "xylophone", "taken_as": []}]);
+    assert_eq!(found["corrected"], corrected);
+    let text = text(&world, "discover/search", &[("q", "post mesage"), ("limit", "1")]).await;
+    assert!(text.starts_with("Found tools (1 of "), "{text}");
+    assert!(
+        text.contains("- slack_post_message: Posts a message to a channel. [Slack; effect: True; connected: True (as "),
+        "{text}"
+    );
+    assert!(text.contains("No tool has the word mesage; looked for message instead."), "{text}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_is_never_found_and_what_needs_a_phone_call_says_so() {
+    let world = world().await;
+    world.tool(&ai_sms()).await;
+    let found = search(&world, &json!({"limit": 100})).await;
+    let all = names(&found["items"]);
+    assert!(!all.contains(&"fax_send") && !all.contains(&"slack_old"), "{all:?}");
+    let own = found["items"].as_array().unwrap().iter().find(|item| item["name"] == "send_confirmation").unwrap();
+    assert!(own["needs_call"].is_string());
+    let others: Vec<&Value> =
+        found["items"].as_array().unwrap().iter().filter(|item| item["needs_call"].is_null()).collect();
+    let usable: Vec<&Value> = others.iter().map(|item| &item["name"]).collect();
+    let read = tool_data(&world, &json!(usable)).await;
+    assert_eq!(read["tools"].as_array().unwrap().len(), usable.len(), "{read}");
+    assert_eq!(read["problems"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_organizations_own_tools_stand_beside_the_services_and_another_organizations_do_not() {
+    let world = world().await;
+    world.tool(&sms_without_call(&world.home)).await;
+    world.create_as(&world.other, &ai_sms()).await.expect(201);
+    let found = search(&world, &json!({"q": "send sms text message"})).await;
+    let sources: Vec<&str> =
+        found["items"].as_array().unwrap().iter().map(|item| item["source"].as_str().unwrap()).collect();
+    assert!(sources.contains(&"organization") && sources.contains(&"service"), "{found}");
+    assert_eq!(sources.iter().filter(|source| **source == "organization").count(), 1, "{found}");
+}
+
+#[tokio::test]
+async fn filters_narrow_what_is_found() {
+    let world = world().await;
+    for (filter, wanted) in [
+        (json!({"services": ["slack"]}), vec!["slack_list_channels", "slack_post_message"]),
+        (json!({"services": ["google calendar"]}), vec!["google_calendar_create_event"]),
+        (json!({"trigger": "webhook"}), vec!["slack_list_channels", "slack_post_message"]),
+        (json!({"trigger": "polling", "q": "channels"}), vec!["slack_list_channels", "slack_post_message"]),
+        (json!({"connected": false}), vec!["google_calendar_create_event"]),
+        (json!({"connected": true, "services": ["Google Calendar"]}), vec![]),
+        (
+            json!({"category": "Work"}),
+            vec!["google_calendar_create_event", "slack_list_channels", "slack_post_message"],
+        ),
+        (json!({"category": "nonsense"}), vec![]),
+    ] {
+        let found = search(&world, &filter).await;
+        let mut found_names = names(&found["items"]);
+        found_names.sort_unstable();
+        assert_eq!(found_names, wanted, "{filter}: {found}");
+        assert_eq!(found["total"], wanted.len());
+    }
+    let by_query = get(&world, "discover/search", &[("service", "slack"), ("connected", "true"), ("limit", "1")])
+        .await
+        .expect(200);
+    assert_eq!((names(&by_query["items"]).len(), &by_query["total"]), (1, &json!(2)));
+}
+
+#[tokio::test]
+async fn pages_are_explicit_and_a_cursor_is_of_its_search_alone() {
+    let world = world().await;
+    for number in 0..25 {
+        world.service_tool("Slack", &format!("slack_tool_{number:02}"), "Sends one thing.", &[]);
+    }
+    let (mut seen, mut body) = (Vec::new(), json!({"q": "sends", "limit": 10}));
+    loop {
+        let page = search(&world, &body).await;
+        assert_eq!(page["total"], 25);
+        seen.extend(names(&page["items"]).iter().map(|name| (*name).to_owned()));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        body["cursor"] = json!(cursor);
+    }
+    assert_eq!(seen, (0..25).map(|number| format!("slack_tool_{number:02}")).collect::<Vec<_>>());
+    body["q"] = json!("another");
+    let event = Event::post(&format!("/api/{}/discover/search", world.home.slug), &body).user(&world.home.user_id);
+    assert_eq!(world.send("discover", &event).await.wrong_fields(), ["cursor"]);
+}
+
+#[tokio::test]
+async fn strange_queries_have_a_clear_answer() {
+    let world = world().await;
+    for q in ["\u{1f600}", "the of and to", "?!", "日本語で"] {
+        let found = search(&world, &json!({"q": q})).await;
+        assert_eq!(found["items"], json!([]), "{q}: {found}");
+        assert!(found["notes"][0].is_string(), "{q}: {found}");
+    }
+    let all = search(&world, &json!({"q": "  "})).await;
+    assert!(all["total"].as_u64().unwrap() >= 4, "an empty query lists: {all}");
+    for (body, field) in [
+        (json!({"q": "x".repeat(10_000)}), "q"),
+        (json!({"q": 7}), "q"),
+        (json!({"trigger": "cron"}), "trigger"),
+        (json!({"connected": "yes"}), "connected"),
+        (json!({"limit": 0}), "limit"),
+        (json!({"limit": 101}), "limit"),
+        (json!({"services": ["slakc"]}), "services[0]"),
+        (json!({"services": ["fax"]}), "services[0]"),
+        (json!({"services": "slack"}), "services"),
+        (json!({"cursor": "x"}), "cursor"),
+        (json!({"query": "x"}), "query"),
+    ] {
+        let event = Event::post(&format!("/api/{}/discover/search", world.home.slug), &body).user(&world.home.user_id);
+        assert_eq!(world.send("discover", &event).await.wrong_fields(), [field], "{body}");
+    }
+    let many_unknown = (0..60).map(|number| format!("zq{number}x")).collect::<Vec<_>>().join(" ");
+    let found = search(&world, &json!({"q": many_unknown})).await;
+    assert!(found["notes"].to_string().contains("were not compared"), "{found}");
+}
+
+#[tokio::test]
+async fn a_new_tool_is_found_without_a_restart_and_only_what_changed_is_read_again() {
+    let world = world().await;
+    search(&world, &json!({"q": "message"})).await;
+    world.aws.clear_operations();
+    search(&world, &json!({"q": "message"})).await;
+    let read = |world: &World| world.aws.dynamodb().iter().filter(|one| one.on == ["service_tools"]).count();
+    assert_eq!(read(&world), 0, "nothing has changed");
+    world.service_tool("Slack", "slack_pin", "Pins something to the board.", &[]);
+    let slack = json!({"connection": {"type": "pipedream", "app": "slack"}, "edition": "2"});
+    world.service_with("Slack", &slack);
+    let found = search(&world, &json!({"q": "pin"})).await;
+    assert_eq!(names(&found["items"])[0], "slack_pin");
+    assert_eq!(read(&world), 1, "one service has changed");
+    world.service_with("Slack", &json!({"is_active": false, "edition": "3"}));
+    let found = search(&world, &json!({"q": "pin"})).await;
+    assert!(!names(&found["items"]).contains(&"slack_pin"), "{found}");
+}
+
+/// The index of a table follows it: what is read right behind a change may be from before it.
+#[tokio::test]
+async fn a_service_that_has_just_changed_is_read_again_until_its_index_has_followed() {
+    let world = world().await;
+    let now = shared::models::Timestamp::now();
+    world.service_with("Slack", &json!({"edition": "2", "updated_at": now}));
+    search(&world, &json!({"q": "message"})).await;
+    world.service_tool("Slack", "slack_pin", "Pins something to the board.", &[]);
+    let found = search(&world, &json!({"q": "pin"})).await;
+    assert_eq!(names(&found["items"])[0], "slack_pin");
+}
+
+// -------------------------------------------------------------------------------------------------------- services
+
+#[tokio::test]
+async fn services_are_listed_with_what_they_offer_and_how_the_organization_stands_to_them() {
+    let world = world().await;
+    let found = get(&world, "services", &[]).await.expect(200);
+    assert_eq!(names(&found["items"]), ["Google Calendar", "Slack"]);
+    let slack = &found["items"][1];
+    assert_eq!((&slack["supports_webhooks"], &slack["supports_polling"]), (&json!(true), &json!(true)));
+    assert_eq!(slack["connection"]["state"], "connected");
+    assert_eq!(slack["connection"]["accounts"][0]["id"], world.home.slack_account.as_str());
+    assert_eq!(slack["connection_kind"], json!({"type": "pipedream", "app": "slack"}));
+    for (query, wanted) in [
+        (vec![("q", "google")], vec!["Google Calendar"]),
+        (vec![("connected", "true")], vec!["Slack"]),
+        (vec![("connected", "false")], vec!["Google Calendar"]),
+        (vec![("category", "crm")], vec![]),
+        (vec![("q", "slakc")], vec![]),
+    ] {
+        let found = get(&world, "services", &query).await.expect(200);
+        assert_eq!(names(&found["items"]), wanted, "{query:?}");
+    }
+    let near = get(&world, "services", &[("q", "slakc")]).await.expect(200);
+    assert_eq!(near["notes"], json!(["No service fits q; near are Slack."]));
+    let first = get(&world, "services", &[("limit", "1")]).await.expect(200);
+    let next = first["next_cursor"].as_str().unwrap();
+    let second = get(&world, "services", &[("limit", "1"), ("cursor", next)]).await.expect(200);
+    assert_eq!((names(&second["items"]), &second["next_cursor"]), (vec!["Slack"], &Value::Null));
+    for (query, field) in
+        [(("limit", "0"), "limit"), (("connected", "x"), "connected"), (("x", "y"), "x"), (("cursor", "!"), "cursor")]
+    {
+        assert_eq!(get(&world, "services", &[query]).await.wrong_fields(), [field]);
+    }
+    world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities"));
+    let found = get(&world, "services", &[]).await.expect(200);
+    assert_eq!(found["items"][1]["supports_webhooks"], Value::Null);
+    assert!(found["notes"][0].as_str().unwrap().contains("could not be read"), "{found}");
+}
+
+fn connecting(world: &World, service: &str, body: &str) -> Event {
+    let path = format!("/api/{}/services/{service}/connect", world.home.slug);
+    Event::new("POST", &path).user(&world.home.user_id).text(body)
+}
+
+#[tokio::test]
+async fn a_service_is_connected_by_a_link_or_a_credential_and_disconnected() {
+    let world = world().await;
+    let link = world.send("discover", &connecting(&world, "google%20calendar", "")).await.expect(200);
+    assert_eq!(link["state"], "open");
+    assert!(link["url"].as_str().unwrap().contains("/connect/"), "{link}");
+    let fields = json!([
+        {"name": "account", "description": "The account's id.", "secret": false},
+        {"name": "api_key", "description": "Under Developers."},
+    ]);
+    world.service_with("Stripe", &json!({"connection": {"type": "credential", "fields": fields}}));
+    let incomplete = world.send("discover", &connecting(&world, "stripe", r#"{"account": "acct_1"}"#)).await;
+    assert_eq!(incomplete.wrong_fields(), ["api_key"]);
+    let credential = r#"{"account": "acct_1", "api_key": "sk_live_secret"}"#;
+    let stored = world.send("discover", &connecting(&world, "Stripe", credential)).await.expect(200);
+    assert_eq!((&stored["state"], &stored["accounts"][0]["name"]), (&json!("connected"), &json!("acct_1")));
+    let listed = get(&world, "services", &[("connected", "true")]).await.expect(200);
+    assert_eq!(names(&listed["items"]), ["Slack", "Stripe"]);
+    assert!(!listed.to_string().contains("sk_live_secret"));
+    for service in ["stripe", "slack"] {
+        let path = format!("/api/{}/services/{service}/connection", world.home.slug);
+        let event = Event::new("DELETE", &path).user(&world.home.user_id);
+        world.send("discover", &event).await.expect(204);
+        world.send("discover", &event).await.expect(404);
+    }
+    let left = get(&world, "services", &[("connected", "true")]).await.expect(200);
+    assert_eq!(names(&left["items"]), Vec::<&str>::new());
+    world.send("discover", &connecting(&world, "salesforce", "")).await.expect(404);
+    world.send("discover", &connecting(&world, "fax", "")).await.expect(409);
+}
