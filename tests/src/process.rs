@@ -42,6 +42,7 @@ pub struct Process {
     pub erasures: erasures::Deps,
     pub usage: usage::Deps,
     pub discover: discover::Deps,
+    pub deploy: deploy::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -102,6 +103,7 @@ impl Process {
             erasures: erasures::Deps::new(platform)?,
             usage: usage::Deps::new(platform)?,
             discover: discover::Deps::new(platform)?,
+            deploy: deploy::Deps::new(platform)?,
             tokens: platform.tokens()?,
         })
     }
@@ -156,6 +158,7 @@ impl Process {
             "discover" => {
                 Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
             }
+            "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }

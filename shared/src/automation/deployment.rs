@@ -264,7 +264,7 @@ impl Deployment {
         if let Some(definition) = Definition::read(&stored, &mut diagnostics)
             && !diagnostics.has_errors()
         {
-            (_, diagnostics) = self.check(by, &definition, checked, Purpose::Activation, deadline).await?;
+            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, Purpose::Activation, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
@@ -303,7 +303,7 @@ impl Deployment {
         let Some(definition) = Definition::read(body, &mut diagnostics) else {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         };
-        let (known, found) = self.check(author, &definition, earlier, Purpose::Saving, deadline).await?;
+        let (known, found) = Box::pin(self.check(author, &definition, earlier, Purpose::Saving, deadline)).await?;
         found.iter().for_each(|diagnostic| diagnostics.push(diagnostic.clone()));
         if dry_run || diagnostics.has_errors() {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));

@@ -61,11 +61,12 @@ impl Deployment {
         purpose: Purpose,
         deadline: Deadline,
     ) -> Result<(Known, Diagnostics)> {
-        let mut known = self.look_up(member.organization_id, definition, earlier, purpose, deadline).await?;
+        let mut known =
+            Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline)).await?;
         let mut diagnostics = Diagnostics::default();
         validate(definition, &known, &mut diagnostics);
         if purpose == Purpose::Saving && !diagnostics.has_errors_at("/trigger_config") {
-            known.preflight = self.preflight(member, definition, &known, deadline).await?;
+            known.preflight = Box::pin(self.preflight(member, definition, &known, deadline)).await?;
             if known.preflight != Preflight::NotAsked {
                 diagnostics = Diagnostics::default();
                 validate(definition, &known, &mut diagnostics);

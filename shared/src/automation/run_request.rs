@@ -284,7 +284,7 @@ mod tests {
         let read = |limits: Value| {
             let mut problems = Problems::default();
             let body = json!({"prompt": "Hello", "limits": limits});
-            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(ceilings), &mut problems).unwrap();
+            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(ceilings), &mut problems);
             let problems: Vec<_> = problems.iter().map(|it| format!("{} {}", it.field, it.problem)).collect();
             (read.1.unwrap().limits, problems)
         };

@@ -1,6 +1,6 @@
 //! Answers.
 
-use std::pin::Pin;
+use std::{borrow::Cow, pin::Pin};
 
 use lambda_http::{Body, Response};
 use serde::Serialize;
@@ -14,10 +14,10 @@ pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What a handler answers: a status and a JSON body, and what is still to be done once the caller has it.
 pub struct Reply {
     status: u16,
-    content_type: &'static str,
+    content_type: Cow<'static, str>,
     body: Vec<u8>,
-    /// Seconds, for the header `Retry-After`.
-    retry_after: Option<u64>,
+    /// Beside those that every answer has.
+    headers: Vec<(&'static str, String)>,
     afterwards: Option<Afterwards>,
 }
 
@@ -37,22 +37,34 @@ impl Reply {
 
     /// 204: it is done, and there is nothing to show.
     pub fn no_content() -> Self {
-        Self { status: 204, content_type: "application/json", body: Vec::new(), retry_after: None, afterwards: None }
+        Self::of(204, "application/json", Vec::new())
     }
 
     /// TwiML, for Twilio: another content type than `text/xml` is an error to it.
     pub fn twiml(twiml: String) -> Self {
-        Self { status: 200, content_type: "text/xml", body: twiml.into_bytes(), retry_after: None, afterwards: None }
+        Self::of(200, "text/xml", twiml.into_bytes())
     }
 
     /// A text, for whoever asked for one ([`super::accepted_text`]).
     pub fn text(content_type: &'static str, text: String) -> Self {
-        Self { status: 200, content_type, body: text.into_bytes(), retry_after: None, afterwards: None }
+        Self::of(200, content_type, text.into_bytes())
     }
 
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
-        Ok(Self { status, content_type: "application/json", body, retry_after: None, afterwards: None })
+        Ok(Self::of(status, "application/json", body))
+    }
+
+    /// An answer whose form a protocol prescribes.
+    pub fn of(status: u16, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Self {
+        Self { status, content_type: content_type.into(), body, headers: Vec::new(), afterwards: None }
+    }
+
+    /// The same with these headers, too.
+    #[must_use]
+    pub fn with_headers(mut self, headers: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        self.headers.extend(headers);
+        self
     }
 
     /// RFC 9457, with `code`, `request_id` and, for wrong fields, `errors: [{field, problem}]`.
@@ -83,14 +95,11 @@ impl Reply {
                 _ => {}
             }
         }
-        let retry_after = if let Error::OverBudget(over) = error { Some(over.retry_after) } else { None };
-        Self {
-            status,
-            content_type: "application/problem+json",
-            body: problem.to_string().into_bytes(),
-            retry_after,
-            afterwards: None,
-        }
+        let headers = match error {
+            Error::OverBudget(over) => vec![("retry-after", over.retry_after.to_string())],
+            _ => Vec::new(),
+        };
+        Self::of(status, "application/problem+json", problem.to_string().into_bytes()).with_headers(headers)
     }
 
     /// Adds work to be done after the answer has been given. On Lambda the function stays awake for it; what it must not
@@ -111,10 +120,10 @@ impl Reply {
     pub(super) fn into_response(self) -> Result<(Response<Body>, Option<Afterwards>)> {
         let mut response = Response::builder().status(self.status).header("cache-control", "no-store");
         if !self.body.is_empty() {
-            response = response.header("content-type", self.content_type);
+            response = response.header("content-type", self.content_type.as_ref());
         }
-        if let Some(seconds) = self.retry_after {
-            response = response.header("retry-after", seconds);
+        for (name, value) in self.headers {
+            response = response.header(name, value);
         }
         Ok((response.body(Body::from(self.body)).map_err(Error::internal)?, self.afterwards))
     }
