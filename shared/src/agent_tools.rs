@@ -12,9 +12,9 @@ mod descriptions;
 mod formats;
 mod in_whose_name;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Map, Value, json};
 
 use self::descriptions::Kind;
@@ -26,10 +26,9 @@ pub use self::{
 };
 use crate::{
     Error, Result,
-    automation::Deployment,
+    automation::{Deployment, Outcome},
     cut::{cut_to, fit},
     discovery::{Discovery, ToolSearch},
-    idempotency::{Claim, Idempotency, Key, Outcome},
     models::{Member, Role},
     store::OrganizationMembers,
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
@@ -38,18 +37,12 @@ use crate::{
 /// Of a text or of its data as JSON, in bytes: clients refuse what has more than some 25,000 tokens.
 const LARGEST_ANSWER: usize = 60_000;
 
-/// A claim outlasts whoever holds it.
-const LEASE_RESERVE: Duration = Duration::from_secs(5);
-/// What is left to answer when a twin has been waited for.
-const ANSWERING: Duration = Duration::from_secs(1);
-
 /// Carries the tools out. Clones share what discovery keeps in memory.
 #[derive(Clone)]
 pub struct AgentTools {
     pub discovery: Discovery,
     pub deployment: Deployment,
     pub members: OrganizationMembers,
-    pub idempotency: Idempotency,
     /// Calls any tool of the organization's; absent where that is not offered.
     pub caller: Option<ToolCaller>,
 }
@@ -142,52 +135,17 @@ impl AgentTools {
         Ok(member)
     }
 
-    /// Deploys once: the same definition of the same subject again is answered from the record, and saves nothing.
+    /// The same content again is the same automation, so nothing has to be claimed.
     async fn deploy(&self, mut arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
         let member = self.member(context).await?;
-        let key = arguments.remove(IDEMPOTENCY_KEY).and_then(|key| key.as_str().map(str::to_owned)).unwrap_or_default();
-        let mut body = arguments.remove("automation").unwrap_or_default();
         let dry_run = arguments.get("dry_run").is_some_and(|dry_run| *dry_run == true);
+        let mut body = arguments.remove("automation").unwrap_or_default();
         if let (Value::Object(body), true) = (&mut body, dry_run) {
             body.insert("dry_run".into(), true.into());
         }
-        if body.get("dry_run").is_some_and(|dry_run| *dry_run == true) {
-            return Ok(self.deploy_as(&member, &body, context).await?.0);
-        }
-        let (kind, whose) = context.subject.parts();
-        let organization = context.organization.to_string();
-        let key = Key::new(&["agent tool", "deploy_automation", &organization, kind, &whose, &key], &body);
-        let deadline = context.deadline;
-        let (lease, until) = (deadline.remaining() + LEASE_RESERVE, deadline.reserving(ANSWERING));
-        let ticket = match self.idempotency.claim(&key, context.delivery, lease, until).await? {
-            Claim::Mine(ticket) => ticket,
-            Claim::Completed(answer) => return Ok(Answer::read(answer)),
-            Claim::Unknown(_) => {
-                let sentence = "It is not known whether this was deployed a moment ago; look at the list of automations \
-                                before deploying it again.";
-                return Ok(Answer::failed(sentence));
-            }
-            Claim::Running => {
-                return Ok(Answer::failed("The same deployment is still under way; wait a moment and ask again."));
-            }
-        };
-        let deployed = self.deploy_as(&member, &body, context).await;
-        let outcome = match &deployed {
-            Ok((answer, true)) => Outcome::Completed(answer.written()),
-            // Nothing was saved, or nobody knows; what waits for a review twice does no harm.
-            Ok((_, false)) | Err(_) => Outcome::Released,
-        };
-        if let Err(error) = self.idempotency.record(ticket, outcome).await {
-            tracing::error!("the outcome of a deployment could not be recorded: {}", crate::error::chain(&error));
-        }
-        Ok(deployed?.0)
-    }
-
-    /// The answer, and whether something was saved.
-    async fn deploy_as(&self, member: &Member, body: &Value, context: &CallContext<'_>) -> Result<(Answer, bool)> {
-        let deployed = self.deployment.deploy(member, body, context.deadline).await?;
-        let failed = !deployed.is_ok();
-        Ok((Answer { failed, text: deployed.to_text(), data: json!(deployed) }, !failed))
+        let deployed = self.deployment.deploy(&member, &body, context.deadline).await?;
+        let failed = deployed.report.result == Outcome::Failed;
+        Ok(Answer { failed, text: deployed.to_text(), data: json!(deployed) })
     }
 }
 
@@ -295,6 +253,24 @@ impl Tool for Offered {
             Ok(answer.fitted(self.described.how_to_get_the_rest).told(self.told))
         }
         .boxed()
+    }
+}
+
+/// The tools as a run may name them, for a program that offers them and does not call them.
+pub fn described() -> Vec<Arc<dyn Tool>> {
+    let for_runs = AGENT_TOOLS.iter().filter(|tool| tool.kind != Kind::CallTool);
+    for_runs.map(|tool| Arc::new(Described(tool)) as Arc<dyn Tool>).collect()
+}
+
+struct Described(&'static AgentTool);
+
+impl Tool for Described {
+    fn spec(&self) -> &ToolSpec {
+        &self.0.spec
+    }
+
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+        ready(Err(Error::internal("a tool for agents was called where it is only described"))).boxed()
     }
 }
 

@@ -65,6 +65,8 @@ pub struct JsonSchema {
 pub struct Violation {
     /// `orders[0].price`; empty for the whole.
     pub path: String,
+    /// The same as a JSON pointer: `/orders/0/price`.
+    pub pointer: String,
     /// `must be a number, not text`
     pub problem: String,
 }
@@ -110,7 +112,7 @@ impl JsonSchema {
 
     /// What of `instance` does not fit: empty if it fits, at most twenty and a last one that counts the rest.
     pub fn validate(&self, instance: &Value) -> Vec<Violation> {
-        let whole = |problem: String| vec![Violation { path: String::new(), problem }];
+        let whole = |problem: String| vec![Violation { path: String::new(), pointer: String::new(), problem }];
         if extent(instance).0 > DEEPEST {
             return whole(format!("must not be nested more than {DEEPEST} levels deep"));
         }
@@ -150,7 +152,7 @@ fn one(field: impl Into<String>, problem: impl Into<String>) -> Problems {
 }
 
 /// How deep a value is nested, and about how many bytes it is. Without recursion: nobody has looked at it yet.
-fn extent(value: &Value) -> (usize, usize) {
+pub(crate) fn extent(value: &Value) -> (usize, usize) {
     let (mut deepest, mut bytes) = (0, 0);
     let mut ahead = vec![(value, 1)];
     while let Some((value, depth)) = ahead.pop() {

@@ -3,6 +3,7 @@
 mod agent;
 mod agent_tool;
 mod allowed_hosts;
+mod automation;
 mod automation_run;
 mod budget;
 mod call;
@@ -31,6 +32,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use allowed_hosts::{AllowedHosts, NotAHost};
+pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
 pub use automation_run::{
     AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings, RunLimit, RunLimits,
     RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
@@ -40,7 +42,7 @@ pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use ids::{
-    AgentId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
+    AgentId, AutomationId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

@@ -1,7 +1,7 @@
 //! What functions are made of: each part is made from the environment when it is first asked for, so a function neither
 //! configures what it does not use nor needs the variables of it.
 
-use std::{cell::OnceCell, time::Duration};
+use std::{cell::OnceCell, sync::Arc, time::Duration};
 
 use aws_config::{
     Region, SdkConfig,
@@ -12,8 +12,9 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 
 use crate::{
     accounts::Accounts,
-    agent_tools::{AgentTools, ToolCaller},
+    agent_tools::{self, AgentTools, ToolCaller},
     actions::{Services, ToolTokens, query::Knowledge},
+    automation::Deployment,
     catalogue::Catalogue,
     clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
@@ -27,10 +28,12 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers,
+        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, OrganizationMembers,
+        Organizations, PhoneNumbers,
         Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
+    tool::Tool,
 };
 
 /// Why a function could not be put together; names the variable if one is to blame.
@@ -291,24 +294,32 @@ impl Platform {
     }
 
     /// [`Platform::catalogue`], and for runs that name them the tools of agents that build automations.
-    pub fn catalogue_for_runs(&self, idempotency: Idempotency) -> Result<Catalogue> {
-        let (agents, catalogue) = (self.agent_tools_calling(idempotency, None)?, self.catalogue()?);
-        Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(agents.for_runs())?), ..catalogue })
+    pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
+        self.catalogue_and_by_name(self.agent_tools(None)?.for_runs())
+    }
+
+    /// The same for a function that offers them and does not call them.
+    pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
+        self.catalogue_and_by_name(agent_tools::described())
+    }
+
+    fn catalogue_and_by_name(&self, others: Vec<Arc<dyn Tool>>) -> Result<Catalogue> {
+        let catalogue = self.catalogue()?;
+        Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })
     }
 
     /// What agents need to build automations. With `MCP_CALL_TOOL` (false) they may also call every tool that they find.
-    pub fn agent_tools(&self, idempotency: Idempotency) -> Result<AgentTools> {
-        let caller = ToolCaller { catalogue: self.catalogue()?, executor: self.executor(idempotency.clone())? };
+    pub fn agent_tools_for_clients(&self) -> Result<AgentTools> {
+        let caller = ToolCaller { catalogue: self.catalogue()?, executor: self.executor(self.idempotency()?)? };
         let wanted = self.environment.optional("MCP_CALL_TOOL").is_some_and(|wanted| wanted == "true");
-        self.agent_tools_calling(idempotency, wanted.then_some(caller))
+        self.agent_tools(wanted.then_some(caller))
     }
 
-    fn agent_tools_calling(&self, idempotency: Idempotency, caller: Option<ToolCaller>) -> Result<AgentTools> {
+    fn agent_tools(&self, caller: Option<ToolCaller>) -> Result<AgentTools> {
         Ok(AgentTools {
             discovery: self.discovery()?.clone(),
             deployment: self.deployment()?,
             members: OrganizationMembers::new(self.database()?),
-            idempotency,
             caller,
         })
     }
@@ -343,6 +354,17 @@ impl Platform {
                 (self.pipedream(), self.pipedream_secret()?),
             ))
         })
+    }
+
+    /// Validates and saves automations.
+    pub fn deployment(&self) -> Result<Deployment> {
+        Ok(Deployment::new(
+            Automations::new(self.database()?),
+            self.catalogue()?,
+            self.executor(self.idempotency()?)?,
+            self.organizations()?.clone(),
+            self.run_ceilings()?,
+        ))
     }
 
     /// Finds tools for agents. One for all, because it remembers the services' tools.
@@ -395,4 +417,3 @@ fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     let made = make()?;
     Ok(part.get_or_init(|| made))
 }
-impl Platform { fn deployment(&self) -> Result<crate::automation::Deployment> { Ok(crate::automation::Deployment) } }

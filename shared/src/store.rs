@@ -7,6 +7,7 @@
 mod agent_tools;
 mod agents;
 mod automation_runs;
+mod automations;
 mod backoff;
 mod calls;
 mod cursor;
@@ -33,6 +34,7 @@ mod write;
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step};
+pub use automations::{Automations, ListedVersion, OVERTAKEN};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;

@@ -45,6 +45,7 @@ pub struct Process {
     pub usage: usage::Deps,
     pub discover: discover::Deps,
     pub mcp: mcp::Deps,
+    pub deploy: deploy::Deps,
     pub tokens: ToolTokens,
 }
 
@@ -110,6 +111,7 @@ impl Process {
             usage: usage::Deps::new(platform)?,
             discover: discover::Deps::new(platform)?,
             mcp: mcp::Deps::new(platform)?,
+            deploy: deploy::Deps::new(platform)?,
             tokens: platform.tokens()?,
         })
     }
@@ -165,6 +167,7 @@ impl Process {
                 Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
+            "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }

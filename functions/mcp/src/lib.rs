@@ -34,7 +34,7 @@ impl Deps {
         Ok(Self {
             access: platform.access()?,
             tokens: platform.token_verifier()?,
-            tools: platform.agent_tools(platform.idempotency()?)?,
+            tools: platform.agent_tools_for_clients()?,
             door: door::Settings { public_url: platform.public_url()?, mcp: platform.mcp_settings()? },
         })
     }

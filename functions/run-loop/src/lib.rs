@@ -66,7 +66,7 @@ impl Deps {
         Ok(Self {
             runs: AutomationRuns::new(database),
             queue: platform.runs_queue()?,
-            catalogue: platform.catalogue_for_runs(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
+            catalogue: platform.catalogue_for_runs()?,
             executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
             accounts: platform.accounts_with_llm()?,
             llm: platform.llm()?,

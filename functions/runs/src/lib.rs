@@ -1,6 +1,6 @@
 //! Runs of automations: a prompt with tools, carried out by `run-loop`.
 //!
-//! - POST /api/{slug}/runs `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}` (`request.rs`): starts a
+//! - POST /api/{slug}/runs `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}` (`shared::automation::RunRequest`): starts a
 //!   run; 202 with the row. What the model is told of its tools is made here, once, with the tools at their present versions.
 //!   With an `Idempotency-Key` the run's id is made of it: the same key and body again answer that run with 200, and start
 //!   nothing unless the first try did not get so far; with another body they are a 409 (`start.rs`).
@@ -10,7 +10,6 @@
 //!   that is over is a 409.
 //! - DELETE /api/{slug}/runs/{id}: deletes a run that is over, its steps and the executions in it; for owners and admins.
 
-mod request;
 mod start;
 mod steps;
 mod view;
@@ -49,7 +48,7 @@ impl Deps {
         Ok(Self {
             access: platform.access()?,
             runs: AutomationRuns::new(platform.database()?),
-            catalogue: platform.catalogue_for_runs(platform.idempotency()?)?,
+            catalogue: platform.catalogue_to_offer()?,
             queue: platform.runs_queue()?,
             organizations: platform.organizations()?.clone(),
             budgets: platform.budgets()?.clone(),

@@ -6,6 +6,7 @@
 use futures_util::join;
 use shared::{
     Error, Result,
+    automation::{NamedTool, RunRequest},
     catalogue::{Found, Gone, Resolved},
     error::{self, Problems},
     http::{self, Reply, Request},
@@ -17,11 +18,7 @@ use shared::{
     },
 };
 
-use crate::{
-    Deps, report_end,
-    request::{NamedTool, RunRequest},
-    view::RunView,
-};
+use crate::{Deps, report_end, view::RunView};
 
 /// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
 const LARGEST_PROMPT: usize = 300_000;
@@ -49,7 +46,7 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     // Access has just read the organization's row.
     let on_own_key = deps.organizations.own_keys(organization).await?.get(KeyService::Llm).is_some();
     let ceilings = (!on_own_key).then_some(deps.ceilings);
-    let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, ceilings, &mut problems)?;
+    let (named, asked) = RunRequest::read(&body, &deps.catalogue.built_in, ceilings, &mut problems);
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
     let (earlier, resolved) = join!(
         earlier(deps, organization, keyed.as_ref()),

@@ -167,12 +167,11 @@ fn deploy_automation() -> AgentTool {
             description: "Checks the definition of an automation and saves it as pending_review; a person activates it. When \
                           something is wrong, nothing is saved and all errors are told at once, each with its place (a JSON \
                           pointer into the definition) and the next step: correct them all and deploy again. Read every tool \
-                          with fetch_tool_data first. The same definition again within a few minutes is the same deployment."
+                          with fetch_tool_data first. The same definition again is the same automation."
                 .into(),
             parameters: Parameters::new([
                 ("automation", automation, true),
                 ("dry_run", dry_run, false),
-                (IDEMPOTENCY_KEY, idempotency_key(), false),
             ])
             .closed(),
             returns: json!({}),
@@ -185,7 +184,7 @@ fn deploy_automation() -> AgentTool {
             repeatable: false,
         },
         // It adds a version that waits for a person, and polling asks a service once.
-        hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
+        hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: true },
         how_to_get_the_rest: "correct what is told here and deploy again",
     }
 }

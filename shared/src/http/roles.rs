@@ -26,6 +26,17 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("GET", "/api/{slug}/runs/{id}", Viewer),
     ("DELETE", "/api/{slug}/runs/{id}", Admin),
     ("POST", "/api/{slug}/runs/{id}/cancel", Member),
+    ("GET", "/api/{slug}/automations", Viewer),
+    ("POST", "/api/{slug}/automations", Member),
+    ("GET", "/api/{slug}/automations/{id}", Viewer),
+    ("PUT", "/api/{slug}/automations/{id}", Member),
+    ("DELETE", "/api/{slug}/automations/{id}", Admin),
+    ("GET", "/api/{slug}/automations/{id}/versions", Viewer),
+    ("GET", "/api/{slug}/automations/{id}/versions/{version}", Viewer),
+    ("GET", "/api/{slug}/automations/{id}/diff", Viewer),
+    ("POST", "/api/{slug}/automations/{id}/activate", Admin),
+    ("POST", "/api/{slug}/automations/{id}/pause", Admin),
+    ("POST", "/api/{slug}/automations/{id}/rollback", Admin),
     ("POST", "/api/{slug}/erasures", Admin),
     ("GET", "/api/{slug}/usage", Viewer),
     ("GET", "/api/{slug}/discover/initial_md_fetch", Viewer),
@@ -85,7 +96,7 @@ mod tests {
     fn each_route_is_found_as_itself() {
         for (method, pattern, role) in LEAST_ROLES {
             let path = pattern.replace("{slug}", "acme").replace("{id}", "7").replace("{service}", "vapi");
-            let path = path.replace("{entry_id}", "e1").replace("{name}", "slack");
+            let path = path.replace("{entry_id}", "e1").replace("{version}", "1").replace("{name}", "slack");
             let route: Vec<&str> = [*method].into_iter().chain(path.split('/').skip(1)).collect();
             assert_eq!(least_role(&route), Some(*role), "{method} {pattern}");
             let known = LEAST_ROLES.iter().filter(|(of, other, _)| (of, other) == (method, pattern)).count();

@@ -55,7 +55,8 @@ impl<'w> Wording<'w> {
             }
         }
         if more > 0 {
-            violations.push(Violation { path: String::new(), problem: format!("has {more} more problems") });
+            let problem = format!("has {more} more problems");
+            violations.push(Violation { path: String::new(), pointer: String::new(), problem });
         }
         violations
     }
@@ -96,8 +97,10 @@ impl<'w> Wording<'w> {
             Kind::Custom { message, .. } => here(message.clone()),
             kind => here(self.sentence(kind, error, value)),
         };
-        let violation =
-            |(step, problem)| Violation { path: place(self.instance, &format!("{pointer}{step}")), problem };
+        let violation = |(step, problem)| {
+            let pointer = format!("{pointer}{step}");
+            Violation { path: place(self.instance, &pointer), pointer, problem }
+        };
         Explained { distance: problems.len() as u64, violations: problems.into_iter().map(violation).collect() }
     }
 
@@ -202,7 +205,7 @@ impl<'w> Wording<'w> {
         let wanted: Option<Vec<String>> = others.iter().map(kind_wanted).collect();
         if let Some(wanted) = wanted {
             let problem = format!("must be {}{end}", bare(&wanted.join(" or ")));
-            return Explained { violations: vec![Violation { path: here, problem }], distance: 1 };
+            return Explained { violations: vec![Violation { path: here, pointer: pointer.to_owned(), problem }], distance: 1 };
         }
         let closest =
             others.into_iter().zip(1_usize..).min_by_key(|(told, _)| (kind_wanted(told).is_some(), told.distance));

@@ -46,6 +46,10 @@ uuid_id!(
     AgentId
 );
 uuid_id!(
+    /// `automations.id`
+    AutomationId
+);
+uuid_id!(
     /// `executions.id`
     ExecutionId
 );
@@ -82,6 +86,16 @@ impl ToolId {
     /// The id of a tool that is not in the table, made of what it is: the same is the same tool.
     pub fn of_digest(digest: [u8; 16]) -> Self {
         Self(uuid::Builder::from_custom_bytes(digest).into_uuid())
+    }
+}
+
+impl AutomationId {
+    /// The id of the automation that an organization first saved with this content: the same content is the same automation.
+    pub fn of_content(organization: OrganizationId, content_hash: &str) -> Self {
+        let content = format!("automation {organization} {content_hash}");
+        let mut half = [0; 16];
+        half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
+        Self(uuid::Builder::from_custom_bytes(half).into_uuid())
     }
 }
 

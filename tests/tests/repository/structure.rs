@@ -21,7 +21,7 @@ use source::{Source, between, crate_modules, directories, kebab, pages, pascal, 
 use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
-const LAYERS: [&[&str]; 16] = [
+const LAYERS: [&[&str]; 17] = [
     &["error", "config", "cut", "deadline", "ranking"],
     &["models", "fields"],
     &["redaction"],
@@ -35,6 +35,7 @@ const LAYERS: [&[&str]; 16] = [
     &["catalogue"],
     &["discovery"],
     &["injection"],
+    &["automation"],
     &["agent_tools"],
     &["http", "queue", "schedule"],
     &["platform"],
@@ -396,7 +397,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 21] = [
+const WIRINGS: [(&str, Wiring); 23] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),

@@ -1,14 +1,14 @@
-//! The body of a request for a run.
+//! A prompt with tools: the body of a request for a run, and of an automation that is one.
 
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
-use shared::{
-    Error, Result,
+
+use crate::{
     catalogue::BuiltInTools,
     error::Problems,
     fields::{Fields, kind},
-    injection::FinalFormat,
+    json_schema::JsonSchema,
     models::{AllowedHosts, RunCeilings, RunLimits, ToolRef},
 };
 
@@ -22,46 +22,57 @@ const MOST_TOOLS: usize = 50;
 
 /// The body of the request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct RunRequest {
-    pub(crate) prompt: String,
-    pub(crate) system_prompt: String,
+pub struct RunRequest {
+    pub prompt: String,
+    pub system_prompt: String,
     /// As JSON text.
-    pub(crate) schema: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) limits: RunLimits,
+    pub schema: Option<String>,
+    pub model: Option<String>,
+    pub limits: RunLimits,
 }
 
 /// A tool that is to be offered, with its place in the body.
 #[derive(Debug, PartialEq)]
-pub(crate) struct NamedTool {
-    pub(crate) place: String,
-    pub(crate) tool: ToolRef,
+pub struct NamedTool {
+    pub place: String,
+    pub tool: ToolRef,
     /// Where it may go, if that is said.
-    pub(crate) allowed_hosts: AllowedHosts,
+    pub allowed_hosts: AllowedHosts,
 }
 
 impl RunRequest {
     /// Reads the body, and notes everything that is wrong with it. The tools are read whatever else is wrong, so that what
     /// is wrong with them can be told with the rest. `ceilings` are those of the platform's key, if the run will use it.
-    pub(crate) fn read(
+    pub fn read(
         body: &Value,
         built_in: &BuiltInTools,
         ceilings: Option<RunCeilings>,
         problems: &mut Problems,
-    ) -> Result<(Vec<NamedTool>, Option<Self>)> {
-        let Some(mut fields) = Fields::of(body, "", problems) else { return Ok((Vec::new(), None)) };
+    ) -> (Vec<NamedTool>, Option<Self>) {
+        Self::read_named(body, built_in, &|name| built_in.reference(name), ceilings, problems)
+    }
+
+    /// As [`RunRequest::read`], where `naming` says which tool is meant by a name.
+    pub(super) fn read_named(
+        body: &Value,
+        built_in: &BuiltInTools,
+        naming: &dyn Fn(&str) -> Result<ToolRef, String>,
+        ceilings: Option<RunCeilings>,
+        problems: &mut Problems,
+    ) -> (Vec<NamedTool>, Option<Self>) {
+        let Some(mut fields) = Fields::of(body, "", problems) else { return (Vec::new(), None) };
         let prompt = text(&mut fields, "prompt", LONGEST_PROMPT);
         if prompt.is_none() && fields.get("prompt").is_none_or(|value| value.is_string() && is_blank(value)) {
             fields.problem("prompt", "is required");
         }
         let system_prompt = text(&mut fields, "system_prompt", LONGEST_SYSTEM_PROMPT).unwrap_or_default();
-        let tools = tools(&mut fields, built_in);
-        let schema = schema(&mut fields)?;
+        let tools = tools(&mut fields, built_in, naming);
+        let schema = schema(&mut fields);
         let model = fields.text("model", LONGEST_MODEL);
         let limits = limits(&mut fields, ceilings);
         fields.finish();
         let request = prompt.map(|prompt| Self { prompt, system_prompt, schema, model, limits });
-        Ok((tools, request))
+        (tools, request)
     }
 }
 
@@ -84,7 +95,11 @@ fn is_blank(value: &Value) -> bool {
 }
 
 /// The tools that are named, or all built-in ones.
-fn tools(fields: &mut Fields<'_>, built_in: &BuiltInTools) -> Vec<NamedTool> {
+fn tools(
+    fields: &mut Fields<'_>,
+    built_in: &BuiltInTools,
+    naming: &dyn Fn(&str) -> Result<ToolRef, String>,
+) -> Vec<NamedTool> {
     let named = match fields.get("tools") {
         None => {
             return built_in
@@ -113,7 +128,7 @@ fn tools(fields: &mut Fields<'_>, built_in: &BuiltInTools) -> Vec<NamedTool> {
             Value::Object(_) => held(named, &place, fields),
             named => (named.as_str().map(str::to_owned), AllowedHosts::default()),
         };
-        match name.map(|name| built_in.reference(name.trim())) {
+        match name.map(|name| naming(name.trim())) {
             None if named.is_object() => {}
             None => fields.problem(&place, format!("must be the name or the id of a tool, not {}", kind(named))),
             Some(Err(unknown)) => fields.problem(&place, unknown),
@@ -140,24 +155,22 @@ fn held(named: &Value, place: &str, fields: &mut Fields<'_>) -> (Option<String>,
     (name, allowed_hosts)
 }
 
-/// # Errors
-/// A fault of ours; what is wrong with the schema is a problem of its field.
-fn schema(fields: &mut Fields<'_>) -> Result<Option<String>> {
-    let Some(schema) = fields.get("schema") else { return Ok(None) };
+/// As JSON text; what is wrong with it is a problem of its field.
+fn schema(fields: &mut Fields<'_>) -> Option<String> {
+    let schema = fields.get("schema")?;
     let text = schema.to_string();
     if text.len() > LONGEST_SCHEMA {
         fields.problem("schema", format!("must have at most {LONGEST_SCHEMA} bytes, and has {}", text.len()));
-        return Ok(None);
+        return None;
     }
-    match FinalFormat::new(Some(schema)) {
-        Ok(_) => Ok(Some(text)),
-        Err(Error::Invalid(problems)) => {
-            for problem in problems.iter() {
+    match JsonSchema::compile(schema) {
+        Ok(_) => Some(text),
+        Err(problems) => {
+            for problem in problems.below("schema").iter() {
                 fields.problem(&problem.field, problem.problem.as_str());
             }
-            Ok(None)
+            None
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -219,7 +232,7 @@ mod tests {
 
     fn read(body: &Value) -> (Vec<NamedTool>, Option<RunRequest>, Vec<String>) {
         let mut problems = Problems::default();
-        let (tools, request) = RunRequest::read(body, &BuiltInTools::default(), None, &mut problems).unwrap();
+        let (tools, request) = RunRequest::read(body, &BuiltInTools::default(), None, &mut problems);
         (tools, request, problems.iter().map(|problem| problem.field.clone()).collect())
     }
 
@@ -271,7 +284,7 @@ mod tests {
         let read = |limits: Value| {
             let mut problems = Problems::default();
             let body = json!({"prompt": "Hello", "limits": limits});
-            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(ceilings), &mut problems).unwrap();
+            let read = RunRequest::read(&body, &BuiltInTools::default(), Some(ceilings), &mut problems);
             let problems: Vec<_> = problems.iter().map(|it| format!("{} {}", it.field, it.problem)).collect();
             (read.1.unwrap().limits, problems)
         };

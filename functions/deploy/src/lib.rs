@@ -1,0 +1,182 @@
+//! Automations: validated, saved, activated. `docs/automations.md` is the reference of a definition.
+//!
+//! - POST /api/{slug}/automations, a definition: saves it as `pending_review`, version 1; 201. The same content again is the same
+//!   automation; 200. With `"dry_run": true` it is only validated; 200.
+//! - GET /api/{slug}/automations?status=&limit=&cursor=: newest first, as `{items, next_cursor}`.
+//! - GET /api/{slug}/automations/{id}: with the definition of its newest version and the header `ETag`.
+//! - PUT /api/{slug}/automations/{id}, a definition, with `If-Match`: saves it as the next version, which runs only once it is
+//!   activated. Content that a version has already is that version.
+//! - GET …/{id}/versions?limit=&cursor=, …/{id}/versions/{version}, …/{id}/diff?from=&to= (`versions.rs`).
+//! - POST …/{id}/activate and …/{id}/rollback `{"version"}`: checks everything that the version uses again and makes it the one
+//!   that runs. POST …/{id}/pause.
+//! - DELETE …/{id}: with all its versions.
+//!
+//! Whatever validates answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if something was to be saved or
+//! activated and was not; with `Accept: text/plain` the same as text.
+
+mod versions;
+
+use lambda_http::RequestExt;
+use serde::Serialize;
+use serde_json::Value;
+use shared::{
+    Error, Platform, Result,
+    automation::{Deployed, Deployment, Outcome, at_revision},
+    error::Problems,
+    fields::Fields,
+    http::{self, Access, Reply, Request},
+    models::{Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
+    platform,
+};
+
+pub struct Deps {
+    pub access: Access,
+    pub deployment: Deployment,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self { access: platform.access()?, deployment: platform.deployment()? })
+    }
+}
+
+/// An automation with the definition of its newest version.
+#[derive(Debug, Serialize)]
+struct AutomationView {
+    #[serde(flatten)]
+    automation: Automation,
+    definition: Value,
+}
+
+pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
+    let member = deps.access.member(&request).await?;
+    let (organization, deadline) = (member.organization_id, http::deadline(&request));
+    let deployment = &deps.deployment;
+    match http::route(&request)[..] {
+        ["POST", "api", _, "automations"] => {
+            let deployed = match Deployment::refuse_size(http::body(&request).len()) {
+                Some(refused) => refused,
+                None => Box::pin(deployment.deploy(&member, &http::json_body(&request)?, deadline)).await?,
+            };
+            answer(&request, &deployed)
+        }
+        ["GET", "api", _, "automations"] => Box::pin(list(deps, &request, organization)).await,
+        ["GET", "api", _, "automations", id] => show(deps, organization, automation(id)?).await,
+        ["PUT", "api", _, "automations", id] => {
+            let (id, revision) = (automation(id)?, if_match(&request)?);
+            // Whose it is comes before what is wrong with the request.
+            let before = deployment.automations.get(organization, id).await?;
+            let required = || Error::invalid("If-Match", "is required: the ETag of the automation that was read");
+            let revision = revision.ok_or_else(required)?;
+            at_revision(&before, Some(revision))?;
+            let deployed = match Deployment::refuse_size(http::body(&request).len()) {
+                Some(refused) => refused,
+                None => {
+                    Box::pin(deployment.update(&member, id, revision, &http::json_body(&request)?, deadline)).await?
+                }
+            };
+            answer(&request, &deployed)
+        }
+        ["DELETE", "api", _, "automations", id] => {
+            let id = automation(id)?;
+            Box::pin(deployment.automations.delete(organization, id, if_match(&request)?, deadline)).await?;
+            tracing::info!(automation.id = %id, "an automation was deleted");
+            Ok(Reply::no_content())
+        }
+        ["GET", "api", _, "automations", id, "versions"] => {
+            Box::pin(versions::list(deps, &request, organization, automation(id)?)).await
+        }
+        ["GET", "api", _, "automations", id, "versions", version] => {
+            versions::show(deps, organization, automation(id)?, http::id(version, "version")?).await
+        }
+        ["GET", "api", _, "automations", id, "diff"] => {
+            Box::pin(versions::diff(deps, &request, organization, automation(id)?)).await
+        }
+        ["POST", "api", _, "automations", id, "activate"] => {
+            let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
+            let version = version_of_body(&request)?;
+            answer(&request, &Box::pin(deployment.activate(&member, id, version, revision, deadline)).await?)
+        }
+        ["POST", "api", _, "automations", id, "rollback"] => {
+            let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
+            let version = version_of_body(&request)?;
+            answer(&request, &Box::pin(deployment.roll_back(&member, id, version, revision, deadline)).await?)
+        }
+        ["POST", "api", _, "automations", id, "pause"] => {
+            let paused = deployment.pause(&member, automation(id)?, if_match(&request)?).await?;
+            Ok(Reply::ok(&paused)?.with_headers([etag(paused.revision)]))
+        }
+        _ => Err(Error::NotFound("route")),
+    }
+}
+
+fn automation(segment: &str) -> Result<AutomationId> {
+    http::id(segment, "automation")
+}
+
+/// The id of an automation that there is: that it is somebody else's is said before anything of the request.
+async fn known(deps: &Deps, organization: OrganizationId, segment: &str) -> Result<AutomationId> {
+    let id = automation(segment)?;
+    deps.deployment.automations.get(organization, id).await.map(|automation| automation.id)
+}
+
+/// What became of a request to save or to activate, with the status that says so.
+fn answer(request: &Request, deployed: &Deployed) -> Result<Reply> {
+    let refused = deployed.report.result == Outcome::Failed && !deployed.dry_run;
+    let created = deployed.created && http::route(request).as_slice().len() == 4;
+    let status = match (refused, created) {
+        (true, _) => 422,
+        (false, true) => 201,
+        (false, false) => 200,
+    };
+    let reply = match http::accepted_text(request) {
+        Some(content_type) => Reply::of(status, content_type, deployed.to_text().into_bytes()),
+        None => Reply::of(status, "application/json", serde_json::to_vec(deployed).map_err(Error::internal)?),
+    };
+    Ok(reply.with_headers(deployed.automation.as_ref().map(|automation| etag(automation.revision))))
+}
+
+fn etag(revision: u64) -> (&'static str, String) {
+    ("etag", format!("\"{revision}\""))
+}
+
+/// The revision that the caller has read: `If-Match: "3"`. `*` is whichever it is.
+fn if_match(request: &Request) -> Result<Option<u64>> {
+    let Some(value) = request.headers().get("if-match") else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let number = text.strip_prefix("W/").unwrap_or(text).trim_matches('"').parse();
+    let revision = number.map_err(|_not_a_number| Error::invalid("If-Match", "must be the ETag of the automation"))?;
+    Ok(Some(revision))
+}
+
+/// `{"version": 2}`: exactly what was seen.
+fn version_of_body(request: &Request) -> Result<u64> {
+    let body = http::json_body(request)?;
+    let mut problems = Problems::default();
+    let version = Fields::of(&body, "", &mut problems).and_then(|mut fields| {
+        let version = fields.required("version").and_then(|_| fields.whole("version", 1..=u32::MAX));
+        fields.finish();
+        version
+    });
+    problems.into_result(version).map(u64::from)
+}
+
+async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
+    let (limit, after) = http::page(request)?;
+    let query = request.query_string_parameters();
+    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse::<AutomationStatus>).transpose();
+    let status = status.map_err(|error: NotAnAutomationStatus| Error::invalid("status", error.to_string()))?;
+    Reply::ok(&deps.deployment.automations.page(organization, status, after.as_ref(), limit).await?)
+}
+
+async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Result<Reply> {
+    let automations = &deps.deployment.automations;
+    let automation = automations.get(organization, id).await?;
+    let version = automations.version(organization, id, automation.version).await?;
+    let revision = automation.revision;
+    let view = AutomationView { automation, definition: versions::definition(&version)? };
+    Ok(Reply::ok(&view)?.with_headers([etag(revision)]))
+}

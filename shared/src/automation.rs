@@ -1,0 +1,40 @@
+//! Automations: what one is ([`Definition`]), what is wrong with it ([`Diagnostic`]), and saving it ([`Deployment`]).
+//!
+//! A definition is read strictly, then held against the tools and services that it names, which are read for it beforehand:
+//! [`validate`] itself reads nothing. Templates and conditions are the same parse trees when an automation is checked and when it
+//! runs. `docs/automations.md` is the reference for authors.
+
+mod conditions;
+mod definition;
+mod deployment;
+mod diagnostics;
+mod difference;
+mod known;
+mod look_up;
+mod members;
+mod parameters;
+mod path;
+mod run_request;
+mod scope;
+mod templates;
+mod trigger;
+mod validation;
+
+pub use conditions::{Clause, Condition, Operator};
+pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, PROMPT_FIELDS};
+pub use deployment::{Deployed, DeployedAutomation, Deployment, at_revision};
+pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
+pub use difference::{Change, Difference, differences};
+pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
+pub use path::Path;
+pub use run_request::{NamedTool, RunRequest};
+pub use templates::{Data, NO_DATA, Template, filled_in};
+pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
+pub use validation::validate;
+
+use crate::ranking;
+
+/// The name that was meant, if one is near.
+fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    ranking::nearest(written, names, 1).into_iter().next()
+}

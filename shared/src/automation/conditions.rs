@@ -1,0 +1,566 @@
+//! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}` of them.
+//!
+//! Numbers and texts that hold numbers are compared as numbers, so `"5" == 5`; truth values and their names likewise.
+
+use std::cmp::Ordering;
+
+use serde_json::{Value, json};
+
+use super::{
+    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    members::Members,
+    nearest,
+    path::Path,
+};
+use crate::fields::kind;
+
+const DEEPEST: usize = 10;
+const MOST_CLAUSES: usize = 100;
+
+const SHAPE: &str =
+    "a clause {\"path\", \"op\", \"value\"} or a group {\"operator\": \"AND\" or \"OR\", \"clauses\": [...]}";
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    Clause(Clause),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clause {
+    /// Where it stands in the definition.
+    pub pointer: String,
+    pub path: Path,
+    pub operator: Operator,
+    /// Null for [`Operator::Exists`] and [`Operator::NotExists`].
+    pub value: Value,
+    pub case_insensitive: bool,
+}
+
+macro_rules! operators {
+    ($($name:ident = $text:literal),+ $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Operator { $($name,)+ }
+
+        impl Operator {
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+operators! {
+    Less = "<",
+    Greater = ">",
+    AtMost = "<=",
+    AtLeast = ">=",
+    Equal = "==",
+    NotEqual = "!=",
+    Contains = "contains",
+    ContainsAny = "contains_any",
+    NotContains = "not_contains",
+    StartsWith = "starts_with",
+    EndsWith = "ends_with",
+    Exists = "exists",
+    NotExists = "not_exists",
+}
+
+/// What other languages call them; also those of a simple filter.
+const OTHER_NAMES: [(&str, Operator); 26] = [
+    ("=", Operator::Equal),
+    ("===", Operator::Equal),
+    ("eq", Operator::Equal),
+    ("equal", Operator::Equal),
+    ("equals", Operator::Equal),
+    ("is", Operator::Equal),
+    ("!==", Operator::NotEqual),
+    ("<>", Operator::NotEqual),
+    ("ne", Operator::NotEqual),
+    ("neq", Operator::NotEqual),
+    ("not_equal", Operator::NotEqual),
+    ("not_equals", Operator::NotEqual),
+    ("lt", Operator::Less),
+    ("less_than", Operator::Less),
+    ("gt", Operator::Greater),
+    ("greater_than", Operator::Greater),
+    ("lte", Operator::AtMost),
+    ("=<", Operator::AtMost),
+    ("less_than_or_equal", Operator::AtMost),
+    ("gte", Operator::AtLeast),
+    ("=>", Operator::AtLeast),
+    ("greater_than_or_equal", Operator::AtLeast),
+    ("includes", Operator::Contains),
+    ("in", Operator::ContainsAny),
+    ("any", Operator::ContainsAny),
+    ("does_not_contain", Operator::NotContains),
+];
+
+/// What a simple filter may have beside its field: `{"field": "event.text", "contains": "urgent"}`.
+const SIMPLE: [&str; 8] = [
+    "contains",
+    "contains_any",
+    "equals",
+    "not_equals",
+    "greater_than",
+    "less_than",
+    "starts_with",
+    "ends_with",
+];
+
+impl Operator {
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|operator| operator.as_str() == name)
+    }
+
+    fn meant(name: &str) -> Option<Self> {
+        let name = name.trim().to_lowercase();
+        let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, operator)| *operator);
+        let near = || nearest(&name, Self::ALL.iter().map(|operator| operator.as_str())).and_then(Self::named);
+        other().or_else(near)
+    }
+
+    const fn takes_value(self) -> bool {
+        !matches!(self, Self::Exists | Self::NotExists)
+    }
+
+    pub const fn orders(self) -> bool {
+        matches!(self, Self::Less | Self::Greater | Self::AtMost | Self::AtLeast)
+    }
+}
+
+impl Condition {
+    /// Reads a condition, and notes everything that is wrong with it.
+    pub(super) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
+        read(value, pointer, 1, &mut 0, diagnostics)
+    }
+
+    /// Its clauses, those of groups too.
+    pub fn clauses(&self) -> Vec<&Clause> {
+        match self {
+            Self::Clause(clause) => vec![clause],
+            Self::All(conditions) | Self::Any(conditions) => conditions.iter().flat_map(Self::clauses).collect(),
+        }
+    }
+
+    /// Whether it holds; `get` gives the value at a path, and a clause's value with its templates filled in.
+    pub fn holds(&self, get: &dyn Fn(&Path) -> Option<Value>, filled_in: &dyn Fn(&Value) -> Value) -> bool {
+        match self {
+            Self::Clause(clause) => clause.holds(get(&clause.path).as_ref(), &filled_in(&clause.value)),
+            Self::All(conditions) => conditions.iter().all(|condition| condition.holds(get, filled_in)),
+            Self::Any(conditions) => conditions.iter().any(|condition| condition.holds(get, filled_in)),
+        }
+    }
+}
+
+impl Clause {
+    /// Whether it holds for what was found. Of what is not there, only `!=`, `not_contains` and `not_exists` hold.
+    fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
+        let Some(found) = found.filter(|found| !found.is_null()) else {
+            return match self.operator {
+                Operator::NotExists | Operator::NotContains => true,
+                Operator::NotEqual => !value.is_null(),
+                Operator::Equal => value.is_null(),
+                _ => false,
+            };
+        };
+        let folds = self.case_insensitive;
+        let text = |value: &Value| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if folds { text.to_lowercase() } else { text }
+        };
+        let equal = |one: &Value, other: &Value| equal(one, other, folds);
+        let contains = |wanted: &Value| match found {
+            Value::Array(items) => items.iter().any(|item| equal(item, wanted)),
+            Value::Object(members) => wanted.as_str().is_some_and(|name| members.contains_key(name)),
+            other => text(other).contains(&text(wanted)),
+        };
+        let ordered = || order(found, value);
+        match self.operator {
+            Operator::Less => ordered() == Some(Ordering::Less),
+            Operator::Greater => ordered() == Some(Ordering::Greater),
+            Operator::AtMost => matches!(ordered(), Some(Ordering::Less | Ordering::Equal)),
+            Operator::AtLeast => matches!(ordered(), Some(Ordering::Greater | Ordering::Equal)),
+            Operator::Equal => equal(found, value),
+            Operator::NotEqual => !equal(found, value),
+            Operator::Contains => contains(value),
+            Operator::NotContains => !contains(value),
+            Operator::ContainsAny => value.as_array().is_some_and(|wanted| wanted.iter().any(contains)),
+            Operator::StartsWith => text(found).starts_with(&text(value)),
+            Operator::EndsWith => text(found).ends_with(&text(value)),
+            Operator::Exists => true,
+            Operator::NotExists => false,
+        }
+    }
+}
+
+/// The number that a value is, or that its text holds.
+fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+        _ => None,
+    }
+}
+
+fn as_boolean(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(boolean) => Some(*boolean),
+        Value::String(text) => match text.trim().to_lowercase().as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn equal(one: &Value, other: &Value, case_insensitive: bool) -> bool {
+    if one == other {
+        return true;
+    }
+    match (one, other) {
+        (Value::String(one), Value::String(other)) if case_insensitive && one.to_lowercase() == other.to_lowercase() => {
+            true
+        }
+        // Two texts are numbers only where both are written alike: "007" is not "7".
+        (Value::String(_), Value::String(_)) => false,
+        _ => match (as_number(one), as_number(other)) {
+            #[expect(clippy::float_cmp, reason = "the same number, written in two ways")]
+            (Some(one), Some(other)) => one == other,
+            _ => as_boolean(one).is_some_and(|one| as_boolean(other) == Some(one)),
+        },
+    }
+}
+
+/// Numbers by their size; other texts by their letters, which is the order of time for dates in ISO 8601.
+fn order(one: &Value, other: &Value) -> Option<Ordering> {
+    match (as_number(one), as_number(other)) {
+        (Some(one), Some(other)) => one.partial_cmp(&other),
+        _ => Some(one.as_str()?.cmp(other.as_str()?)),
+    }
+}
+
+fn read(
+    value: &Value,
+    pointer: &str,
+    depth: usize,
+    count: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
+    let Some(members) = value.as_object() else {
+        let message = format!("A condition is an object, not {}.", kind(value));
+        diagnostics.push(invalid(pointer, message).found(value));
+        return None;
+    };
+    if depth > DEEPEST {
+        let message = format!("The groups of a condition are nested more than {DEEPEST} levels deep.");
+        diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Write it with fewer groups."));
+        return None;
+    }
+    if members.contains_key("operator") || members.contains_key("clauses") {
+        return group(value, pointer, depth, count, diagnostics);
+    }
+    *count += 1;
+    if *count > MOST_CLAUSES {
+        let message = format!("The condition has more than {MOST_CLAUSES} clauses.");
+        diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Use contains_any for a list of values."));
+        return None;
+    }
+    if members.contains_key("field") && !members.contains_key("path") {
+        return simple(value, pointer, diagnostics);
+    }
+    clause(value, pointer, diagnostics)
+}
+
+fn invalid(pointer: &str, message: String) -> Diagnostic {
+    Diagnostic::error(Code::InvalidCondition, pointer, message, format!("Write {SHAPE}.")).expected("a condition")
+}
+
+fn group(
+    value: &Value,
+    pointer: &str,
+    depth: usize,
+    count: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
+    let mut members = Members::of(value, pointer, diagnostics)?;
+    let operator = members.required("operator", "\"AND\"");
+    let clauses = members.required("clauses", "[{\"path\": \"event.text\", \"op\": \"contains\", \"value\": \"urgent\"}]");
+    members.finish();
+    let all = match operator.map(|operator| (operator, operator.as_str().map(str::to_uppercase))) {
+        Some((_, Some(name))) if name == "AND" => Some(true),
+        Some((_, Some(name))) if name == "OR" => Some(false),
+        Some((other, _)) => {
+            let error = Diagnostic::error(
+                Code::UnknownOperator,
+                child(pointer, "operator"),
+                "A group joins its clauses with AND or with OR.",
+                "Write \"AND\" or \"OR\".",
+            );
+            diagnostics.push(error.found(other).allowed(["AND", "OR"]));
+            None
+        }
+        None => None,
+    };
+    let clauses = clauses?;
+    let list = match clauses.as_array() {
+        Some(list) if !list.is_empty() => list,
+        _ => {
+            let message = "The clauses of a group are a list with at least one condition.".to_owned();
+            diagnostics.push(invalid(&child(pointer, "clauses"), message).found(clauses));
+            return None;
+        }
+    };
+    let mut conditions = Vec::new();
+    for (index, clause) in list.iter().enumerate() {
+        if *count > MOST_CLAUSES {
+            break;
+        }
+        let pointer = child(&child(pointer, "clauses"), index.to_string());
+        conditions.extend(read(clause, &pointer, depth + 1, count, diagnostics));
+    }
+    Some(if all? { Condition::All(conditions) } else { Condition::Any(conditions) })
+}
+
+fn clause(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
+    let mut members = Members::of(value, pointer, diagnostics)?;
+    let path = members.required("path", "\"event.text\"");
+    let operator = members.required("op", "\"contains\"");
+    let given = members.get("value");
+    let case_insensitive = members.boolean("case_insensitive");
+    members.finish();
+    let path = path.and_then(|path| read_path(path, &child(pointer, "path"), diagnostics));
+    let operator = operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), diagnostics))?;
+    let value = compared_with(operator, given, pointer, diagnostics)?;
+    Some(Condition::Clause(Clause { pointer: pointer.to_owned(), path: path?, operator, value, case_insensitive }))
+}
+
+fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
+    let mut members = Members::of(value, pointer, diagnostics)?;
+    let path = members.required("field", "\"event.text\"");
+    let case_insensitive = members.boolean("case_insensitive");
+    let given: Vec<(&str, &Value)> =
+        SIMPLE.into_iter().filter_map(|name| members.get(name).map(|value| (name, value))).collect();
+    members.finish();
+    let path = path.and_then(|path| read_path(path, &child(pointer, "field"), diagnostics))?;
+    let [(name, given)] = given[..] else {
+        let message = format!("A simple filter has its field and exactly one comparison, and this one has {}.", given.len());
+        diagnostics.push(invalid(pointer, message).allowed(SIMPLE));
+        return None;
+    };
+    let operator = Operator::named(name).or_else(|| Operator::meant(name))?;
+    let value = compared_with(operator, Some(given), pointer, diagnostics)?;
+    Some(Condition::Clause(Clause { pointer: pointer.to_owned(), path, operator, value, case_insensitive }))
+}
+
+fn read_path(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Path> {
+    let Some(text) = value.as_str() else {
+        let message = format!("A path is text, not {}.", kind(value));
+        let hint = "Name the value by its path, for example \"event.text\".";
+        diagnostics.push(Diagnostic::error(Code::WrongType, pointer, message, hint).found(value).expected("text"));
+        return None;
+    };
+    if text.contains("{{") {
+        let plain = text.replace("{{", "").replace("}}", "");
+        let hint = format!("Write \"{}\": a path in a condition stands without braces.", plain.trim());
+        let message = "The path of a condition is a template.";
+        diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
+        return None;
+    }
+    Path::parse(text)
+        .map_err(|problem| {
+            let message = format!("The path cannot be read: it {problem}.");
+            let hint = "Write names with dots between them, for example \"event.text\" or \"rows[0].name\".";
+            diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
+        })
+        .ok()
+}
+
+fn read_operator(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Operator> {
+    if let Some(operator) = value.as_str().and_then(Operator::named) {
+        return Some(operator);
+    }
+    let meant = value.as_str().and_then(Operator::meant).map(Operator::as_str);
+    let error =
+        Diagnostic::error(Code::UnknownOperator, pointer, "There is no such operator.", "Use one of those allowed.");
+    let allowed = Operator::ALL.iter().map(|operator| operator.as_str());
+    diagnostics.push(error.found(value).allowed(allowed).meaning(meant));
+    None
+}
+
+fn compared_with(
+    operator: Operator,
+    given: Option<&Value>,
+    pointer: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<Value> {
+    let name = operator.as_str();
+    let place = child(pointer, "value");
+    if !operator.takes_value() {
+        if let Some(given) = given {
+            let message = format!("{name} looks whether something is there, and compares it with nothing.");
+            let hint = "Leave \"value\" out, or use == to compare.";
+            diagnostics.push(Diagnostic::error(Code::OperatorMisfit, place, message, hint).found(given));
+            return None;
+        }
+        return Some(Value::Null);
+    }
+    let Some(given) = given else {
+        let message = format!("The operator {name} needs a value to compare with.");
+        let hint = "Add \"value\"; to ask whether something is there, use the operator exists.";
+        diagnostics.push(Diagnostic::error(Code::MissingField, place, message, hint));
+        return None;
+    };
+    let is_template = given.as_str().is_some_and(|text| text.contains("{{"));
+    let (fits, expected, example) = match operator {
+        _ if is_template => (true, "", json!(null)),
+        Operator::ContainsAny => {
+            (given.as_array().is_some_and(|wanted| !wanted.is_empty()), "a list of values", json!(["urgent", "asap"]))
+        }
+        _ if operator.orders() => (given.is_number() || given.is_string(), "a number, or a date as text", json!(5)),
+        Operator::StartsWith | Operator::EndsWith => (given.is_string(), "text", json!("urgent")),
+        Operator::Contains | Operator::NotContains => {
+            (!given.is_array() && !given.is_object(), "one value", json!("urgent"))
+        }
+        _ => (true, "", json!(null)),
+    };
+    if !fits {
+        let message = format!("The operator {name} compares with {expected}, not {}.", kind(given));
+        let hint = match (operator, given) {
+            (Operator::Contains, Value::Array(_)) => "Use contains_any for a list of values.".to_owned(),
+            (Operator::ContainsAny, value) if !value.is_array() => {
+                format!("Put it into a list: [{}].", crate::cut::cut(value.to_string(), 60))
+            }
+            _ => format!("Write for example \"value\": {example}."),
+        };
+        diagnostics.push(Diagnostic::error(Code::OperatorMisfit, place, message, hint).found(given).expected(expected));
+        return None;
+    }
+    Some(given.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(value: &Value) -> (Option<Condition>, Vec<(String, Code)>) {
+        let mut diagnostics = Diagnostics::default();
+        let condition = Condition::read(value, "", &mut diagnostics);
+        (condition, diagnostics.iter().map(|one| (one.pointer.clone(), one.code)).collect())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+    fn holds(value: Value) -> bool {
+        let data = json!({
+            "text": "This is URGENT", "count": 5, "counted": "5", "code": "007", "open": true, "opened": "true", "nothing": null,
+            "tags": ["a", "B", 3], "at": "2026-11-22T10:00:00Z", "rows": [{"n": 1}, {"n": 20}], "made": {"by": "Ada"},
+        });
+        let (condition, wrong) = condition(&value);
+        assert!(wrong.is_empty(), "{wrong:?}");
+        let get = |path: &Path| Path::follow(path.steps(), &data).cloned();
+        condition.unwrap().holds(&get, &Value::clone)
+    }
+
+    #[test]
+    fn every_operator_holds_and_does_not() {
+        let clause = |path: &str, op: &str, value: Value| json!({"path": path, "op": op, "value": value});
+        for (path, op, yes, no) in [
+            ("count", "<", json!(6), json!(5)),
+            ("count", ">", json!("4"), json!("5")),
+            ("counted", "<=", json!(5), json!(4)),
+            ("counted", ">=", json!("5"), json!("10")),
+            ("at", ">", json!("2026-11-21"), json!("2026-11-23")),
+            ("counted", "==", json!(5), json!(6)),
+            ("counted", "==", json!("5"), json!("5.0")),
+            ("code", "==", json!("007"), json!("7")),
+            ("count", "==", json!("5"), json!("five")),
+            ("count", "==", json!(5.0), json!(5.1)),
+            ("open", "==", json!("true"), json!("false")),
+            ("opened", "==", json!("true"), json!("yes")),
+            ("opened", "==", json!(true), json!(false)),
+            ("count", "!=", json!(6), json!("5")),
+            ("nothing", "!=", json!(6), json!(null)),
+            ("text", "contains", json!("URGENT"), json!("urgent")),
+            ("tags", "contains", json!("a"), json!("b")),
+            ("tags", "contains", json!("3"), json!("4")),
+            ("made", "contains", json!("by"), json!("Ada")),
+            ("text", "contains_any", json!(["x", "URGENT"]), json!(["x", "y"])),
+            ("tags", "contains_any", json!(["x", 3]), json!(["x"])),
+            ("text", "not_contains", json!("calm"), json!("URGENT")),
+            ("gone", "not_contains", json!("x"), json!(null)),
+            ("text", "starts_with", json!("This"), json!("this")),
+            ("text", "ends_with", json!("URGENT"), json!("urgent")),
+            ("rows.-1.n", "==", json!(20), json!(1)),
+        ] {
+            assert!(holds(clause(path, op, yes.clone())), "{path} {op} {yes}");
+            if !no.is_null() {
+                assert!(!holds(clause(path, op, no.clone())), "{path} {op} {no}");
+            }
+        }
+        assert!(holds(json!({"path": "count", "op": "exists"})) && !holds(json!({"path": "gone", "op": "exists"})));
+        assert!(holds(json!({"path": "nothing", "op": "not_exists"})));
+        let folded = |op: &str, value: Value| json!({"path": "text", "op": op, "value": value, "case_insensitive": true});
+        assert!(holds(folded("contains", json!("urgent"))) && holds(folded("contains_any", json!(["x", "urgent"]))));
+        assert!(holds(folded("starts_with", json!("this"))) && holds(folded("==", json!("this is urgent"))));
+    }
+
+    #[test]
+    fn groups_are_nested() {
+        let urgent = json!({"path": "text", "op": "contains", "value": "URGENT"});
+        let many = json!({"path": "count", "op": ">", "value": 100});
+        let either = json!({"operator": "OR", "clauses": [many, urgent]});
+        assert!(holds(either.clone()));
+        assert!(holds(json!({"operator": "AND", "clauses": [urgent, either]})));
+        assert!(!holds(json!({"operator": "and", "clauses": [either, many]})));
+        assert!(holds(json!({"field": "text", "contains": "URGENT"})));
+        assert!(holds(json!({"field": "count", "greater_than": 4})) && holds(json!({"field": "count", "not_equals": 4})));
+    }
+
+    #[test]
+    fn junk_is_no_condition() {
+        for (junk, pointer, code) in [
+            (json!("urgent"), "", Code::InvalidCondition),
+            (json!({}), "/path", Code::MissingField),
+            (json!({"path": "a", "op": "~=", "value": 1}), "/op", Code::UnknownOperator),
+            (json!({"path": "a", "op": 7, "value": 1}), "/op", Code::UnknownOperator),
+            (json!({"path": "a", "op": "=="}), "/value", Code::MissingField),
+            (json!({"path": "{{a}}", "op": "exists"}), "/path", Code::InvalidCondition),
+            (json!({"path": "a b", "op": "exists"}), "/path", Code::InvalidCondition),
+            (json!({"path": 7, "op": "exists"}), "/path", Code::WrongType),
+            (json!({"path": "a", "op": "exists", "value": true}), "/value", Code::OperatorMisfit),
+            (json!({"path": "a", "op": "contains_any", "value": "x"}), "/value", Code::OperatorMisfit),
+            (json!({"path": "a", "op": "contains", "value": ["x"]}), "/value", Code::OperatorMisfit),
+            (json!({"path": "a", "op": "<", "value": true}), "/value", Code::OperatorMisfit),
+            (json!({"path": "a", "op": "==", "value": 1, "and": []}), "/and", Code::UnknownField),
+            (json!({"operator": "XOR", "clauses": []}), "/operator", Code::UnknownOperator),
+            (json!({"operator": "AND", "clauses": []}), "/clauses", Code::InvalidCondition),
+            (json!({"operator": "AND", "clauses": [7]}), "/clauses/0", Code::InvalidCondition),
+            (json!({"operator": "AND"}), "/clauses", Code::MissingField),
+            (json!({"field": "a"}), "", Code::InvalidCondition),
+        ] {
+            let (_, wrong) = condition(&junk);
+            assert!(wrong.contains(&(pointer.to_owned(), code)), "{junk}: {wrong:?}");
+        }
+        let mut diagnostics = Diagnostics::default();
+        Condition::read(&json!({"path": "a", "op": "greater_than", "value": 1}), "", &mut diagnostics);
+        assert_eq!(diagnostics.iter().next().unwrap().did_you_mean.as_deref(), Some(">"));
+    }
+
+    #[test]
+    fn nests_and_lists_have_an_end() {
+        let mut deep = json!({"path": "a", "op": "exists"});
+        for _ in 0..30 {
+            deep = json!({"operator": "AND", "clauses": [deep]});
+        }
+        assert_eq!(condition(&deep).1[0].1, Code::TooLarge);
+        let wide = json!({"operator": "OR", "clauses": vec![json!({"path": "a", "op": "exists"}); 5_000]});
+        assert_eq!(condition(&wide).1.len(), 1);
+    }
+}

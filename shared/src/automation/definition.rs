@@ -1,0 +1,333 @@
+//! What an automation is, as its author writes it: a trigger, and actions in order or a prompt with tools.
+//!
+//! Everything is read strictly: what is not known is refused with its place, never dropped. `docs/automations.md` is the
+//! reference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{
+    conditions::Condition,
+    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    members::{Members, wrong_type},
+    templates,
+    trigger::Trigger,
+};
+use crate::json_schema::extent;
+
+/// Bytes of a definition as JSON: it stands in one item, which may have 400 KB.
+pub const LARGEST_DEFINITION: usize = 250_000;
+/// Actions of one automation.
+pub const MOST_ACTIONS: usize = 200;
+/// Levels of lists and objects in each other.
+const DEEPEST: usize = 40;
+
+const LONGEST_NAME: usize = 200;
+const LONGEST_DESCRIPTION: usize = 4_000;
+const LONGEST_ID: usize = 100;
+const LONGEST_TOOL: usize = 100;
+const LONGEST_FINGERPRINT: usize = 100;
+const MOST_VARIABLES: usize = 200;
+
+/// A definition as far as it could be read; nothing that is wrong stands in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    pub name: String,
+    pub description: String,
+    pub trigger: Option<Trigger>,
+    pub body: Body,
+    pub variables: Map<String, Value>,
+    /// Of each tool that it uses, what its author read.
+    pub fingerprints: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    Actions(Vec<Action>),
+    /// What `POST /api/{slug}/runs` takes: `prompt`, `system_prompt`, `tools`, `schema`, `model` and `limits`.
+    Prompt(Map<String, Value>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    /// Where it stands in the definition.
+    pub pointer: String,
+    pub id: Option<String>,
+    pub tool: Option<String>,
+    /// `parameters`, or its alias as it was written.
+    pub parameters_field: &'static str,
+    pub parameters: Map<String, Value>,
+    pub output_as: Option<String>,
+    pub condition: Option<Condition>,
+}
+
+/// The members of a prompt's body.
+pub const PROMPT_FIELDS: [&str; 6] = ["prompt", "system_prompt", "tools", "schema", "model", "limits"];
+
+/// Names that always stand for something else, so no output or variable may have them.
+const RESERVED: [&str; 3] = ["trigger_data", "user", "event_data"];
+
+impl Definition {
+    /// Reads a definition, and notes everything that is wrong with its shape. Nothing of a definition that is too large is looked
+    /// at.
+    pub fn read(value: &Value, diagnostics: &mut Diagnostics) -> Option<Self> {
+        if let Some(too_large) = too_large(value) {
+            diagnostics.push(too_large);
+            return None;
+        }
+        let mut members = Members::of(value, "", diagnostics)?;
+        let name = members.required_text("name", LONGEST_NAME, "\"Urgent messages\"").unwrap_or_default();
+        let description = match members.get("description") {
+            Some(Value::String(text)) if text.trim().is_empty() => String::new(),
+            Some(value) => {
+                let example = "\"Tells the team of urgent messages.\"";
+                members.as_text("description", value, LONGEST_DESCRIPTION, example).unwrap_or_default()
+            }
+            None => String::new(),
+        };
+        let trigger = Trigger::read(&mut members);
+        let variables = variables(&mut members);
+        let fingerprints = fingerprints(&mut members);
+        let body = body(&mut members, &variables);
+        // How it is to be saved; it is no part of what is saved.
+        members.boolean("dry_run");
+        members.finish();
+        Some(Self { name, description, trigger, body: body?, variables, fingerprints })
+    }
+
+    /// The definition as it is stored: with the names of fields instead of their aliases.
+    pub fn canonical(value: &Value) -> Value {
+        let mut value = value.clone();
+        if let Some(actions) = value.get_mut("actions").and_then(Value::as_array_mut) {
+            for action in actions.iter_mut().filter_map(Value::as_object_mut) {
+                for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
+                    if let Some(value) = action.remove(alias) {
+                        action.entry(name).or_insert(value);
+                    }
+                }
+            }
+        }
+        if let Some(members) = value.as_object_mut() {
+            members.remove("dry_run");
+            members.retain(|_, value| !value.is_null());
+        }
+        value
+    }
+
+    /// Every tool that it uses, with the first place where it stands.
+    pub fn tools(&self) -> BTreeMap<String, String> {
+        let mut tools = BTreeMap::new();
+        if let Some(Trigger::Polling(polling)) = &self.trigger {
+            tools.insert(polling.source_tool.clone(), "/trigger_config/source_tool".to_owned());
+        }
+        match &self.body {
+            Body::Actions(actions) => {
+                for action in actions {
+                    if let Some(tool) = &action.tool {
+                        tools.entry(tool.clone()).or_insert_with(|| child(&action.pointer, "tool"));
+                    }
+                }
+            }
+            Body::Prompt(prompt) => {
+                for (index, named) in prompt.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate() {
+                    if let Some(name) = named.as_str().or_else(|| named.get("built_in")?.as_str()) {
+                        let place = child("/tools", index.to_string());
+                        tools.entry(name.trim().to_owned()).or_insert(place);
+                    }
+                }
+            }
+        }
+        tools
+    }
+}
+
+/// Nothing is parsed, copied or recursed into before this has been asked.
+fn too_large(value: &Value) -> Option<Diagnostic> {
+    let refuse = |pointer: &str, message: String, hint: &str| {
+        Some(Diagnostic::error(Code::TooLarge, pointer, message, hint))
+    };
+    if let Some(actions) = value.get("actions").and_then(Value::as_array)
+        && actions.len() > MOST_ACTIONS
+    {
+        let message = format!("There are {} actions, and there may be {MOST_ACTIONS}.", actions.len());
+        return refuse("/actions", message, "Split the automation, or let a prompt with tools do the work.");
+    }
+    let (deepest, bytes) = extent(value);
+    if bytes > LARGEST_DEFINITION {
+        return Some(too_many_bytes(bytes));
+    }
+    if deepest > DEEPEST {
+        let message = format!("Lists and objects are nested {deepest} levels deep, and may be {DEEPEST}.");
+        return refuse("", message, "Make the definition flatter.");
+    }
+    None
+}
+
+/// What is said of a body of so many bytes.
+pub(super) fn too_many_bytes(bytes: usize) -> Diagnostic {
+    let message = format!("The definition has about {bytes} bytes, and may have {LARGEST_DEFINITION}.");
+    let hint = "Keep data out of the definition: let an action fetch it.";
+    Diagnostic::error(Code::TooLarge, "", message, hint)
+}
+
+fn variables(members: &mut Members<'_, '_>) -> Map<String, Value> {
+    let Some(variables) = members.object("variables", "{\"channel\": \"C024BE91L\"}") else { return Map::new() };
+    if variables.len() > MOST_VARIABLES {
+        let message = format!("There are {} variables, and there may be {MOST_VARIABLES}.", variables.len());
+        members.report(Code::TooLarge, "variables", message, "Keep those that are used.");
+        return Map::new();
+    }
+    let place = members.place("variables");
+    for (name, value) in variables {
+        check_name(name, &child(&place, name), "variable", members.diagnostics);
+        if holds_template(value) {
+            let message = format!("The variable {name} holds a template, and variables are used as they stand.");
+            let hint = "Write the value itself, or use the path where the variable is used.";
+            let error = Diagnostic::error(Code::TemplateNotAllowed, child(&place, name), message, hint);
+            members.diagnostics.push(error.found(value));
+        }
+    }
+    variables.clone()
+}
+
+fn holds_template(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("{{"),
+        Value::Array(items) => items.iter().any(holds_template),
+        Value::Object(members) => members.values().any(holds_template),
+        _ => false,
+    }
+}
+
+/// Notes a name that templates cannot reach, or that stands for something else.
+fn check_name(name: &str, pointer: &str, what: &str, diagnostics: &mut Diagnostics) {
+    let begins = name.chars().next().is_some_and(|letter| letter.is_alphabetic() || letter == '_');
+    let plain = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-');
+    if !begins || !plain || name.chars().count() > LONGEST_ID {
+        let message = format!("A {what} is named by letters, digits, - and _, and begins with a letter.");
+        let hint = "Choose another name, for example \"found_rows\".";
+        diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint).found(&name.into()));
+    } else if RESERVED.contains(&name) || templates::is_date(name) {
+        let message = format!("{name} always stands for something else, so no {what} can have this name.");
+        let hint = format!("Choose another name, for example \"my_{name}\".");
+        diagnostics.push(Diagnostic::error(Code::DuplicateName, pointer, message, hint));
+    }
+}
+
+fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
+    const EXAMPLE: &str = "{\"slack_post_message\": \"the fingerprint from fetch_tool_data\"}";
+    let Some(given) = members.object("fingerprints", EXAMPLE) else { return BTreeMap::new() };
+    let place = members.place("fingerprints");
+    let mut fingerprints = BTreeMap::new();
+    for (tool, value) in given {
+        let fingerprint = value.as_str().map(str::trim);
+        match fingerprint.filter(|text| !text.is_empty() && text.len() <= LONGEST_FINGERPRINT) {
+            Some(fingerprint) => {
+                fingerprints.insert(tool.clone(), fingerprint.to_owned());
+            }
+            None => {
+                let expected = "the fingerprint that fetch_tool_data gave";
+                members.diagnostics.push(wrong_type(&child(&place, tool), value, expected, "\"9f86d081884c7d65\""));
+            }
+        }
+    }
+    fingerprints
+}
+
+fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Option<Body> {
+    let actions = members.get("actions");
+    let prompt: Map<String, Value> = PROMPT_FIELDS
+        .into_iter()
+        .filter_map(|name| members.get(name).map(|value| (name.to_owned(), value.clone())))
+        .collect();
+    match actions {
+        None if prompt.is_empty() => {
+            let message = "There is nothing to do: neither actions nor a prompt.";
+            let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
+            members.diagnostics.push(Diagnostic::error(Code::WrongBody, "", message, hint));
+            // What is wrong elsewhere is told all the same.
+            Some(Body::Actions(Vec::new()))
+        }
+        None => Some(Body::Prompt(prompt)),
+        Some(actions) => {
+            if let Some(name) = prompt.keys().next() {
+                let message = format!("An automation has actions or a prompt, and this one has actions and {name}.");
+                members.report(Code::WrongBody, name, message, "Keep one of them and leave the other out.");
+            }
+            let place = members.place("actions");
+            Some(Body::Actions(read_actions(actions, &place, variables, members.diagnostics)))
+        }
+    }
+}
+
+fn read_actions(
+    value: &Value,
+    pointer: &str,
+    variables: &Map<String, Value>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Action> {
+    let list = match value.as_array() {
+        Some(list) if !list.is_empty() => list,
+        Some(_) => {
+            let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}].";
+            diagnostics.push(Diagnostic::error(Code::WrongBody, pointer, "There are no actions.", hint));
+            return Vec::new();
+        }
+        None => {
+            diagnostics.push(wrong_type(pointer, value, "a list of actions", "[{\"id\", \"tool\", \"parameters\"}]"));
+            return Vec::new();
+        }
+    };
+    let (mut actions, mut ids, mut outputs) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for (index, value) in list.iter().enumerate() {
+        let pointer = child(pointer, index.to_string());
+        let Some(action) = read_action(value, pointer, index, diagnostics) else { continue };
+        if let Some(id) = &action.id
+            && !ids.insert(id.clone())
+        {
+            let place = child(&action.pointer, "id");
+            let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
+            let message = format!("An earlier action has the id {id} already.");
+            diagnostics.push(Diagnostic::error(Code::DuplicateId, place, message, hint).found(&id.as_str().into()));
+        }
+        if let Some(output) = &action.output_as {
+            let place = child(&action.pointer, "output_as");
+            check_name(output, &place, "output", diagnostics);
+            let taken = if variables.contains_key(output) { Some("a variable") } else { None };
+            let taken = if outputs.insert(output.clone()) { taken } else { Some("the output of an earlier action") };
+            if let Some(taken) = taken {
+                let message = format!("{output} is the name of {taken} already.");
+                let hint = format!("Choose another name, for example \"{output}_{}\".", index + 1);
+                diagnostics.push(Diagnostic::error(Code::DuplicateName, place, message, hint));
+            }
+        }
+        actions.push(action);
+    }
+    actions
+}
+
+fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut Diagnostics) -> Option<Action> {
+    let mut members = Members::of(value, &pointer, diagnostics)?;
+    let example = format!("\"step_{}\"", index + 1);
+    let (field, id) = members.get_either("id", "action_id");
+    let id = match id {
+        Some(id) => members.as_text(field, id, LONGEST_ID, &example),
+        None => {
+            members.missing("id", &example);
+            None
+        }
+    };
+    let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
+    let (parameters_field, parameters) = members.get_either("parameters", "params");
+    let parameters = parameters
+        .and_then(|value| members.as_object(parameters_field, value, "{\"channel\": \"C024BE91L\"}"))
+        .cloned()
+        .unwrap_or_default();
+    let output_as = members.text("output_as", LONGEST_ID, "\"found_rows\"");
+    let condition = members.get("condition");
+    let place = members.place("condition");
+    let condition = condition.and_then(|condition| Condition::read(condition, &place, members.diagnostics));
+    members.finish();
+    Some(Action { pointer, id, tool, parameters_field, parameters, output_as, condition })
+}

@@ -1,0 +1,357 @@
+//! Saving automations, and moving which version of one runs.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+    sync::{Arc, Mutex},
+};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    definition::{Definition, LARGEST_DEFINITION, too_many_bytes},
+    diagnostics::{Diagnostics, Outcome, Report},
+    known::{Known, KnownTool, Purpose},
+};
+use crate::{
+    Deadline, Error, Result,
+    catalogue::Catalogue,
+    execution::Executor,
+    json_schema::JsonSchema,
+    models::{
+        Automation, AutomationId, AutomationStatus, AutomationVersion, CheckedTool, Member, RunCeilings, Timestamp,
+    },
+    store::{Automations, OVERTAKEN, Organizations},
+};
+
+/// Validates definitions, saves them, and moves which version of an automation runs. Clones share compiled schemas.
+#[derive(Clone)]
+pub struct Deployment {
+    pub automations: Automations,
+    pub catalogue: Catalogue,
+    pub executor: Executor,
+    pub organizations: Organizations,
+    /// What a run may use of the platform's key.
+    pub ceilings: RunCeilings,
+    pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
+}
+
+/// What became of a request to save, or to make a version run. It serializes to `{"result", "diagnostics", "truncated",
+/// "automation"?}`, whether or not anything was saved.
+#[derive(Debug, Serialize)]
+pub struct Deployed {
+    #[serde(flatten)]
+    pub report: Report,
+    /// Absent if nothing was saved or changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automation: Option<DeployedAutomation>,
+    /// Nothing was to be saved.
+    #[serde(skip)]
+    pub dry_run: bool,
+    /// Something new was saved, and not found saved already.
+    #[serde(skip)]
+    pub created: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct DeployedAutomation {
+    pub id: AutomationId,
+    pub name: String,
+    /// The version with this content.
+    pub version: u64,
+    pub status: AutomationStatus,
+    /// The version that runs, if one does.
+    pub active_version: Option<u64>,
+    /// What `If-Match` of the next change has.
+    pub revision: u64,
+}
+
+impl Deployed {
+    /// Bulleted text for an agent.
+    pub fn to_text(&self) -> String {
+        let (errors, warnings) = self.report.count();
+        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let mut text = match (&self.automation, self.report.result) {
+            (None, Outcome::Failed) => {
+                let nothing = if self.dry_run { "The definition is not valid" } else { "Nothing was saved or changed" };
+                format!("{nothing}: {}, {}. Repair them and send the definition again:\n", counted(errors, "error"), counted(warnings, "warning"))
+            }
+            (None, Outcome::Ok) => "The definition is valid. Nothing was saved, because it was a dry run.\n".to_owned(),
+            (Some(automation), _) => {
+                let DeployedAutomation { id, name, version, status, .. } = automation;
+                let mut text = format!("\"{name}\" is saved as automation {id}, version {version}, {}.", status.as_str());
+                if automation.active_version != Some(*version) {
+                    let _ = write!(
+                        text,
+                        " An administrator activates it with POST /api/{{slug}}/automations/{id}/activate {{\"version\": {version}}}."
+                    );
+                }
+                text.push('\n');
+                text
+            }
+        };
+        text.push_str(&self.report.to_text());
+        text
+    }
+
+    fn refused(diagnostics: Diagnostics, dry_run: bool) -> Self {
+        Self { report: diagnostics.into_report(), automation: None, dry_run, created: false }
+    }
+
+    fn saved(diagnostics: Diagnostics, automation: &Automation, version: u64, created: bool) -> Self {
+        let automation = DeployedAutomation {
+            id: automation.id,
+            name: automation.name.clone(),
+            version,
+            status: automation.status,
+            active_version: automation.active_version,
+            revision: automation.revision,
+        };
+        Self { report: diagnostics.into_report(), automation: Some(automation), dry_run: false, created }
+    }
+}
+
+impl Deployment {
+    pub fn new(
+        automations: Automations,
+        catalogue: Catalogue,
+        executor: Executor,
+        organizations: Organizations,
+        ceilings: RunCeilings,
+    ) -> Self {
+        Self { automations, catalogue, executor, organizations, ceilings, schemas: Arc::default() }
+    }
+
+    /// What is said of a body of so many bytes, if that is too many to be parsed at all.
+    pub fn refuse_size(bytes: usize) -> Option<Deployed> {
+        // Blanks count in a body and not in a definition.
+        (bytes > 2 * LARGEST_DEFINITION).then(|| {
+            let mut diagnostics = Diagnostics::default();
+            diagnostics.push(too_many_bytes(bytes));
+            Deployed::refused(diagnostics, false)
+        })
+    }
+
+    /// Validates the definition in `body`, and saves it as an automation that waits for somebody to activate it, unless it has
+    /// errors or says `"dry_run": true`. The same content again is the same automation.
+    pub async fn deploy(&self, author: &Member, body: &Value, deadline: Deadline) -> Result<Deployed> {
+        let checked = self.validated(author, body, BTreeMap::new(), deadline).await?;
+        let (definition, tools, diagnostics) = match checked {
+            Ok(valid) => valid,
+            Err(refused) => return Ok(refused),
+        };
+        let organization = author.organization_id;
+        let version = version_of(author, body, tools);
+        let now = version.created_at;
+        let automation = Automation {
+            id: version.automation_id,
+            organization_id: organization,
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            trigger_type: trigger_type(&definition),
+            status: AutomationStatus::PendingReview,
+            version: 1,
+            active_version: None,
+            activated_by: None,
+            activated_at: None,
+            created_by: author.user_id.clone(),
+            revision: 1,
+            deleting: false,
+            created_at: now,
+            updated_at: now,
+        };
+        if self.automations.create(&automation, &version).await? {
+            tracing::info!(automation.id = %automation.id, "an automation was saved");
+            return Ok(Deployed::saved(diagnostics, &automation, 1, true));
+        }
+        let there = self.automations.even_deleting(organization, automation.id).await?;
+        if there.deleting {
+            let problem = "an automation with this content is being deleted; delete it again, then deploy";
+            return Err(Error::Conflict(problem.into()));
+        }
+        Ok(Deployed::saved(diagnostics, &there, 1, false))
+    }
+
+    /// Saves the definition in `body` as the next version of an automation, which is at `revision`. Content that a version of it
+    /// has already is that version.
+    pub async fn update(
+        &self,
+        author: &Member,
+        automation: AutomationId,
+        revision: u64,
+        body: &Value,
+        deadline: Deadline,
+    ) -> Result<Deployed> {
+        let organization = author.organization_id;
+        let before = self.automations.get(organization, automation).await?;
+        at_revision(&before, Some(revision))?;
+        let earlier = self.automations.version(organization, automation, before.version).await?.checked;
+        let (definition, tools, diagnostics) = match self.validated(author, body, earlier, deadline).await? {
+            Ok(valid) => valid,
+            Err(refused) => return Ok(refused),
+        };
+        let version = AutomationVersion {
+            automation_id: automation,
+            version: before.version + 1,
+            ..version_of(author, body, tools)
+        };
+        if let Some(same) = self.automations.with_content(organization, automation, &version.content_hash).await? {
+            return Ok(Deployed::saved(diagnostics, &before, same, false));
+        }
+        let changed = Automation {
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            trigger_type: trigger_type(&definition),
+            version: version.version,
+            ..before
+        };
+        if !self.automations.add_version(&changed, &version).await? {
+            return Err(Error::Conflict(OVERTAKEN.into()));
+        }
+        tracing::info!(automation.id = %automation, automation.version = version.version, "a version was saved");
+        let changed = Automation { revision: changed.revision + 1, ..changed };
+        Ok(Deployed::saved(diagnostics, &changed, version.version, true))
+    }
+
+    /// Makes a version the one that runs from now on, after everything that it uses has been checked again.
+    pub async fn activate(
+        &self,
+        by: &Member,
+        automation: AutomationId,
+        version: u64,
+        revision: Option<u64>,
+        deadline: Deadline,
+    ) -> Result<Deployed> {
+        let before = self.automations.get(by.organization_id, automation).await?;
+        at_revision(&before, revision)?;
+        self.point_to(by, &before, version, AutomationStatus::Active, deadline).await
+    }
+
+    /// Goes back to a version before the one that runs. A paused automation stays paused.
+    pub async fn roll_back(
+        &self,
+        by: &Member,
+        automation: AutomationId,
+        version: u64,
+        revision: Option<u64>,
+        deadline: Deadline,
+    ) -> Result<Deployed> {
+        let before = self.automations.get(by.organization_id, automation).await?;
+        at_revision(&before, revision)?;
+        match before.active_version {
+            None => Err(Error::Conflict("no version was activated yet; activate one".into())),
+            Some(active) if version >= active => {
+                let problem = format!("version {active} runs, and {version} is none before it; activate it instead");
+                Err(Error::Conflict(problem))
+            }
+            Some(_) => self.point_to(by, &before, version, before.status, deadline).await,
+        }
+    }
+
+    async fn point_to(
+        &self,
+        by: &Member,
+        before: &Automation,
+        version: u64,
+        status: AutomationStatus,
+        deadline: Deadline,
+    ) -> Result<Deployed> {
+        let AutomationVersion { definition, checked, .. } =
+            self.automations.version(by.organization_id, before.id, version).await?;
+        let stored: Value = serde_json::from_str(&definition).map_err(Error::internal)?;
+        let mut diagnostics = Diagnostics::default();
+        if let Some(definition) = Definition::read(&stored, &mut diagnostics)
+            && !diagnostics.has_errors()
+        {
+            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, Purpose::Activation, deadline)).await?;
+        }
+        if diagnostics.has_errors() {
+            return Ok(Deployed::refused(diagnostics, false));
+        }
+        let pointed = self.automations.point_to(before, version, status, &by.user_id).await?;
+        let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
+        tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the one that runs");
+        Ok(Deployed::saved(diagnostics, &pointed, version, true))
+    }
+
+    /// Stops an automation from being started; one that is paused stays so.
+    pub async fn pause(&self, by: &Member, automation: AutomationId, revision: Option<u64>) -> Result<Automation> {
+        let before = self.automations.get(by.organization_id, automation).await?;
+        at_revision(&before, revision)?;
+        match before.status {
+            AutomationStatus::Paused => Ok(before),
+            AutomationStatus::PendingReview => {
+                Err(Error::Conflict("the automation does not run: no version of it was activated".into()))
+            }
+            AutomationStatus::Active => {
+                self.automations.pause(&before).await?.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))
+            }
+        }
+    }
+
+    /// The definition and what it was checked against, with the warnings; or the answer, if it is not to be saved.
+    async fn validated(
+        &self,
+        author: &Member,
+        body: &Value,
+        earlier: BTreeMap<String, CheckedTool>,
+        deadline: Deadline,
+    ) -> Result<Result<(Definition, BTreeMap<String, CheckedTool>, Diagnostics), Deployed>> {
+        let dry_run = body.get("dry_run") == Some(&Value::Bool(true));
+        let mut diagnostics = Diagnostics::default();
+        let Some(definition) = Definition::read(body, &mut diagnostics) else {
+            return Ok(Err(Deployed::refused(diagnostics, dry_run)));
+        };
+        let (known, found) = Box::pin(self.check(author, &definition, earlier, Purpose::Saving, deadline)).await?;
+        found.iter().for_each(|diagnostic| diagnostics.push(diagnostic.clone()));
+        if dry_run || diagnostics.has_errors() {
+            return Ok(Err(Deployed::refused(diagnostics, dry_run)));
+        }
+        Ok(Ok((definition, checked_tools(&known), diagnostics)))
+    }
+}
+
+fn checked_tools(known: &Known) -> BTreeMap<String, CheckedTool> {
+    let checked = known.tools.iter().filter_map(|(name, tool)| match tool {
+        KnownTool::Here(tool) => Some((name.clone(), tool.checked())),
+        _ => None,
+    });
+    checked.collect()
+}
+
+/// The first version of an automation with this content.
+fn version_of(
+    author: &Member,
+    body: &Value,
+    checked: BTreeMap<String, CheckedTool>,
+) -> AutomationVersion {
+    let definition = Definition::canonical(body);
+    let content_hash = AutomationVersion::hash_of(&definition);
+    AutomationVersion {
+        automation_id: AutomationId::of_content(author.organization_id, &content_hash),
+        version: 1,
+        organization_id: author.organization_id,
+        content_hash,
+        definition: definition.to_string(),
+        checked,
+        created_by: author.user_id.clone(),
+        created_at: Timestamp::now(),
+    }
+}
+
+fn trigger_type(definition: &Definition) -> String {
+    definition.trigger.as_ref().map_or("manual", super::trigger::Trigger::type_name).to_owned()
+}
+
+/// # Errors
+/// [`Error::Conflict`] if the automation is not at the revision that is meant.
+pub fn at_revision(automation: &Automation, revision: Option<u64>) -> Result<()> {
+    match revision {
+        Some(revision) if revision != automation.revision => Err(Error::Conflict(format!(
+            "the automation was changed: its ETag is \"{}\" now, with version {}; read it and send that as If-Match",
+            automation.revision, automation.version
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,330 @@
+//! What is wrong with a definition, as data: for programs by code and pointer, for an agent by message and hint.
+//!
+//! Codes are stable, wording is not. A cause hides what follows from it: an unknown tool does not also report its parameters.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cut::cut;
+
+/// Diagnostics in one answer, errors before warnings.
+pub const MOST_DIAGNOSTICS: usize = 100;
+
+/// Names that are listed as allowed.
+const MOST_ALLOWED: usize = 50;
+/// Of a value that is shown, in bytes.
+const LONGEST_FOUND: usize = 120;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing is saved.
+    Error,
+    /// It is saved all the same.
+    Warning,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)?) => {
+        /// What kind of mistake it is. `docs/automations.md` has an example of each and its repair.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)+
+        }
+
+        impl Code {
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Too many bytes, actions or levels.
+    TooLarge = "too_large",
+    /// A value of another type than the field or parameter has.
+    WrongType = "wrong_type",
+    MissingField = "missing_field",
+    /// A field that is not known here.
+    UnknownField = "unknown_field",
+    /// A field beside its alias.
+    DuplicateField = "duplicate_field",
+    /// The right type, and not a value that will do.
+    InvalidValue = "invalid_value",
+    /// Neither actions nor a prompt, or both.
+    WrongBody = "wrong_body",
+    DuplicateId = "duplicate_id",
+    /// An output that is called as something else is.
+    DuplicateName = "duplicate_name",
+    /// The schema of a prompt's answer.
+    InvalidSchema = "invalid_schema",
+
+    UnknownService = "unknown_service",
+    InactiveService = "inactive_service",
+    NotConnected = "not_connected",
+    WebhooksNotSupported = "webhooks_not_supported",
+    PollingNotSupported = "polling_not_supported",
+    UnknownEvent = "unknown_event",
+    InThePast = "in_the_past",
+    UnknownTimezone = "unknown_timezone",
+    TimezoneAssumed = "timezone_assumed",
+    SourceToolActs = "source_tool_acts",
+    WrongService = "wrong_service",
+    PreflightFailed = "preflight_failed",
+
+    UnknownTool = "unknown_tool",
+    InactiveTool = "inactive_tool",
+    AmbiguousTool = "ambiguous_tool",
+    ToolNeedsCall = "tool_needs_call",
+    SchemaNotRead = "schema_not_read",
+    ToolChanged = "tool_changed",
+    UnusedFingerprint = "unused_fingerprint",
+
+    MissingParameter = "missing_parameter",
+    UnknownParameter = "unknown_parameter",
+    NotAllowed = "not_allowed",
+    InvalidParameter = "invalid_parameter",
+
+    HandlebarsBlock = "handlebars_block",
+    UnclosedTemplate = "unclosed_template",
+    NestedTemplate = "nested_template",
+    InvalidTemplate = "invalid_template",
+    TemplateNotAllowed = "template_not_allowed",
+    EventData = "event_data",
+    UnknownPath = "unknown_path",
+    OutputNotYet = "output_not_yet",
+
+    InvalidCondition = "invalid_condition",
+    UnknownOperator = "unknown_operator",
+    OperatorMisfit = "operator_misfit",
+
+    /// It could not be found out.
+    NotChecked = "not_checked",
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    pub code: Code,
+    /// JSON pointer into the definition; empty for the whole.
+    pub pointer: String,
+    /// A sentence.
+    pub message: String,
+    /// What stands there, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// The next step, in a sentence.
+    pub hint: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub did_you_mean: Option<String>,
+}
+
+impl Diagnostic {
+    pub fn error(code: Code, pointer: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            pointer: pointer.into(),
+            message: message.into(),
+            found: None,
+            expected: None,
+            hint: hint.into(),
+            allowed: Vec::new(),
+            did_you_mean: None,
+        }
+    }
+
+    pub fn warning(
+        code: Code,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, pointer, message, hint) }
+    }
+
+    /// Text is shown as it begins; of lists and objects, the beginning of their JSON.
+    #[must_use]
+    pub fn found(mut self, value: &Value) -> Self {
+        self.found = Some(match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+            Value::String(text) => cut(text.clone(), LONGEST_FOUND).into(),
+            other => cut(other.to_string(), LONGEST_FOUND).into(),
+        });
+        self
+    }
+
+    #[must_use]
+    pub fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    #[must_use]
+    pub fn allowed<T: Into<String>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
+        self.allowed = allowed.into_iter().take(MOST_ALLOWED).map(Into::into).collect();
+        self
+    }
+
+    /// A name that is close to what was written; the hint then begins with it.
+    #[must_use]
+    pub fn meaning(mut self, nearest: Option<&str>) -> Self {
+        if let Some(nearest) = nearest {
+            self.hint = format!("Write {nearest} if you meant that. {}", self.hint);
+            self.did_you_mean = Some(nearest.to_owned());
+        }
+        self
+    }
+}
+
+/// What was found so far. It stays small whatever the definition holds.
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+    more: bool,
+}
+
+impl Diagnostics {
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let of_severity = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if of_severity.len() >= MOST_DIAGNOSTICS {
+            self.more = true;
+        } else if !of_severity.contains(&diagnostic) {
+            of_severity.push(diagnostic);
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Whether there is an error at this place or within it.
+    pub fn has_errors_at(&self, pointer: &str) -> bool {
+        let within = |other: &str| other.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.errors.iter().any(|error| within(&error.pointer))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.errors.iter().chain(&self.warnings)
+    }
+
+    /// The report: errors first, each in the order in which they were found.
+    pub fn into_report(self) -> Report {
+        let result = if self.errors.is_empty() { Outcome::Ok } else { Outcome::Failed };
+        let truncated = self.more || self.errors.len() + self.warnings.len() > MOST_DIAGNOSTICS;
+        let mut diagnostics = self.errors;
+        diagnostics.extend(self.warnings);
+        diagnostics.truncate(MOST_DIAGNOSTICS);
+        Report { result, diagnostics, truncated }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// No errors; there may be warnings.
+    Ok,
+    Failed,
+}
+
+/// What a validation came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    pub result: Outcome,
+    pub diagnostics: Vec<Diagnostic>,
+    /// There were more.
+    pub truncated: bool,
+}
+
+impl Report {
+    /// The diagnostics as bulleted text, for an agent.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for diagnostic in &self.diagnostics {
+            let place = if diagnostic.pointer.is_empty() { "the definition" } else { &diagnostic.pointer };
+            let severity = match diagnostic.severity {
+                Severity::Error => "",
+                Severity::Warning => "warning: ",
+            };
+            let Diagnostic { code, message, hint, .. } = diagnostic;
+            let _ = write!(text, "- {severity}{place} ({}): {message}", code.as_str());
+            if let Some(expected) = &diagnostic.expected {
+                let _ = write!(text, " Expected: {expected}.");
+            }
+            if let Some(found) = &diagnostic.found {
+                let _ = write!(text, " Found: {found}.");
+            }
+            if !diagnostic.allowed.is_empty() {
+                let _ = write!(text, " Allowed: {}.", diagnostic.allowed.join(", "));
+            }
+            let _ = writeln!(text, " {hint}");
+        }
+        if self.truncated {
+            let _ = writeln!(text, "- There are more problems; repair these first.");
+        }
+        text
+    }
+
+    /// How many errors and how many warnings are listed.
+    pub fn count(&self) -> (usize, usize) {
+        let errors = self.diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
+        (errors, self.diagnostics.len() - errors)
+    }
+}
+
+/// The pointer of a member or an item.
+pub(super) fn child(pointer: &str, step: impl AsRef<str>) -> String {
+    let step = step.as_ref();
+    if step.contains(['~', '/']) {
+        format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"))
+    } else {
+        format!("{pointer}/{step}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_come_first_and_what_is_left_out_is_said() {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.push(Diagnostic::warning(Code::NotChecked, "/a", "W.", "H."));
+        for index in 0..150 {
+            diagnostics.push(Diagnostic::error(Code::InvalidValue, format!("/{index}"), "E.", "H."));
+        }
+        let report = diagnostics.into_report();
+        assert_eq!((report.diagnostics.len(), report.truncated, report.result), (100, true, Outcome::Failed));
+        assert_eq!((report.diagnostics[0].pointer.as_str(), report.count()), ("/0", (100, 0)));
+        assert!(report.to_text().ends_with("- There are more problems; repair these first.\n"));
+    }
+
+    #[test]
+    fn the_text_has_all_that_the_list_has() {
+        let mut diagnostics = Diagnostics::default();
+        let error = Diagnostic::error(Code::UnknownEvent, "/trigger_config/event_type", "Slack has no event mesage.", "Use one.");
+        let value = Value::from("mesage");
+        diagnostics.push(error.found(&value).expected("an event").allowed(["message"]).meaning(Some("message")));
+        let expected = "- /trigger_config/event_type (unknown_event): Slack has no event mesage. Expected: an event. Found: \
+                        \"mesage\". Allowed: message. Write message if you meant that. Use one.\n";
+        assert_eq!(diagnostics.into_report().to_text(), expected);
+    }
+
+    #[test]
+    fn a_pointer_escapes_what_has_a_meaning_in_it() {
+        assert_eq!(child("/a", "b/c~d"), "/a/b~1c~0d");
+    }
+}

@@ -1,0 +1,82 @@
+//! What two versions of a definition have in common and what not, by JSON pointers.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::diagnostics::child;
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    pub pointer: String,
+    pub change: Change,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Added,
+    Removed,
+    Changed,
+}
+
+/// Every difference, in the order of the pointers. Lists are compared item by item.
+pub fn differences(from: &Value, to: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare(Some(from), Some(to), "", &mut found);
+    found
+}
+
+fn compare(from: Option<&Value>, to: Option<&Value>, pointer: &str, found: &mut Vec<Difference>) {
+    match (from, to) {
+        (Some(from), Some(to)) if from == to => {}
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+            names.sort();
+            names.dedup();
+            for name in names {
+                compare(before.get(name), after.get(name), &child(pointer, name), found);
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) => {
+            for index in 0..before.len().max(after.len()) {
+                compare(before.get(index), after.get(index), &child(pointer, index.to_string()), found);
+            }
+        }
+        (None, None) => {}
+        (from, to) => {
+            let change = match (from, to) {
+                (None, _) => Change::Added,
+                (_, None) => Change::Removed,
+                _ => Change::Changed,
+            };
+            found.push(Difference { pointer: pointer.to_owned(), change, from: from.cloned(), to: to.cloned() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_added_removed_and_changed_is_told_by_its_place() {
+        let from = json!({"name": "a", "actions": [{"id": "1", "tool": "t"}, {"id": "2"}], "old": 1});
+        let to = json!({"name": "a", "actions": [{"id": "1", "tool": "u"}], "new/er": null});
+        let told: Vec<_> = differences(&from, &to).into_iter().map(|one| (one.pointer, one.change)).collect();
+        let expected = [
+            ("/actions/0/tool", Change::Changed),
+            ("/actions/1", Change::Removed),
+            ("/new~1er", Change::Added),
+            ("/old", Change::Removed),
+        ];
+        assert_eq!(told, expected.map(|(pointer, change)| (pointer.to_owned(), change)));
+        assert!(differences(&from, &from).is_empty());
+    }
+}

@@ -1,0 +1,389 @@
+//! Reading what a definition names: tools, services, how the organization stands to them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::try_join;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Deployment,
+    definition::Definition,
+    diagnostics::Diagnostics,
+    known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool},
+    templates::{Data, filled_in},
+    trigger::Trigger,
+    validation::validate,
+};
+use crate::{
+    Deadline, Error, Result,
+    catalogue::{Found, Gone, Resolved, callable_name},
+    connections::Connection,
+    error,
+    json_schema::JsonSchema,
+    models::{
+        CheckedTool, ExecutionId, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool,
+        ToolRef, Trigger as ExecutionTrigger, folded_name,
+    },
+    store::Cursor,
+    tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
+};
+
+/// What the tool that is polled gets to answer.
+const PREFLIGHT_WITHIN: Duration = Duration::from_secs(8);
+/// Schemas that are kept compiled in a process.
+const MOST_SCHEMAS: usize = 1_000;
+/// Rows in one read of the organization's tools.
+const PAGE: i32 = 200;
+/// Pages of them that are read to find a tool by its name.
+const MOST_PAGES: usize = 20;
+/// Services whose tools are read to find a name that is near.
+const MOST_SERVICES: usize = 3;
+
+/// The rows that a definition's names lead to.
+struct Rows {
+    tools: HashMap<String, ServiceTool>,
+    services: Vec<Service>,
+    connections: HashMap<ServiceId, Connection>,
+}
+
+impl Deployment {
+    /// Holds a definition against what there is now. The tool that is polled is called once if nothing stands against it.
+    pub(super) async fn check(
+        &self,
+        member: &Member,
+        definition: &Definition,
+        earlier: BTreeMap<String, CheckedTool>,
+        purpose: Purpose,
+        deadline: Deadline,
+    ) -> Result<(Known, Diagnostics)> {
+        let mut known =
+            Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline)).await?;
+        let mut diagnostics = Diagnostics::default();
+        validate(definition, &known, &mut diagnostics);
+        if purpose == Purpose::Saving && !diagnostics.has_errors_at("/trigger_config") {
+            known.preflight = Box::pin(self.preflight(member, definition, &known, deadline)).await?;
+            if known.preflight != Preflight::NotAsked {
+                diagnostics = Diagnostics::default();
+                validate(definition, &known, &mut diagnostics);
+            }
+        }
+        Ok((known, diagnostics))
+    }
+
+    async fn look_up(
+        &self,
+        organization: OrganizationId,
+        definition: &Definition,
+        earlier: BTreeMap<String, CheckedTool>,
+        purpose: Purpose,
+        deadline: Deadline,
+    ) -> Result<Known> {
+        let names: Vec<String> = definition.tools().into_keys().collect();
+        let trigger_service = definition.trigger.as_ref().and_then(Trigger::service);
+        let rows = self.rows(organization, &names, trigger_service, deadline);
+        let capabilities = async {
+            let Some(service) = trigger_service else { return Ok(None) };
+            let found = self.catalogue.services.capabilities(&[service.to_owned()], deadline).await;
+            let mut found = found.unwrap_or_else(|error| {
+                tracing::warn!("a service's capabilities could not be looked up: {}", error::chain(&error));
+                HashMap::new()
+            });
+            Ok(found.remove(&folded_name(service)))
+        };
+        let own = self.organizations.own_keys(organization);
+        let (rows, capabilities, own) = try_join!(rows, capabilities, own)?;
+        let mut tools = HashMap::new();
+        let mut unknown = Vec::new();
+        for name in names {
+            match rows.tools.get(&name) {
+                _ if self.catalogue.built_in.has(&name) => unknown.push(name),
+                Some(tool) => {
+                    let known = self.service_tool(tool, &rows);
+                    tools.insert(name, known);
+                }
+                None => unknown.push(name),
+            }
+        }
+        tools.extend(self.other_tools(organization, unknown, trigger_service, deadline).await?);
+        let trigger_service = match trigger_service {
+            None => KnownService::NotNamed,
+            Some(name) => self.trigger_service(name, &rows, capabilities).await,
+        };
+        Ok(Known {
+            tools,
+            trigger_service,
+            preflight: Preflight::NotAsked,
+            earlier,
+            built_in: self.catalogue.built_in.clone(),
+            ceilings: own.get(KeyService::Llm).is_none().then_some(self.ceilings),
+            now: Timestamp::now(),
+            purpose,
+        })
+    }
+
+    async fn rows(
+        &self,
+        organization: OrganizationId,
+        names: &[String],
+        trigger_service: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Rows> {
+        let services = &self.catalogue.services;
+        let mut asked: Vec<String> = names.to_vec();
+        asked.retain(|name| !self.catalogue.built_in.has(name));
+        let tools = if asked.is_empty() { HashMap::new() } else { services.tools_named(&asked, deadline).await? };
+        let mut of: BTreeSet<String> = tools.values().map(|tool| tool.service_name.clone()).collect();
+        of.extend(trigger_service.map(str::to_owned));
+        let of: Vec<String> = of.into_iter().collect();
+        let services = if of.is_empty() { Vec::new() } else { services.named(&of, deadline).await? };
+        let connections = self.catalogue.connections.of(organization, &services, deadline).await;
+        Ok(Rows { tools, services, connections })
+    }
+
+    fn service_tool(&self, tool: &ServiceTool, rows: &Rows) -> KnownTool {
+        let service = rows.services.iter().find(|service| service.id == tool.service_id);
+        let Some(service) = service.filter(|service| service.is_active && tool.is_active) else {
+            return KnownTool::Inactive { service: tool.service_name.clone() };
+        };
+        let connection = rows.connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
+        KnownTool::Here(Box::new(UsableTool {
+            parameters: tool.parameters.clone(),
+            schema: self.schema(&tool.fingerprint, &tool.parameters),
+            returns: json!({}),
+            effect: tool.effect,
+            fingerprint: tool.fingerprint.clone(),
+            service: Some((service.name.clone(), connection)),
+            previous: tool.previous.clone().map(|previous| (previous.fingerprint, previous.parameters)),
+        }))
+    }
+
+    /// Built-in tools, and those of the organization by id or by name.
+    async fn other_tools(
+        &self,
+        organization: OrganizationId,
+        names: Vec<String>,
+        trigger_service: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<HashMap<String, KnownTool>> {
+        let mut references: Vec<(String, ToolRef)> = Vec::new();
+        let mut by_name: Vec<String> = Vec::new();
+        let mut tools = HashMap::new();
+        for name in names {
+            match self.catalogue.built_in.reference(&name) {
+                Ok(reference) => references.push((name, reference)),
+                Err(_not_an_id) => by_name.push(name),
+            }
+        }
+        if !by_name.is_empty() {
+            let own = self.own_tools(organization).await?;
+            let mut others: Option<Vec<String>> = None;
+            for name in by_name {
+                let called = |tool: &&Tool| tool.name.as_str() == name || callable_name(tool.name.as_str()) == name;
+                let ids: Vec<_> = own.iter().filter(called).map(|tool| tool.id).collect();
+                match ids[..] {
+                    [id] => references.push((name, ToolRef::Organization { id, version: None })),
+                    [] => {
+                        if others.is_none() {
+                            let mut near: Vec<String> = self.catalogue.built_in.names().map(str::to_owned).collect();
+                            near.extend(own.iter().map(|tool| callable_name(tool.name.as_str())));
+                            others = Some(near);
+                        }
+                        let mut others = others.clone().unwrap_or_default();
+                        others.extend(self.service_tools_like(&name, trigger_service).await);
+                        tools.insert(name, KnownTool::NotFound { others });
+                    }
+                    _ => {
+                        let ids = ids.iter().map(ToString::to_string).collect();
+                        tools.insert(name, KnownTool::Ambiguous { ids });
+                    }
+                }
+            }
+        }
+        let asked: Vec<ToolRef> = references.iter().map(|(_, reference)| reference.clone()).collect();
+        let resolved = self.catalogue.resolve(organization, &asked, deadline).await?;
+        for ((name, _), resolved) in references.into_iter().zip(resolved) {
+            let known = match resolved {
+                Resolved::Here(found) => self.found(&found),
+                Resolved::Gone(Gone::NeedsCall(reason)) => KnownTool::NeedsCall(reason),
+                Resolved::Gone(Gone::NotFound) => KnownTool::NotFound { others: Vec::new() },
+                Resolved::Gone(Gone::Unreadable) => return Err(Error::Unreadable { row: "tool", key: name }),
+                Resolved::Gone(gone) => KnownTool::Unusable(gone.for_author()),
+            };
+            tools.insert(name, known);
+        }
+        Ok(tools)
+    }
+
+    fn found(&self, found: &Found) -> KnownTool {
+        let spec = found.spec();
+        let fingerprint = match &found.reference {
+            ToolRef::BuiltIn(_) => BUILT_IN_FINGERPRINT.to_owned(),
+            ToolRef::Organization { version, .. } => format!("v{}", version.unwrap_or_default()),
+            ToolRef::Service { fingerprint, .. } => fingerprint.clone().unwrap_or_default(),
+        };
+        let parameters = spec.parameters.schema().clone();
+        KnownTool::Here(Box::new(UsableTool {
+            schema: self.schema(&format!("{} {fingerprint}", found.reference), &parameters),
+            parameters,
+            returns: spec.returns.clone(),
+            effect: spec.effect,
+            fingerprint,
+            service: None,
+            previous: None,
+        }))
+    }
+
+    async fn own_tools(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
+        let (mut tools, mut after) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let page = self.catalogue.tools.page(organization, after.as_ref(), PAGE).await?;
+            tools.extend(page.items);
+            let Some(next) = page.next_cursor else { break };
+            after = Some(Cursor::parse(&next)?);
+        }
+        Ok(tools)
+    }
+
+    /// Names of active tools of the services that a name may have been meant for. They only help, so nothing fails without them.
+    async fn service_tools_like(&self, name: &str, trigger_service: Option<&str>) -> Vec<String> {
+        let name = folded_name(name);
+        let services = self.active_services().await;
+        let meant = services.iter().filter(|service| {
+            let service = folded_name(&service.name);
+            let begins = service.split('_').next().is_some_and(|word| name.starts_with(word));
+            begins || trigger_service.is_some_and(|named| folded_name(named) == service)
+        });
+        let mut names = Vec::new();
+        for service in meant.take(MOST_SERVICES) {
+            let tools = self.catalogue.services.tools_of(service.id).await.unwrap_or_default();
+            names.extend(tools.into_iter().filter(|tool| tool.is_active).map(|tool| tool.name));
+        }
+        names
+    }
+
+    async fn active_services(&self) -> Vec<Service> {
+        let mut services = self.catalogue.services.all().await.unwrap_or_else(|error| {
+            tracing::warn!("the services could not be listed: {}", error::chain(&error));
+            Vec::new()
+        });
+        services.retain(|service| service.is_active);
+        services
+    }
+
+    async fn trigger_service(
+        &self,
+        name: &str,
+        rows: &Rows,
+        capabilities: Option<crate::models::ServiceCapabilities>,
+    ) -> KnownService {
+        match rows.services.iter().find(|service| service.id == ServiceId::of_name(name)) {
+            None => {
+                let mut others: Vec<String> =
+                    self.active_services().await.into_iter().map(|service| service.name).collect();
+                others.sort();
+                KnownService::Unknown { others }
+            }
+            Some(service) if !service.is_active => KnownService::Inactive { name: service.name.clone() },
+            Some(service) => KnownService::Here {
+                name: service.name.clone(),
+                connection: rows.connections.get(&service.id).cloned().unwrap_or(Connection::Unknown),
+                capabilities: capabilities.map(Box::new),
+            },
+        }
+    }
+
+    /// The schema of a tool, compiled once in a process; none if it cannot be checked.
+    fn schema(&self, fingerprint: &str, parameters: &Value) -> Option<Arc<JsonSchema>> {
+        let mut schemas = self.schemas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(compiled) = schemas.get(fingerprint) {
+            return compiled.clone();
+        }
+        if schemas.len() >= MOST_SCHEMAS {
+            schemas.clear();
+        }
+        let compiled = JsonSchema::compile(parameters).ok().map(Arc::new);
+        schemas.insert(fingerprint.to_owned(), compiled.clone());
+        compiled
+    }
+
+    /// Calls the tool that is polled once, as a read of the member who asks. One that acts is not called.
+    async fn preflight(
+        &self,
+        member: &Member,
+        definition: &Definition,
+        known: &Known,
+        deadline: Deadline,
+    ) -> Result<Preflight> {
+        let Some(Trigger::Polling(polling)) = &definition.trigger else { return Ok(Preflight::NotAsked) };
+        let name = &polling.source_tool;
+        let Some(KnownTool::Here(tool)) = known.tools.get(name) else { return Ok(Preflight::NotAsked) };
+        let connected = tool.service.as_ref().is_none_or(|(_, connection)| connection.can_act());
+        if tool.effect || !connected || definition.fingerprints.get(name) != Some(&tool.fingerprint) {
+            return Ok(Preflight::NotAsked);
+        }
+        let organization = member.organization_id;
+        let reference = if tool.service.is_some() {
+            ToolRef::Service { name: name.clone(), fingerprint: Some(tool.fingerprint.clone()) }
+        } else {
+            match self.catalogue.built_in.reference(name) {
+                Ok(reference) => reference,
+                // Named by its name, and found by it a moment ago.
+                Err(_not_an_id) => return Ok(Preflight::NotAsked),
+            }
+        };
+        let found = match self.catalogue.resolve(organization, &[reference], deadline).await?.pop() {
+            Some(Resolved::Here(found)) if !found.spec().effect => found,
+            _ => return Ok(Preflight::NotAsked),
+        };
+        let data = Data {
+            variables: &definition.variables,
+            outputs: &Map::new(),
+            trigger_data: &Value::Null,
+            user: &Value::Null,
+            now: known.now,
+            zone: TimeZone::UTC,
+        };
+        let arguments = match filled_in(&Value::Object(polling.tool_params.clone()), &data) {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        let mut toolbox = Toolbox::default();
+        let called = found.spec().name.clone();
+        toolbox.offer(found.callable(&self.executor));
+        let bound = match toolbox.check(&called, &arguments) {
+            Ok(bound) => bound,
+            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => {
+                return Ok(Preflight::Failed(sentence));
+            }
+        };
+        let request = ExecutionId::generate().to_string();
+        let context = CallContext {
+            organization,
+            user: Some(&member.user_id),
+            subject: Subject::Request(&request),
+            delivery: Some(&request),
+            conversation: &Conversation::default(),
+            trigger: ExecutionTrigger::Test,
+            deadline: deadline.at_most(PREFLIGHT_WITHIN),
+        };
+        let limit = deadline.at_most(PREFLIGHT_WITHIN).remaining();
+        Ok(match tokio::time::timeout(limit, bound.call(&context)).await {
+            Err(_elapsed) => Preflight::Failed(format!("it did not answer within {} s.", limit.as_secs())),
+            Ok(Err(outage)) => Preflight::Failed(format!("{outage}.")),
+            Ok(Ok(outcome)) => {
+                let part = if outcome.is_failed() { "error" } else { "result" };
+                let told = outcome.answer.get(part).cloned().unwrap_or_default();
+                match (part, told) {
+                    ("result", answer) => Preflight::Answered(answer),
+                    (_, Value::String(sentence)) => Preflight::Failed(sentence),
+                    (_, other) => Preflight::Failed(other.to_string()),
+                }
+            }
+        })
+    }
+}

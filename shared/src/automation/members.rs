@@ -1,0 +1,218 @@
+//! Reading the objects of a definition strictly: what is missing, of another type or not known is a diagnostic at its place.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use super::{
+    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    nearest,
+};
+use crate::fields::kind;
+
+/// Where fields belong, for one that stands somewhere else.
+const PLACES: [(&str, &[&str]); 3] = [
+    (
+        "the definition itself",
+        &["name", "description", "trigger_type", "trigger_config", "actions", "variables", "fingerprints", "prompt", "tools"],
+    ),
+    (
+        "trigger_config",
+        &[
+            "service",
+            "event_type",
+            "filters",
+            "source_tool",
+            "tool_params",
+            "polling_interval_minutes",
+            "filter",
+            "aggregation_mode",
+            "interval",
+            "time_of_day",
+            "day_of_week",
+            "timezone",
+            "run_at",
+        ],
+    ),
+    ("an action", &["tool", "parameters", "output_as", "condition"]),
+];
+
+/// Unknown fields of one object that are told.
+const MOST_UNKNOWN: usize = 20;
+
+/// An object being read. Each getter notes the field as known; [`Members::finish`] reports the others.
+pub(super) struct Members<'a, 'd> {
+    object: &'a Map<String, Value>,
+    pointer: String,
+    known: Vec<&'static str>,
+    pub(super) diagnostics: &'d mut Diagnostics,
+}
+
+impl<'a, 'd> Members<'a, 'd> {
+    /// `None`, with a diagnostic on record, if `value` is no object.
+    pub(super) fn of(value: &'a Value, pointer: &str, diagnostics: &'d mut Diagnostics) -> Option<Self> {
+        if let Value::Object(object) = value {
+            return Some(Self { object, pointer: pointer.to_owned(), known: Vec::new(), diagnostics });
+        }
+        diagnostics.push(wrong_type(pointer, value, "an object", "{...}"));
+        None
+    }
+
+    pub(super) fn place(&self, name: &str) -> String {
+        child(&self.pointer, name)
+    }
+
+    pub(super) fn report(&mut self, code: Code, name: &str, message: impl Into<String>, hint: impl Into<String>) {
+        let diagnostic = Diagnostic::error(code, self.place(name), message, hint);
+        let found = self.object.get(name).filter(|found| !found.is_null());
+        self.diagnostics.push(match found {
+            Some(found) => diagnostic.found(found),
+            None => diagnostic,
+        });
+    }
+
+    /// The raw value; JSON `null` is as good as absent.
+    pub(super) fn get(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.push(name);
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    /// As [`Members::get`], under either name; the second is an alias.
+    pub(super) fn get_either(&mut self, name: &'static str, alias: &'static str) -> (&'static str, Option<&'a Value>) {
+        match (self.get(name), self.get(alias)) {
+            (Some(value), None) => (name, Some(value)),
+            (Some(value), Some(_)) => {
+                let message = format!("{alias} is another name of {name}, and both are there.");
+                self.report(Code::DuplicateField, alias, message, format!("Keep {name} and leave {alias} out."));
+                (name, Some(value))
+            }
+            (None, Some(value)) => (alias, Some(value)),
+            (None, None) => (name, None),
+        }
+    }
+
+    /// `example` is JSON text of what may stand there.
+    pub(super) fn required(&mut self, name: &'static str, example: &str) -> Option<&'a Value> {
+        let value = self.get(name);
+        if value.is_none() {
+            self.missing(name, example);
+        }
+        value
+    }
+
+    pub(super) fn missing(&mut self, name: &str, example: &str) {
+        let hint = format!("Add \"{name}\": {example}.");
+        self.report(Code::MissingField, name, format!("{name} is required and missing."), hint);
+    }
+
+    /// Text that is not blank, of so many characters at most.
+    pub(super) fn text(&mut self, name: &'static str, longest: usize, example: &str) -> Option<String> {
+        let value = self.get(name)?;
+        self.as_text(name, value, longest, example)
+    }
+
+    pub(super) fn as_text(&mut self, name: &str, value: &Value, longest: usize, example: &str) -> Option<String> {
+        let Some(text) = value.as_str() else {
+            self.diagnostics.push(wrong_type(&self.place(name), value, "text", example));
+            return None;
+        };
+        let text = text.trim();
+        if text.is_empty() {
+            self.report(Code::InvalidValue, name, format!("{name} is blank."), format!("Write for example {example}."));
+            return None;
+        }
+        let length = text.chars().count();
+        if length > longest {
+            let message = format!("{name} has {length} characters, and may have {longest}.");
+            self.report(Code::InvalidValue, name, message, "Shorten it.");
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    pub(super) fn required_text(&mut self, name: &'static str, longest: usize, example: &str) -> Option<String> {
+        let value = self.required(name, example)?;
+        self.as_text(name, value, longest, example)
+    }
+
+    /// False if absent.
+    pub(super) fn boolean(&mut self, name: &'static str) -> bool {
+        let Some(value) = self.get(name) else { return false };
+        value.as_bool().unwrap_or_else(|| {
+            self.diagnostics.push(wrong_type(&self.place(name), value, "true or false", "true"));
+            false
+        })
+    }
+
+    pub(super) fn whole(&mut self, name: &'static str, bounds: &RangeInclusive<u64>, example: &str) -> Option<u64> {
+        let value = self.get(name)?;
+        let Some(number) = value.as_u64() else {
+            self.diagnostics.push(wrong_type(&self.place(name), value, "a whole number", example));
+            return None;
+        };
+        if !bounds.contains(&number) {
+            let message = format!("{name} is from {} to {}.", bounds.start(), bounds.end());
+            self.report(Code::InvalidValue, name, message, format!("Write for example {example}."));
+            return None;
+        }
+        Some(number)
+    }
+
+    /// One of these texts.
+    pub(super) fn one_of(&mut self, name: &'static str, allowed: &[&'static str]) -> Option<&'static str> {
+        let value = self.get(name)?;
+        let given = value.as_str();
+        if let Some(found) = given.and_then(|given| allowed.iter().find(|allowed| **allowed == given)) {
+            return Some(found);
+        }
+        let meant = given.and_then(|given| nearest(given, allowed.iter().copied()));
+        let message = format!("This is no value of {name}.");
+        let error = Diagnostic::error(Code::InvalidValue, self.place(name), message, "Use one of those allowed.");
+        self.diagnostics.push(error.found(value).allowed(allowed.iter().copied()).meaning(meant));
+        None
+    }
+
+    /// The members of an optional object.
+    pub(super) fn object(&mut self, name: &'static str, example: &str) -> Option<&'a Map<String, Value>> {
+        let value = self.get(name)?;
+        self.as_object(name, value, example)
+    }
+
+    pub(super) fn as_object(&mut self, name: &str, value: &'a Value, example: &str) -> Option<&'a Map<String, Value>> {
+        let object = value.as_object();
+        if object.is_none() {
+            self.diagnostics.push(wrong_type(&self.place(name), value, "an object", example));
+        }
+        object
+    }
+
+    /// Reports a field that only has a meaning otherwise.
+    pub(super) fn refuse(&mut self, name: &'static str, because: &str) {
+        if self.get(name).is_some() {
+            self.report(Code::UnknownField, name, format!("{name} has no meaning here: {because}."), "Leave it out.");
+        }
+    }
+
+    /// Reports every field that no getter asked for.
+    pub(super) fn finish(self) {
+        let Self { object, pointer, known, diagnostics } = self;
+        let unknown = object.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        for (name, value) in unknown.take(MOST_UNKNOWN) {
+            let nearest = nearest(name, known.iter().copied());
+            let belongs = PLACES.iter().find(|(_, fields)| fields.contains(&name.as_str())).map(|(place, _)| *place);
+            let hint = match belongs {
+                Some(place) => format!("Move it to {place}, or leave it out."),
+                None => "Leave it out; what a tool is to be given goes into the parameters of its action.".to_owned(),
+            };
+            let message = format!("There is no field {} here.", crate::cut::cut(name.clone(), 60));
+            let error = Diagnostic::error(Code::UnknownField, child(&pointer, name), message, hint);
+            diagnostics.push(error.found(value).allowed(known.iter().copied()).meaning(nearest));
+        }
+    }
+}
+
+pub(super) fn wrong_type(pointer: &str, value: &Value, expected: &str, example: &str) -> Diagnostic {
+    let message = format!("This is {}, and {expected} is expected.", kind(value));
+    let error = Diagnostic::error(Code::WrongType, pointer, message, format!("Write for example {example}."));
+    error.found(value).expected(expected)
+}

@@ -1,0 +1,452 @@
+//! A definition held against what is known. Pure: what has to be read was read before.
+
+use serde_json::{Map, Value};
+
+use super::{
+    conditions::{Clause, Condition, Operator},
+    definition::{Action, Body, Definition},
+    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
+    parameters,
+    run_request::RunRequest,
+    scope::{Knowledge, Output, Scope, TriggerData},
+    trigger::{Polling, Trigger, check_time},
+    nearest,
+};
+use crate::{connections::Connection, error::Problems, models::{ToolRef, WebhookPayload, folded_name}};
+
+/// Tools that runs of actions will have, and do not have yet.
+const LLM_TOOLS: [&str; 3] = ["llm_classify", "llm_transform", "llm_agent"];
+
+/// Notes everything that is wrong with a definition whose shape has been read.
+pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
+    if let Some(trigger) = &definition.trigger {
+        check_time(trigger, known.now, diagnostics);
+    }
+    check_service(definition, known, diagnostics);
+    check_tools(definition, known, diagnostics);
+    let trigger_data = trigger_data(definition, known);
+    let scope = Scope { variables: &definition.variables, outputs: Vec::new(), later: Vec::new(), trigger: trigger_data };
+    if let Some(Trigger::Polling(polling)) = &definition.trigger {
+        check_source(polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
+    }
+    if let Some(filter) = definition.trigger.as_ref().and_then(Trigger::filter) {
+        check_condition(filter, &scope, diagnostics);
+    }
+    match &definition.body {
+        Body::Actions(actions) => check_actions(actions, scope, known, diagnostics),
+        Body::Prompt(prompt) => check_prompt(prompt, &scope, known, diagnostics),
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------- the trigger
+
+fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
+    const PLACE: &str = "/trigger_config/service";
+    let Some(trigger) = &definition.trigger else { return };
+    let Some(written) = trigger.service() else { return };
+    match &known.trigger_service {
+        KnownService::NotNamed => {}
+        KnownService::Unknown { others } => {
+            let message = format!("There is no service {written}.");
+            let hint = "Search for services with search_tools, or use one of those allowed.";
+            let meant = nearest(written, others.iter().map(String::as_str));
+            let error = Diagnostic::error(Code::UnknownService, PLACE, message, hint);
+            diagnostics.push(error.allowed(others.clone()).meaning(meant));
+        }
+        KnownService::Inactive { name } => {
+            let message = format!("{name} is switched off.");
+            let hint = "Use another service, or a schedule.";
+            diagnostics.push(Diagnostic::error(Code::InactiveService, PLACE, message, hint));
+        }
+        KnownService::Here { name, connection, capabilities } => {
+            check_connection(name, connection, known.purpose, PLACE, diagnostics);
+            let Some(capabilities) = capabilities else {
+                let message = format!("What {name} can do could not be looked up, so event and paths are not checked.");
+                let hint = "Validate the definition again in a minute.";
+                diagnostics.push(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
+                return;
+            };
+            match trigger {
+                Trigger::Webhook { event_type, .. } if !capabilities.supports_webhooks => {
+                    let hint = if capabilities.supports_polling {
+                        "Use \"trigger_type\": \"polling\" with one of its tools as source_tool, or a schedule."
+                    } else {
+                        "Use a schedule, and let an action ask the service."
+                    };
+                    let message = format!("{name} sends no webhooks, so there is no event {event_type}.");
+                    diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, "/trigger_type", message, hint));
+                }
+                Trigger::Webhook { event_type, .. } => {
+                    check_event(name, event_type, &capabilities.webhook_events, diagnostics);
+                    let described = capabilities.webhook_payload_schemas.get(event_type);
+                    if capabilities.webhook_events.contains(event_type)
+                        && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
+                    {
+                        let message = format!("The fields of {name}'s event {event_type} are not described, so no path into trigger_data is checked.");
+                        let hint = "Start it with a sample event before you rely on its fields.";
+                        let place = "/trigger_config/event_type";
+                        diagnostics.push(Diagnostic::warning(Code::NotChecked, place, message, hint));
+                    }
+                }
+                _ if !capabilities.supports_polling => {
+                    let hint = if capabilities.supports_webhooks {
+                        "Use \"trigger_type\": \"webhook\" with one of its events."
+                    } else {
+                        "Use a schedule, and let an action ask the service."
+                    };
+                    let message = format!("{name} is not to be polled.");
+                    diagnostics.push(Diagnostic::error(Code::PollingNotSupported, "/trigger_type", message, hint));
+                }
+                Trigger::Polling(Polling { event_type: Some(event), .. }) if !capabilities.polling_endpoints.is_empty() => {
+                    let events: Vec<String> = capabilities.polling_endpoints.keys().cloned().collect();
+                    check_event(name, event, &events, diagnostics);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn check_event(service: &str, event: &str, events: &[String], diagnostics: &mut Diagnostics) {
+    if !events.iter().any(|known| known == event) {
+        let meant = nearest(event, events.iter().map(String::as_str));
+        let message = format!("{service} has no event {event}.");
+        let place = "/trigger_config/event_type";
+        let error = Diagnostic::error(Code::UnknownEvent, place, message, "Use one of those allowed.");
+        diagnostics.push(error.found(&event.into()).allowed(events.iter().map(String::as_str)).meaning(meant));
+    }
+}
+
+/// Who looks at an automation before it is activated can connect what is missing; from then on it would fail.
+fn check_connection(
+    service: &str,
+    connection: &Connection,
+    purpose: Purpose,
+    pointer: &str,
+    diagnostics: &mut Diagnostics,
+) {
+    let folded = folded_name(service);
+    let link = format!("POST /api/{{slug}}/services/{folded}/connect");
+    let (message, hint) = match connection {
+        Connection::NotNeeded | Connection::Connected { .. } => return,
+        Connection::NotConnected => (
+            format!("The organization has no account at {service}."),
+            format!("Let an administrator connect one ({link}) before the automation is activated."),
+        ),
+        Connection::Expired { .. } => (
+            format!("The organization's account at {service} does not work any more."),
+            format!("Let an administrator connect it again ({link}) before the automation is activated."),
+        ),
+        Connection::Unknown => {
+            let message = format!("Whether {service} is connected could not be looked up.");
+            let hint = "Validate the definition again in a minute.";
+            diagnostics.push(Diagnostic::warning(Code::NotChecked, pointer, message, hint));
+            return;
+        }
+    };
+    diagnostics.push(match purpose {
+        Purpose::Saving => Diagnostic::warning(Code::NotConnected, pointer, message, hint),
+        Purpose::Activation => Diagnostic::error(Code::NotConnected, pointer, message, hint),
+    });
+}
+
+fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData<'a> {
+    match (&definition.trigger, &known.trigger_service) {
+        (Some(Trigger::ScheduleOnce { .. } | Trigger::ScheduleRecurring { .. }), _) => TriggerData::None,
+        (Some(Trigger::Manual), _) => TriggerData::Given,
+        (Some(Trigger::Webhook { event_type, .. }), KnownService::Here { capabilities: Some(capabilities), .. }) => {
+            match capabilities.webhook_payload_schemas.get(event_type) {
+                Some(WebhookPayload { trigger_data_fields, example, .. }) if !trigger_data_fields.is_empty() => {
+                    TriggerData::Fields { of: event_type, fields: trigger_data_fields, example: example.as_ref() }
+                }
+                _ => TriggerData::Unknown,
+            }
+        }
+        (Some(Trigger::Polling(polling)), _) => match (&known.preflight, polling.aggregation_mode) {
+            (Preflight::Answered(answer), "per_item" | "latest") => {
+                item_of(answer).map_or(TriggerData::Unknown, |item| TriggerData::Like { of: &polling.source_tool, item })
+            }
+            _ => TriggerData::Unknown,
+        },
+        _ => TriggerData::Unknown,
+    }
+}
+
+/// Of an answer that is a list, or an object with one list in it, the first item; else the answer itself.
+fn item_of(answer: &Value) -> Option<&Value> {
+    let items = match answer {
+        Value::Array(items) => items,
+        Value::Object(members) => {
+            let mut lists = members.values().filter_map(Value::as_array);
+            match (lists.next(), lists.next()) {
+                (Some(items), None) => items,
+                _ => return Some(answer),
+            }
+        }
+        _ => return None,
+    };
+    items.first().filter(|item| item.is_object())
+}
+
+fn check_source(polling: &Polling, scope: &Scope<'_>, known: &Known, diagnostics: &mut Diagnostics) {
+    const PLACE: &str = "/trigger_config/source_tool";
+    let name = &polling.source_tool;
+    let Some(KnownTool::Here(tool)) = known.tools.get(name) else {
+        parameters::check_templates(&polling.tool_params, "/trigger_config/tool_params", scope, diagnostics);
+        return;
+    };
+    if tool.effect {
+        let message = format!("{name} changes something, and a source tool is called again and again.");
+        let hint = "Use a tool that only reads, for example one that lists or searches.";
+        diagnostics.push(Diagnostic::error(Code::SourceToolActs, PLACE, message, hint));
+    }
+    if let Some((service, _)) = &tool.service
+        && folded_name(service) != folded_name(&polling.service)
+    {
+        let message = format!("{name} is a tool of {service}, and the trigger is of {}.", polling.service);
+        let hint = format!("Write \"service\": \"{service}\", or use a tool of {}.", polling.service);
+        diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
+    }
+    if !diagnostics.has_errors_at(PLACE) {
+        let of_tool = (name.as_str(), &tool.parameters, tool.schema.as_deref());
+        parameters::check(of_tool, &polling.tool_params, "/trigger_config/tool_params", scope, diagnostics);
+    }
+    check_preflight(polling, known, diagnostics);
+}
+
+fn check_preflight(polling: &Polling, known: &Known, diagnostics: &mut Diagnostics) {
+    const PLACE: &str = "/trigger_config/source_tool";
+    let name = &polling.source_tool;
+    let unchecked = match &known.preflight {
+        Preflight::NotAsked => return,
+        Preflight::Failed(sentence) => {
+            let message = format!("{name} was called once to see what it answers, and failed: {sentence}");
+            let hint = "Look at tool_params; paths into trigger_data are not checked.";
+            diagnostics.push(Diagnostic::warning(Code::PreflightFailed, PLACE, message, hint));
+            return;
+        }
+        Preflight::Answered(_) if matches!(polling.aggregation_mode, "batch" | "summary") => {
+            format!("With aggregation_mode {} it is not checked what stands in trigger_data.", polling.aggregation_mode)
+        }
+        Preflight::Answered(answer) if item_of(answer).is_none() => {
+            format!("{name} was called once and found nothing, so paths into trigger_data are not checked.")
+        }
+        Preflight::Answered(_) => return,
+    };
+    let hint = "Make sure that the paths lead to what the tool gives back.";
+    diagnostics.push(Diagnostic::warning(Code::NotChecked, PLACE, unchecked, hint));
+}
+
+// --------------------------------------------------------------------------------------------------------- the tools
+
+fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
+    let used = definition.tools();
+    for (name, place) in &used {
+        match known.tools.get(name) {
+            Some(KnownTool::Here(tool)) => {
+                let read = definition.fingerprints.get(name).map(String::as_str);
+                check_fingerprint(name, tool, read, place, known, diagnostics);
+                if let Some((service, connection)) = &tool.service {
+                    check_connection(service, connection, known.purpose, place, diagnostics);
+                }
+                if tool.schema.is_none() {
+                    let message = format!("The schema of {name} cannot be checked in full.");
+                    let hint = "Compare its parameters with the schema that fetch_tool_data gives.";
+                    diagnostics.push(Diagnostic::warning(Code::NotChecked, place, message, hint));
+                }
+            }
+            Some(missing) => diagnostics.push(missing_tool(name, missing, place)),
+            None => {}
+        }
+    }
+    for name in definition.fingerprints.keys().filter(|name| !used.contains_key(*name)) {
+        let message = format!("The automation does not use {name}.");
+        let place = child("/fingerprints", name);
+        let hint = "Leave the fingerprint out, or name the tool where it is used exactly so.";
+        diagnostics.push(Diagnostic::warning(Code::UnusedFingerprint, place, message, hint));
+    }
+}
+
+fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Diagnostic {
+    match missing {
+        KnownTool::Here(_) | KnownTool::NotFound { .. } if LLM_TOOLS.contains(&name) => {
+            let message = format!("{name} cannot be run yet.");
+            let hint = "Write the automation as a prompt with tools, which a model carries out.";
+            Diagnostic::error(Code::UnknownTool, place, message, hint)
+        }
+        KnownTool::Here(_) => Diagnostic::error(Code::UnknownTool, place, "", ""),
+        KnownTool::NotFound { others } => {
+            let message = format!("There is no tool {}.", crate::cut::cut(name.to_owned(), 60));
+            let hint = "Find the tool with search_tools or initial_md_fetch, and read it with fetch_tool_data.";
+            let meant = nearest(name, others.iter().map(String::as_str));
+            Diagnostic::error(Code::UnknownTool, place, message, hint).found(&name.into()).meaning(meant)
+        }
+        KnownTool::Inactive { service } => {
+            let message = format!("{name} is switched off, or its service {service} is.");
+            let hint = "Use another tool; search_tools lists those that can be used.";
+            Diagnostic::error(Code::InactiveTool, place, message, hint)
+        }
+        KnownTool::Ambiguous { ids } => {
+            let message = format!("Several tools of the organization are called {name}.");
+            let error = Diagnostic::error(Code::AmbiguousTool, place, message, "Name the tool by its id.");
+            error.allowed(ids.iter().map(String::as_str))
+        }
+        KnownTool::NeedsCall(reason) => {
+            let message = format!("{name} {reason}, so it works in phone calls only.");
+            let hint = "Leave it out, or use a tool that needs no call.";
+            Diagnostic::error(Code::ToolNeedsCall, place, message, hint)
+        }
+        KnownTool::Unusable(reason) => {
+            let message = format!("{name} {reason}.");
+            Diagnostic::error(Code::UnknownTool, place, message, "Use another tool, or try again later.")
+        }
+    }
+}
+
+fn check_fingerprint(
+    name: &str,
+    tool: &UsableTool,
+    read: Option<&str>,
+    place: &str,
+    known: &Known,
+    diagnostics: &mut Diagnostics,
+) {
+    let hint = format!("Call fetch_tool_data([\"{name}\"]) and put its fingerprint into \"fingerprints\": {{\"{name}\": \"...\"}}.");
+    let Some(read) = read else {
+        let message = format!("The schema of {name} was not read before it was used.");
+        diagnostics.push(Diagnostic::error(Code::SchemaNotRead, place, message, hint));
+        return;
+    };
+    if read == tool.fingerprint {
+        return;
+    }
+    let now = summary(&tool.parameters);
+    let before = match (&tool.previous, known.earlier.get(name)) {
+        (Some((fingerprint, parameters)), _) if fingerprint == read => Some(summary(parameters)),
+        (_, Some(earlier)) if earlier.fingerprint == read => Some(earlier.parameters.clone()),
+        _ => None,
+    };
+    let of_another = known.tools.iter().find_map(|(other, tool)| match tool {
+        KnownTool::Here(tool) if tool.fingerprint == read && other != name => Some(other),
+        _ => None,
+    });
+    let message = match (before.map(|before| changes(&before, &now)), of_another) {
+        (_, Some(other)) => format!("This is the fingerprint of {other}, not that of {name}."),
+        (Some(changes), None) if !changes.is_empty() => {
+            format!("{name} has changed since its schema was read: {}.", changes.join("; "))
+        }
+        (Some(_), None) => format!("{name} has changed since its schema was read: its parameters are the same, its details or what carries it out are not."),
+        (None, None) => format!("{name} has changed since its schema was read, or this was never its fingerprint."),
+    };
+    let place = child("/fingerprints", name);
+    diagnostics.push(Diagnostic::error(Code::ToolChanged, place, message, hint).found(&read.into()));
+}
+
+// ------------------------------------------------------------------------------------------------------------ actions
+
+fn check_actions<'a>(actions: &'a [Action], mut scope: Scope<'a>, known: &'a Known, diagnostics: &mut Diagnostics) {
+    let output = |action: &'a Action| action.output_as.as_deref().zip(Some(action.id.as_deref().unwrap_or("?")));
+    for (index, action) in actions.iter().enumerate() {
+        scope.later = actions.iter().skip(index).filter_map(output).collect();
+        scope.later.retain(|(name, _)| scope.outputs.iter().all(|output| output.name != *name));
+        if let Some(condition) = &action.condition {
+            check_condition(condition, &scope, diagnostics);
+        }
+        let place = child(&action.pointer, action.parameters_field);
+        let tool = action.tool.as_deref().and_then(|name| Some((name, known.tools.get(name)?)));
+        let usable = match tool {
+            Some((name, KnownTool::Here(tool))) => Some((name, tool.as_ref())),
+            _ => None,
+        };
+        match usable {
+            // What was written for a tool as it was says nothing of the tool as it is.
+            Some((name, tool)) if !diagnostics.has_errors_at(&child("/fingerprints", name)) => {
+                let of_tool = (name, &tool.parameters, tool.schema.as_deref());
+                parameters::check(of_tool, &action.parameters, &place, &scope, diagnostics);
+            }
+            _ => parameters::check_templates(&action.parameters, &place, &scope, diagnostics),
+        }
+        if let Some(name) = &action.output_as
+            && scope.outputs.iter().all(|output| output.name != name)
+        {
+            let returns = usable.map(|(_, tool)| &tool.returns).filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
+            scope.outputs.push(Output { name, returns });
+        }
+    }
+}
+
+fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
+    for clause in condition.clauses() {
+        let field = "path";
+        match scope.look_up(&clause.path) {
+            Ok(knowledge) => check_operator(clause, knowledge, diagnostics),
+            Err(wrong) => {
+                diagnostics.push(wrong.at(&child(&clause.pointer, field), clause.path.as_str()));
+            }
+        }
+        if let Some(text) = clause.value.as_str().filter(|text| text.contains("{{")) {
+            parameters::check_text(text, &child(&clause.pointer, "value"), scope, diagnostics);
+        }
+    }
+}
+
+/// Whether an operator can hold for values of a type that is known.
+fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut Diagnostics) {
+    let types = knowledge.types();
+    let [kind] = types[..] else { return };
+    let operator = clause.operator;
+    let instead = match operator {
+        _ if operator.orders() && !matches!(kind, "integer" | "number" | "string") => "==, or exists",
+        Operator::Contains | Operator::ContainsAny | Operator::NotContains
+            if matches!(kind, "integer" | "number" | "boolean") =>
+        {
+            "== or !="
+        }
+        Operator::StartsWith | Operator::EndsWith if kind != "string" => "==, or contains",
+        _ => return,
+    };
+    let message = format!("{} is of type {kind}, and {} never holds for that.", clause.path.as_str(), operator.as_str());
+    let place = child(&clause.pointer, "op");
+    let error = Diagnostic::error(Code::OperatorMisfit, place, message, format!("Use {instead}."));
+    diagnostics.push(error.found(&operator.as_str().into()));
+}
+
+// ----------------------------------------------------------------------------------------------------------- a prompt
+
+fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, diagnostics: &mut Diagnostics) {
+    for name in ["prompt", "system_prompt"] {
+        if let Some(text) = prompt.get(name).and_then(Value::as_str) {
+            parameters::check_text(text, &child("", name), scope, diagnostics);
+        }
+    }
+    let naming = |name: &str| {
+        let built_in = known.built_in.has(name).then(|| ToolRef::BuiltIn(name.to_owned()));
+        Ok(built_in.unwrap_or_else(|| ToolRef::Service { name: name.to_owned(), fingerprint: None }))
+    };
+    let mut problems = Problems::default();
+    RunRequest::read_named(&Value::Object(prompt.clone()), &known.built_in, &naming, known.ceilings, &mut problems);
+    for problem in problems.iter() {
+        let place = pointer_of(&problem.field);
+        let said = problem.problem.as_str();
+        let (code, hint) = if said == "is required" {
+            (Code::MissingField, "Add it.")
+        } else if said.starts_with("is not a known field") {
+            (Code::UnknownField, "Leave it out.")
+        } else if place.starts_with("/schema") {
+            (Code::InvalidSchema, "Write a JSON Schema of draft 2020-12 with the keywords that docs/automations.md lists.")
+        } else {
+            (Code::InvalidValue, "Change it so.")
+        };
+        diagnostics.push(Diagnostic::error(code, place, format!("{} {said}.", problem.field), hint));
+    }
+}
+
+/// `tools[0].allowed_hosts[1]` as `/tools/0/allowed_hosts/1`.
+fn pointer_of(field: &str) -> String {
+    if field == "body" {
+        return String::new();
+    }
+    let steps = field.split(['.', '[', ']']).filter(|step| !step.is_empty());
+    steps.fold(String::new(), |pointer, step| child(&pointer, step.trim_matches('"')))
+}

@@ -1,0 +1,247 @@
+//! `automations` and `automation_versions`.
+//!
+//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Each change raises `revision` under the
+//!   condition that it is the one that was read.
+//! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row, and never changed.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Cursor, Page,
+    database::{Database, Item, id, key, number, rows, text},
+    table::Table,
+    write::{Attempt, Write, transact_unless_refused},
+};
+use crate::{
+    Deadline, Error, Result,
+    models::{
+        Automation, AutomationId, AutomationStatus, AutomationVersion, OrganizationId, Timestamp, UserId,
+    },
+};
+
+const WHAT: &str = "automation";
+
+#[derive(Clone)]
+pub struct Automations {
+    automations: Table,
+    versions: Table,
+}
+
+/// A version as it is listed: without its definition.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListedVersion {
+    pub automation_id: AutomationId,
+    pub version: u64,
+    pub content_hash: String,
+    pub created_by: UserId,
+    pub created_at: Timestamp,
+}
+
+const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
+
+impl Automations {
+    pub fn new(database: &Database) -> Self {
+        Self { automations: database.table("automations"), versions: database.table("automation_versions") }
+    }
+
+    /// Saves an automation with its first version, both or neither. False if there is one of this id.
+    pub async fn create(&self, automation: &Automation, version: &AutomationVersion) -> Result<bool> {
+        let row = self.automations.put(automation)?.when("attribute_not_exists(#id)");
+        transact_unless_refused(vec![row, self.put_version(version)?]).await
+    }
+
+    fn put_version(&self, version: &AutomationVersion) -> Result<Write> {
+        Ok(self.versions.put(version)?.when("attribute_not_exists(#automation_id)"))
+    }
+
+    /// The automation as of now.
+    pub async fn get(&self, organization: OrganizationId, automation: AutomationId) -> Result<Automation> {
+        let found = self.even_deleting(organization, automation).await?;
+        if found.deleting { Err(Error::NotFound(WHAT)) } else { Ok(found) }
+    }
+
+    /// As [`Automations::get`], also one whose deletion has begun.
+    pub async fn even_deleting(&self, organization: OrganizationId, automation: AutomationId) -> Result<Automation> {
+        self.automations.owned(organization, id(automation), WHAT).await
+    }
+
+    /// A page of the organization's automations, newest first; with a `status` those that have it among as many as a page holds.
+    pub async fn page(
+        &self,
+        organization: OrganizationId,
+        status: Option<AutomationStatus>,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<Page<Automation>> {
+        let mut of = self
+            .automations
+            .query_index("by_organization", "#organization_id = :organization")
+            .with([(":organization", text(organization))])
+            .newest_first();
+        let kept = "attribute_not_exists(#deleting)";
+        of = match status {
+            None => of.filter(kept),
+            Some(status) => {
+                of.filter(format!("{kept} AND #status = :status")).with([(":status", text(status.as_str()))])
+            }
+        };
+        let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
+        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+    }
+
+    /// One version, with its definition.
+    pub async fn version(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        version: u64,
+    ) -> Result<AutomationVersion> {
+        self.versions.owned(organization, version_key(automation, version), "version").await
+    }
+
+    /// A page of an automation's versions, newest first, of those before `before`.
+    pub async fn versions(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        before: Option<u64>,
+        limit: i32,
+    ) -> Result<Page<ListedVersion>> {
+        let start = before.map(|version| version_key(automation, version));
+        let (items, next) = self.of(organization, automation).page(start, Some(limit)).await?;
+        let last = next.as_ref().and_then(|key| key.get("version")?.as_n().ok().cloned());
+        Ok(Page { items: rows(items), next_cursor: last })
+    }
+
+    /// The version of an automation that has this content, if there is one.
+    pub async fn with_content(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        content_hash: &str,
+    ) -> Result<Option<u64>> {
+        let all: Vec<ListedVersion> = self.of(organization, automation).now().collect().await?;
+        Ok(all.into_iter().find(|version| version.content_hash == content_hash).map(|version| version.version))
+    }
+
+    fn of(&self, organization: OrganizationId, automation: AutomationId) -> super::table::Query {
+        self.versions
+            .query("#automation_id = :automation")
+            .filter("#organization_id = :organization")
+            .with([(":automation", text(automation)), (":organization", text(organization))])
+            .attributes(LISTED)
+            .newest_first()
+    }
+
+    /// Adds a version to the automation, which is as it was read: `changed` has the version's number and what lists show of it.
+    /// False if somebody else changed it since.
+    pub async fn add_version(&self, changed: &Automation, version: &AutomationVersion) -> Result<bool> {
+        let change = "SET #name = :name, #description = :description, #trigger_type = :trigger, #version = :version";
+        let row = self.changed(changed, change).with([
+            (":name", text(&changed.name)),
+            (":description", text(&changed.description)),
+            (":trigger", text(&changed.trigger_type)),
+            (":version", amount(changed.version)),
+        ]);
+        transact_unless_refused(vec![row, self.put_version(version)?]).await
+    }
+
+    /// Makes a version the one that runs, if the automation is as it was read; none if it is not.
+    pub async fn point_to(
+        &self,
+        automation: &Automation,
+        version: u64,
+        status: AutomationStatus,
+        by: &UserId,
+    ) -> Result<Option<Automation>> {
+        let change = "SET #active_version = :version, #status = :status, #activated_by = :by, #activated_at = :now";
+        let pointed = self.changed(automation, change).with([
+            (":version", amount(version)),
+            (":status", text(status.as_str())),
+            (":by", text(by)),
+        ]);
+        pointed.updated().await
+    }
+
+    /// Pauses the automation, if it is as it was read; none if it is not.
+    pub async fn pause(&self, automation: &Automation) -> Result<Option<Automation>> {
+        let change = "SET #status = :status";
+        let paused = self.changed(automation, change).with([(":status", text(AutomationStatus::Paused.as_str()))]);
+        paused.updated().await
+    }
+
+    /// A change of the row at the revision of `read`.
+    fn changed(&self, read: &Automation, change: &str) -> Write {
+        self.automations
+            .update(id(read.id), format!("{change}, #updated_at = :now, #revision = :next"))
+            .when("#organization_id = :organization AND #revision = :read AND attribute_not_exists(#deleting)")
+            .with([
+                (":now", text(Timestamp::now())),
+                (":next", amount(read.revision + 1)),
+                (":organization", text(read.organization_id)),
+                (":read", amount(read.revision)),
+            ])
+    }
+
+    /// Deletes the automation and its versions; may be repeated when it broke off. With `revision`, only if the automation is as
+    /// it was read.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it is not, or if the time was up.
+    pub async fn delete(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        revision: Option<u64>,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let mut condition = "#organization_id = :organization".to_owned();
+        let mut begun = self
+            .automations
+            .update(id(automation), "SET #deleting = :true, #updated_at = :now ADD #revision :one")
+            .with([
+                (":true", AttributeValue::Bool(true)),
+                (":now", text(Timestamp::now())),
+                (":one", number(1)),
+                (":organization", text(organization)),
+            ]);
+        if let Some(revision) = revision {
+            condition.push_str(" AND (#revision = :read OR #deleting = :true)");
+            begun = begun.with([(":read", amount(revision))]);
+        }
+        if let Attempt::Refused(row) = begun.when(condition).attempt().await? {
+            let theirs = row.get("organization_id") == Some(&text(organization));
+            return Err(if theirs { Error::Conflict(OVERTAKEN.into()) } else { Error::NotFound(WHAT) });
+        }
+        let mut keys: Vec<Item> = Vec::new();
+        let versions = self.of(organization, automation).now();
+        versions
+            .each_page(|items| {
+                let key_of = |mut item: Item| {
+                    let parts = ["automation_id", "version"].map(|name| item.remove(name).map(|value| (name.to_owned(), value)));
+                    parts.into_iter().flatten().collect::<Item>()
+                };
+                keys.extend(items.into_iter().map(key_of));
+                Ok(())
+            })
+            .await?;
+        if self.versions.delete_all(keys, deadline).await?.is_err() {
+            return Err(Error::Conflict("not all versions are deleted yet; send the same request again".into()));
+        }
+        let gone = self.automations.delete(id(automation)).when("#organization_id = :organization AND #deleting = :true");
+        let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];
+        gone.with(values).unless_refused().await.map(drop)
+    }
+}
+
+/// What is said when an automation is not as it was read.
+pub const OVERTAKEN: &str = "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
+
+fn version_key(automation: AutomationId, version: u64) -> Item {
+    key([("automation_id", text(automation)), ("version", amount(version))])
+}
+
+fn amount(value: u64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
