@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Parameter, Services,
-    config::{Place, all_hidden, argument_name, object, parameters},
     parameter::check_storable,
+    parameters::{Place, all_hidden, argument_name, object, parameters},
     secret_values::{FixedValue, SentAs, first_secret},
     variables::{self, Encoding},
 };
