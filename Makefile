@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench build deploy clean
+.PHONY: help run test lint bench build deploy catalogue catalogue-import clean
 
 VENV := .venv/bin
 # What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
@@ -11,7 +11,7 @@ ARGS ?=
 ALL ?=
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'make run ARGS="--help" lists the options of the local stack;'
 	@echo 'make deploy needs CODE_BUCKET=name and reads infra/deploy.parameters: see infra/deploy'
@@ -52,6 +52,13 @@ build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 deploy: ## build, upload and deploy to AWS
 	infra/local/make-venv
 	infra/deploy
+
+# STACK= names a stack on AWS; without it the local stack that is running is meant.
+catalogue: ## load infra/catalogue into the running local stack, or on AWS with STACK=name (DRY_RUN=1: only tell what would change)
+	@infra/catalogue/load $(if $(STACK),--stack $(STACK)) $(if $(DRY_RUN),--dry-run)
+
+catalogue-import: ## print a draft of a file with the components of an app at Pipedream: APP=slack_v2 (KEYS="slack_v2-post-message …")
+	@infra/catalogue/load $(if $(STACK),--stack $(STACK)) --import $(or $(APP),$(error APP=slug of an app is needed)) $(KEYS)
 
 clean: ## remove what was built, the tools and the local state
 	cargo clean

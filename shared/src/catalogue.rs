@@ -19,7 +19,7 @@ use tool_calls::{Entry, parse};
 
 use crate::{
     Deadline, Error, Result,
-    actions::ActionTool,
+    actions::{ActionTool, preview},
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
@@ -314,6 +314,24 @@ impl Found {
         };
         let allowed_hosts = self.allowed_hosts.clone();
         OfferedTool { name: self.spec().name.clone(), tool: self.reference.clone(), redact, allowed_hosts }
+    }
+
+    /// The request that a call with these arguments would send, secrets masked, or the sentence a model would be told instead.
+    /// Nothing is sent. Of a built-in tool there is none: what it does is not put together beforehand.
+    ///
+    /// # Errors
+    /// Only for an outage of our own.
+    pub async fn preview(
+        &self,
+        executor: &Executor,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Value, String>> {
+        let Body::Action(tool) = &self.body else { return Ok(Err("A built-in tool sends nothing.".to_owned())) };
+        match tool.check(arguments) {
+            Ok(checked) => preview(&tool.action, &executor.services, context, &checked.arguments).await,
+            Err(sentence) => Ok(Err(sentence)),
+        }
     }
 
     /// As something that can be called.

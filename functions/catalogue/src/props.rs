@@ -39,6 +39,9 @@ const SHOWN_OPTIONS: usize = 5;
 /// Of a prop's description, in bytes.
 const LONGEST_DESCRIPTION: usize = 500;
 
+/// In which a secret may come, as the last word of its name.
+const FORMS: [&str; 5] = ["base64", "file", "json", "pem", "text"];
+
 /// Verbs that contradict a claim to only read.
 const ACTING: [&str; 5] = ["create", "add", "update", "delete", "send"];
 
@@ -105,7 +108,12 @@ impl Prop {
     /// Whether it is a secret: by its mark, or by its name.
     fn is_secret(&self) -> bool {
         let marked = !matches!(self.secret, None | Some(Value::Null | Value::Bool(false)));
-        marked || redaction::is_secret(&self.name)
+        // `serviceAccountKeyJson` is a key in a form of its own.
+        let words = redaction::words(&self.name);
+        let in_a_form = words.split_last().is_some_and(|(last, name)| {
+            FORMS.contains(&last.as_str()) && !name.is_empty() && redaction::is_secret(&name.join("_"))
+        });
+        marked || in_a_form || redaction::is_secret(&self.name)
     }
 
     /// Whether its component gives it no place on a form.

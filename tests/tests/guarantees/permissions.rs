@@ -98,6 +98,8 @@ async fn asked(own: bool) -> Permissions {
     world.attach(sms["id"].as_str().unwrap()).await;
     settle(&mut asked, &mut world, &sms).await;
 
+    catalogue(&mut asked, &mut world).await;
+
     // Looking at an agent's tools repairs what differs: one is missing in the table, one at VAPI.
     let (missing, stale) = (world.tool(&ai_sms()).await, world.attached(&ai_sms()).await);
     let mut model = world.model();
@@ -509,6 +511,20 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     note(asked, "settle", world);
     polled(asked, "settle", "settle");
     world.aws.delete("intents", row["id"].as_str().unwrap());
+}
+
+/// A load, one that leaves something out, and an import.
+async fn catalogue(asked: &mut Permissions, world: &mut World) {
+    let invoke = async |event: Value| {
+        let deadline = Deadline::after(Duration::from_secs(30));
+        catalogue::handle(&world.process.catalogue, event, deadline).await.unwrap()
+    };
+    let mut files = tests::catalogue::files().unwrap();
+    assert_eq!(invoke(json!({"files": files})).await["result"], "loaded");
+    files.remove("slack.json");
+    assert_eq!(invoke(json!({"files": files})).await["result"], "loaded");
+    invoke(json!({"import": {"app": "slack_v2"}})).await;
+    note(asked, "catalogue", world);
 }
 
 /// Asks as the home organization's user.

@@ -4,8 +4,14 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Map, Value, json};
-use shared::{Deadline, Error, Result, models::ServiceTool};
-use tests::{Fault, Trouble, World};
+use shared::{
+    Deadline, Error, Result,
+    catalogue::Resolved,
+    connections::Connecting,
+    models::{Binding, ConnectionKind, ExecutionStatus, Service, ServiceTool, ToolRef, Trigger},
+    tool::{CallContext, Conversation, Subject},
+};
+use tests::{Fault, Trouble, World, automation::{AMPLE, organization}};
 
 async fn invoke(world: &World, event: Value) -> Result<Value> {
     Box::pin(catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_secs(30)))).await
@@ -454,4 +460,70 @@ async fn an_import_asks_for_every_page_and_leaves_out_what_can_be_no_tool() {
         .collect();
     assert!(left_out["big_app-action-230"].as_str().unwrap().contains("reload"), "{left_out:?}");
     assert!(left_out["big_app-action-231"].as_str().unwrap().contains("sql"), "{left_out:?}");
+}
+
+/// Connects the home organization to each service, in the way of each.
+async fn connect_all(world: &World, services: &[Service]) {
+    let connections = &world.process.runs.catalogue.connections;
+    for service in services {
+        match &service.connection {
+            ConnectionKind::Pipedream { app } => {
+                world.pipedream.connect(&format!("apn_{app}"), &world.home.organization_id, app);
+            }
+            ConnectionKind::Credential { fields } => {
+                let credential: Value =
+                    fields.iter().map(|field| (field.name.clone(), json!(format!("value-of-{}", field.name)))).collect();
+                let deadline = Deadline::after(AMPLE);
+                let connected = connections.connect(organization(world), service, &credential, deadline).await.unwrap();
+                assert!(matches!(connected, Connecting::Connected { .. }), "{}", service.name);
+            }
+            // The home organization has a number.
+            ConnectionKind::None | ConnectionKind::PhoneNumber => {}
+        }
+    }
+}
+
+/// What is listed can be executed: each tool of the catalogue is found at its fingerprint, shows the request that each of its
+/// examples would send, and what is bound to a component or to an SMS runs.
+#[tokio::test]
+async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
+    let world = World::start().await;
+    load(&world, &files()).await;
+    let (catalogue, executor) = (&world.process.runs.catalogue, &world.process.run_tool.executor);
+    connect_all(&world, &catalogue.services.all().await.unwrap()).await;
+    let rows = world.aws.rows("service_tools");
+    let rows: Vec<ServiceTool> = rows.into_iter().map(|row| serde_json::from_value(row).unwrap()).collect();
+    let references: Vec<ToolRef> = rows
+        .iter()
+        .map(|row| ToolRef::Service { name: row.name.clone(), fingerprint: Some(row.fingerprint.clone()) })
+        .collect();
+    let resolved = catalogue.resolve(organization(&world), &references, Deadline::after(AMPLE)).await.unwrap();
+    let conversation = Conversation::default();
+    for (row, resolved) in rows.iter().zip(resolved) {
+        let Resolved::Here(found) = resolved else { panic!("{} cannot be called", row.name) };
+        let context = CallContext {
+            organization: organization(&world),
+            user: None,
+            subject: Subject::Request(&row.name),
+            delivery: None,
+            conversation: &conversation,
+            trigger: Trigger::Test,
+            deadline: Deadline::after(AMPLE),
+        };
+        for example in &row.examples {
+            let shown = found.preview(executor, &context, example).await.unwrap();
+            let shown = shown.unwrap_or_else(|why| panic!("{} {example:?}: {why}", row.name)).to_string();
+            assert!(!shown.contains("value-of-secret") && !shown.contains("value-of-access"), "{}: {shown}", row.name);
+        }
+        let example = row.examples[0].clone();
+        if !matches!(row.binding, Binding::ApiRequest(_)) {
+            let before = world.pipedream.runs().len() + world.twilio.messages().len();
+            let outcome = found.callable(executor).call(example, &context).await.unwrap();
+            assert_eq!(outcome.status, ExecutionStatus::Succeeded, "{}: {:?}", row.name, outcome.answer);
+            assert_eq!(world.pipedream.runs().len() + world.twilio.messages().len(), before + 1, "{}", row.name);
+        }
+    }
+    for run in world.pipedream.runs() {
+        assert!(rows.iter().any(|row| matches!(&row.binding, Binding::Pipedream { component, .. } if *component == run.id)));
+    }
 }
