@@ -10,6 +10,7 @@ pub mod api_request;
 mod config;
 mod limits;
 mod parameter;
+mod parameters;
 pub mod pipedream_action;
 pub mod query;
 mod run;

@@ -1,7 +1,7 @@
 //! Whether an organization has let a service's tools act for it, and as whom.
 //!
 //! What an account is depends on the service ([`ConnectionKind`]): an account at Pipedream, a credential that is stored here, or
-//! a phone number. Of several the newest that works is the one that acts.
+//! a phone number. Of several the one that the organization chose acts, else the newest that works (of phone numbers the oldest).
 //!
 //! What Pipedream says is remembered for a minute, by organization. That something is missing is remembered for five seconds:
 //! whoever has just connected it expects it to be there.
@@ -91,6 +91,18 @@ impl Connection {
         matches!(self, Self::NotNeeded | Self::Connected { .. })
     }
 
+    /// The same with the chosen account first. Where that one does not work any more, no other acts in its place.
+    fn led_by(self, chosen: Option<&String>) -> Self {
+        let (Self::Connected { mut accounts }, Some(id)) = (self.clone(), chosen) else { return self };
+        match accounts.iter().position(|account| account.id == *id) {
+            Some(at) => {
+                accounts.swap(0, at);
+                Self::Connected { accounts }
+            }
+            None => Self::Expired { accounts: vec![ConnectedAccount { id: id.clone(), name: String::new() }] },
+        }
+    }
+
     /// As whom its tools act.
     pub fn account(&self) -> Option<&ConnectedAccount> {
         match self {
@@ -149,6 +161,32 @@ impl Connections {
         services: &[Service],
         deadline: Deadline,
     ) -> HashMap<ServiceId, Connection> {
+        let (connections, chosen) = join!(
+            self.accounts_of(organization, services, deadline),
+            self.organizations.service_accounts(organization)
+        );
+        match known(chosen) {
+            Some(chosen) => {
+                connections.into_iter().map(|(id, connection)| (id, connection.led_by(chosen.get(&id)))).collect()
+            }
+            // Whoever would act might not be the one that was chosen.
+            None => connections
+                .into_iter()
+                .map(|(id, connection)| {
+                    let is_certain = matches!(connection, Connection::NotNeeded | Connection::NotConnected);
+                    (id, if is_certain { connection } else { Connection::Unknown })
+                })
+                .collect(),
+        }
+    }
+
+    /// As [`Connections::of`], whichever account was chosen.
+    async fn accounts_of(
+        &self,
+        organization: OrganizationId,
+        services: &[Service],
+        deadline: Deadline,
+    ) -> HashMap<ServiceId, Connection> {
         let apps: Vec<&str> = services.iter().filter_map(app).collect();
         let is = |wanted: fn(&ConnectionKind) -> bool| services.iter().any(|service| wanted(&service.connection));
         let by_number = is(|kind| matches!(kind, ConnectionKind::PhoneNumber));
@@ -179,6 +217,43 @@ impl Connections {
             }),
         };
         services.iter().map(|service| (service.id, of(service))).collect()
+    }
+
+    /// Says which of several accounts of a service acts from now on; none: the newest.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] (`account_id`) for what is no account of the organization's at the service that works.
+    pub async fn choose(
+        &self,
+        organization: OrganizationId,
+        service: &Service,
+        account: Option<String>,
+        deadline: Deadline,
+    ) -> Result<Connection> {
+        let before = self.organizations.get_consistent(organization).await?;
+        self.forget(organization);
+        let connections = self.accounts_of(organization, std::slice::from_ref(service), deadline).await;
+        let connection = connections.into_values().next().unwrap_or(Connection::Unknown);
+        let accounts = match &connection {
+            Connection::Connected { accounts } => accounts.as_slice(),
+            Connection::Unknown => {
+                let cause = "the accounts could not be looked up".into();
+                return Err(Error::Unavailable("the service", cause));
+            }
+            _ => &[],
+        };
+        if let Some(id) = &account
+            && !accounts.iter().any(|known| known.id == *id)
+        {
+            let known: Vec<&str> = accounts.iter().map(|known| known.id.as_str()).collect();
+            let known =
+                if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
+            return Err(Error::invalid("account_id", format!("is no account at {} that works; {known}", service.name)));
+        }
+        self.organizations.set_service_account(&before, service.id, account.clone()).await?;
+        let shows = |row: &crate::models::Organization| row.service_accounts.get(&service.id) == account.as_ref();
+        self.organizations.index_follows(&before, shows).await;
+        Ok(connection.led_by(account.as_ref()))
     }
 
     /// Lets the service's tools act for the organization, or says how a person does it: at Pipedream by a link, with a
@@ -252,10 +327,15 @@ impl Connections {
                 if meant.is_empty() {
                     return Err(Error::NotFound(WHAT));
                 }
-                for account in meant {
+                for account in &meant {
                     self.pipedream.delete_account(&project, &account.id, deadline).await?;
                 }
                 self.forget(organization);
+                let before = self.organizations.get_consistent(organization).await?;
+                let chosen = before.service_accounts.get(&service.id);
+                if chosen.is_some_and(|chosen| meant.iter().any(|account| account.id == *chosen)) {
+                    self.organizations.set_service_account(&before, service.id, None).await?;
+                }
                 Ok(())
             }
             ConnectionKind::Credential { .. } => {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Parameter, Services,
-    config::{Place, all_hidden, argument_name, object, parameter, parameters},
+    parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     variables::{self, Encoding},
 };

@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Parameter, Services,
-    config::{Place, all_hidden, argument_name, object, parameters},
     parameter::check_storable,
+    parameters::{Place, all_hidden, argument_name, object, parameters},
     secret_values::{FixedValue, SentAs, first_secret},
     variables::{self, Encoding},
 };
@@ -43,6 +43,13 @@ pub struct PipedreamAction {
     preloaded: Map<String, Value>,
     #[serde(default)]
     params: BTreeMap<String, Parameter>,
+    /// Whether it changes something. Of an action that an organization chose nobody knows, so it does.
+    #[serde(skip, default = "yes")]
+    effect: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// Which action, and with whose account.
@@ -94,7 +101,7 @@ impl PipedreamAction {
             app_prop,
             dynamic_props_id,
         };
-        let action = Self { metadata, preloaded, params };
+        let action = Self { metadata, preloaded, params, effect: true };
         if let Some((address, secret)) = action.secret_for_any_host() {
             let problem = format!("must be fixed: {secret} is a secret, and would go wherever the model says");
             fields.problem(&format!("params.{address}"), problem);
@@ -109,6 +116,7 @@ impl PipedreamAction {
         account: &str,
         fixed: Map<String, Value>,
         names: impl IntoIterator<Item = String>,
+        effect: bool,
     ) -> Self {
         let [app, app_name, key, version, app_prop] = named.map(str::to_owned);
         let given = || Parameter::Ai { prompt: String::new(), schema: Map::new(), required: false };
@@ -121,7 +129,7 @@ impl PipedreamAction {
             app_prop: Some(app_prop),
             dynamic_props_id: None,
         };
-        Self { metadata, preloaded: fixed, params: names.into_iter().map(|name| (name, given())).collect() }
+        Self { metadata, preloaded: fixed, params: names.into_iter().map(|name| (name, given())).collect(), effect }
     }
 
     /// The parameter with which a model chooses where the action sends a secret, and the field of that secret. What an action
@@ -158,6 +166,10 @@ impl PipedreamAction {
         if let Some(prop) = action.app_prop() {
             self.metadata.app_prop.get_or_insert_with(|| prop.to_owned());
         }
+    }
+
+    pub(super) const fn has_effect(&self) -> bool {
+        self.effect
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
@@ -246,7 +258,11 @@ impl PipedreamAction {
             // It ran, and how far it came is not known: the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
                 let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
-                ToolOutcome::failed(format!("{name} reported a problem: {reason}")).with(Effect::Unknown)
+                let told = ToolOutcome::failed(format!("{name} reported a problem: {reason}"));
+                if self.effect { told.with(Effect::Unknown) } else { told }
+            }
+            Err(error) if !self.effect && error.effect_possible() => {
+                ToolOutcome::failed(format!("{name} did not answer; try again in a moment.")).because(error)
             }
             Err(error) if error.effect_possible() => ToolOutcome::unknown(format!(
                 "{name} did not confirm; it is not known whether it was done. Do not try again."

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use self::filters::{Filter, Filters};
 use super::{
     Parameter, Services,
-    config::{Place, object, parameter},
+    parameters::{Place, object, parameter},
     variables::Encoding,
 };
 use crate::{

@@ -15,7 +15,7 @@ use url::{Url, form_urlencoded};
 use super::{
     Attempt, Parameter, Services,
     api_request::{LARGEST_ANSWER, report, unanswered},
-    config::object,
+    parameters::object,
     secret_values::{FixedValue, SentAs},
 };
 use crate::{

@@ -31,7 +31,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Parameter, Services,
-    config::{Place, object},
+    parameters::{Place, object},
     variables::{self, Encoding},
 };
 use crate::{

@@ -56,6 +56,7 @@ pub(super) fn service_tool(
                 &account.id,
                 fixed.clone(),
                 names,
+                tool.effect,
             );
             Action::PipedreamAction(action)
         }

@@ -1,8 +1,10 @@
 //! A tenant, and who belongs to it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, Slug, Timestamp, UserId};
+use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, ServiceId, Slug, Timestamp, UserId};
 
 /// A row of `organizations`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -16,6 +18,9 @@ pub struct Organization {
     /// Which services' tools act for it by a credential that it stored.
     #[serde(default, skip_serializing_if = "ServiceCredentials::is_empty")]
     pub service_credentials: ServiceCredentials,
+    /// By service, which of its several accounts acts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub service_accounts: BTreeMap<ServiceId, String>,
     /// What it may use where it is not what the deployment says. Only an operator writes it.
     #[serde(default, skip_serializing)]
     pub budgets: OwnBudgets,

@@ -5,7 +5,7 @@
 //! `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -45,13 +45,18 @@ pub struct Organizations {
 struct Own {
     keys: OwnKeys,
     credentials: ServiceCredentials,
+    accounts: BTreeMap<ServiceId, String>,
     budgets: OwnBudgets,
 }
 
 impl Own {
     fn of(row: &Organization) -> Self {
-        let (keys, credentials) = (row.own_keys.clone(), row.service_credentials.clone());
-        Self { keys, credentials, budgets: row.budgets }
+        Self {
+            keys: row.own_keys.clone(),
+            credentials: row.service_credentials.clone(),
+            accounts: row.service_accounts.clone(),
+            budgets: row.budgets,
+        }
     }
 }
 
@@ -118,6 +123,32 @@ impl Organizations {
             Some(own) => Ok(own.credentials),
             None => Ok(self.get_consistent(organization).await?.service_credentials),
         }
+    }
+
+    /// Which of several accounts acts, by service, known as in [`Organizations::own_keys`].
+    pub async fn service_accounts(&self, organization: OrganizationId) -> Result<BTreeMap<ServiceId, String>> {
+        match self.seen.get(organization) {
+            Some(own) => Ok(own.accounts),
+            None => Ok(self.get_consistent(organization).await?.service_accounts),
+        }
+    }
+
+    /// Sets which of several accounts of a service acts, or takes that back, as [`Organizations::set_own_key`] does.
+    pub async fn set_service_account(
+        &self,
+        before: &Organization,
+        service: ServiceId,
+        account: Option<String>,
+    ) -> Result<()> {
+        let mut accounts = before.service_accounts.clone();
+        match account {
+            Some(account) => drop(accounts.insert(service, account)),
+            None => drop(accounts.remove(&service)),
+        }
+        let change = "SET #service_accounts = :value, #updated_at = :now";
+        self.set(before, change, to_attribute(&accounts)?, None, None).await?;
+        self.seen.put(before.id, Own { accounts, ..Own::of(before) });
+        Ok(())
     }
 
     /// Sets the key of a service, or takes it away, in a row that was read as `before`; in the same transaction closes the

@@ -11,7 +11,7 @@ use local::standins::llm::Turn;
 use serde_json::{Value, json};
 use shared::{
     Deadline,
-    connections::Connecting,
+    connections::{Connecting, Connection},
     models::{
         Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate, Service,
         ServiceId, ServiceTool, Timestamp, service_tool_id,
@@ -215,6 +215,57 @@ async fn a_link_lets_a_person_connect_and_the_account_acts_soon_after() {
     assert!(refused(&world, json!(["slack_post_message"])).await.contains("needs an account at Slack"));
     let again = connections.disconnect(organization(&world), &service, None, Deadline::after(AMPLE)).await;
     assert!(matches!(again, Err(shared::Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_tool_that_only_reads_may_be_asked_again_after_a_failure() {
+    let world = World::start().await;
+    let (service, tool) = slack();
+    for (effect, told) in [(false, "try again in a moment"), (true, "Do not try again")] {
+        load(&world, &(service.clone(), ServiceTool { effect, ..tool.clone() })).await;
+        world.pipedream.clear_faults();
+        world
+            .pipedream
+            .inject(tests::standins::Fault::status(500).on("POST", "/v1/connect/proj_local1/actions/run").times(9));
+        let call = format!("return slack_post_message({{conversation: \"C1\", text: \"{effect}\"}});");
+        let shown = run(&world, json!(["slack_post_message"]), &call).await;
+        assert!(shown.to_string().contains(told), "{told}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_account_that_was_chosen_acts() {
+    let world = World::start().await;
+    let slack = slack();
+    load(&world, &slack).await;
+    world.pipedream.connect("apn_second", &world.home.organization_id, "slack");
+    let connections = &world.process.runs.catalogue.connections;
+    let choose = async |account: &str| {
+        let account = (!account.is_empty()).then(|| account.to_owned());
+        connections.choose(organization(&world), &slack.0, account, Deadline::after(AMPLE)).await
+    };
+    for account in ["apn_second", &world.home.slack_account] {
+        assert_eq!(choose(account).await.unwrap().account().unwrap().id, *account);
+        let call = format!("return slack_post_message({{conversation: \"C1\", text: \"for {account}\"}});");
+        run(&world, json!(["slack_post_message"]), &call).await;
+        let runs = world.pipedream.runs();
+        assert_eq!(runs.last().unwrap().configured_props["slack"]["authProvisionId"], *account);
+    }
+    // Another organization's account is none of this one's.
+    let foreign = choose(&world.other.slack_account).await.unwrap_err();
+    assert!(format!("{foreign:?}").contains("account_id"), "{foreign:?}");
+    // No other account acts in the place of one that was chosen and is gone.
+    choose("apn_second").await.unwrap();
+    world.pipedream.expire("apn_second");
+    let first = slack.0.clone();
+    let of = async || {
+        let services = std::slice::from_ref(&first);
+        connections.of(organization(&world), services, Deadline::after(AMPLE)).await[&first.id].clone()
+    };
+    choose("apn_second").await.unwrap_err();
+    assert!(matches!(of().await, Connection::Expired { .. }), "{:?}", of().await);
+    choose("").await.unwrap();
+    assert_eq!(of().await.account().unwrap().id, world.home.slack_account);
 }
 
 /// A service that fails the first of two requests, and knows its keys.

@@ -64,14 +64,6 @@ impl Options {
         });
         self
     }
-
-    /// An account whose service refuses it.
-    #[must_use]
-    pub fn with_expired_account(mut self, id: &str, external_user_id: &str, app: &str) -> Self {
-        self = self.with_account(id, external_user_id, app);
-        self.accounts.iter_mut().filter(|account| account.id == id).for_each(|account| account.healthy = false);
-        self
-    }
 }
 
 /// An account an external user connected.
@@ -144,6 +136,12 @@ impl Standin<Pipedream> {
             healthy: true,
         };
         locked(&self.service.accounts).push(account);
+    }
+
+    /// The account's service refuses it from here on.
+    pub fn expire(&self, id: &str) {
+        let mut accounts = locked(&self.service.accounts);
+        accounts.iter_mut().filter(|account| account.id == id).for_each(|account| account.healthy = false);
     }
 
     /// Every token given out so far is refused from here on.

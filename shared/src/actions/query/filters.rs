@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{super::config::Place, index::Operator};
+use super::{super::parameters::Place, index::Operator};
 use crate::{
     actions::Parameter,
     error::Problems,

@@ -1,0 +1,70 @@
+//! The parameters of a configuration: where they stand, and how each type reads its own.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Parameter;
+use crate::fields::Fields;
+
+/// Members of `params`, `headers` and `body`.
+const MOST_PARAMETERS: usize = 50;
+
+/// Where a parameter stands: in the configuration, and among the arguments of the function.
+pub(super) struct Place {
+    pub(super) field: String,
+    pub(super) argument: String,
+}
+
+impl Place {
+    pub(super) fn named(name: &str) -> Self {
+        Self { field: name.to_owned(), argument: name.to_owned() }
+    }
+}
+
+/// Reads a required parameter.
+pub(super) fn parameter(fields: &mut Fields<'_>, name: &'static str) -> Option<Parameter> {
+    let value = fields.required(name)?;
+    let path = fields.path(name);
+    Parameter::parse(value, path, fields.problems())
+}
+
+/// Reads an object of parameters whose names the author chose. Names must do as names of arguments too.
+pub(super) fn parameters(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    allowed: fn(&str) -> bool,
+) -> BTreeMap<String, Parameter> {
+    let members = fields.members(name);
+    if members.len() > MOST_PARAMETERS {
+        fields.problem(name, format!("has more than {MOST_PARAMETERS} members"));
+        return BTreeMap::new();
+    }
+    let base = fields.path(name);
+    let mut parameters = BTreeMap::new();
+    for (member, value) in members {
+        let path = format!("{base}.{member}");
+        if !allowed(member) {
+            fields.problems().add(path, "has characters in its name that are not allowed there");
+        } else if let Some(parameter) = Parameter::parse(value, path, fields.problems()) {
+            parameters.insert(member.clone(), parameter);
+        }
+    }
+    parameters
+}
+
+/// Letters, digits, `_`, `-` and `.`: what every model provider takes as the name of an argument.
+pub(super) fn argument_name(name: &str) -> bool {
+    (1..=56).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$'))
+}
+
+/// The hidden values, by name.
+pub(super) fn all_hidden(parameters: &BTreeMap<String, Parameter>) -> Value {
+    parameters.iter().filter_map(|(name, parameter)| Some((name.clone(), parameter.hidden()?))).collect()
+}
+
+/// An object of the members that are there.
+pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
