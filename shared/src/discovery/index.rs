@@ -35,67 +35,10 @@ const ELSEWHERE: u16 = 1;
 /// A query's words that are not in the index: so many are compared with those that are.
 const MOST_UNKNOWN: usize = 12;
 
-/// Words that say nothing of what a tool does.
-const STOP_WORDS: [&str; 58] = [
-    "about",
-    "all",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "as",
-    "at",
-    "be",
-    "by",
-    "can",
-    "could",
-    "do",
-    "does",
-    "for",
-    "from",
-    "have",
-    "how",
-    "if",
-    "in",
-    "into",
-    "is",
-    "it",
-    "like",
-    "me",
-    "my",
-    "need",
-    "of",
-    "on",
-    "or",
-    "our",
-    "please",
-    "should",
-    "so",
-    "some",
-    "something",
-    "that",
-    "the",
-    "their",
-    "them",
-    "then",
-    "there",
-    "thi",
-    "to",
-    "tool",
-    "us",
-    "use",
-    "want",
-    "we",
-    "what",
-    "when",
-    "which",
-    "will",
-    "with",
-    "would",
-    "you",
-    "your",
-];
+/// Words that say nothing of what a tool does, as [`words`] gives them.
+const STOP_WORDS: &str = "about all am an and any are as at be by can could do doe for from have how if in into is it like me \
+                          my need of on or our please should so some something that the their them then there thi to tool us \
+                          use want we what when which will with would you your";
 
 /// The tools of one maker, as they are searched.
 #[derive(Debug)]
@@ -240,6 +183,10 @@ fn apart(name: &str) -> String {
     apart
 }
 
+fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.split_ascii_whitespace().any(|stop| stop == word)
+}
+
 /// What this process has read.
 pub(super) struct Shelf {
     built_in: Arc<Segment>,
@@ -342,7 +289,7 @@ impl ToolIndex {
     fn wanted(&self, query: &str, ranked: &mut Ranked<'_>) -> Vec<(String, f32)> {
         let mut asked: Vec<String> = Vec::new();
         words(&apart(query), |word| {
-            if !STOP_WORDS.contains(&word) && !asked.iter().any(|other| other == word) {
+            if !is_stop_word(word) && !asked.iter().any(|other| other == word) {
                 asked.push(word.to_owned());
             }
         });
