@@ -50,6 +50,11 @@ impl UserPool {
         format!("https://cognito-idp.{REGION}.amazonaws.com/{}", self.id)
     }
 
+    /// Where its keys are: the issuer's address is that of the real Cognito.
+    pub(crate) fn keys(&self, endpoint: &str) -> String {
+        format!("{endpoint}/{}/.well-known/jwks.json", self.id)
+    }
+
     /// The `aud` of its id tokens.
     pub(crate) fn audience(&self) -> &str {
         &self.client_id

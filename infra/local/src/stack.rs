@@ -169,6 +169,7 @@ impl Stack {
             model: None,
         });
         let mut parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
+        parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;

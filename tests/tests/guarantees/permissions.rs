@@ -22,10 +22,10 @@ use shared::{
     models::{CallOutcome, CallerHash, RunStatus, Timestamp},
 };
 use tests::{
-    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
+    Answer, Event, OWN_KEYS, Options, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
     automation::{AMPLE, RunSpec, begin, calls as block, whole},
     aws::TABLE_PREFIX,
-    phone, preemptive_sms, slack_action, sms_without_call,
+    phone, preemptive_sms, said, slack_action, sms_without_call,
     standins::{Effect, Fault, llm::Turn, vapi::PhoneCall},
 };
 
@@ -47,7 +47,8 @@ fn note(permissions: &mut Permissions, function: &'static str, world: &mut World
 /// platform's.
 async fn asked(own: bool) -> Permissions {
     let mut asked = Permissions::new();
-    let mut world = World::start().await;
+    let call_tool = vec![("MCP_CALL_TOOL", "true".to_owned())];
+    let mut world = World::with(Options { variables: call_tool, ..Options::default() }).await;
     if own {
         let secret = json!({"api_key": SECOND_PLATFORM_KEY, "webhook_bearer": world.options.webhook_bearer});
         world.own_key(&world.home, &secret);
@@ -360,6 +361,59 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     ask(world, "usage", "GET", "usage", &Value::Null).await.expect(200);
     note(asked, "usage", world);
     discover(asked, world).await;
+    mcp(asked, world, tools).await;
+    building_agent(asked, world).await;
+}
+
+/// A definition that anybody may deploy.
+fn definition(name: &str) -> Value {
+    json!({
+        "name": name, "trigger_type": "manual", "fingerprints": {"current_time": "built-in"},
+        "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
+    })
+}
+
+/// What an agent finds, deploys and calls from outside.
+async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let sms = world.tool(&sms_without_call(&world.home)).await;
+    let tools = [&[&sms], tools].concat();
+    let ids: Vec<&Value> = tools.iter().map(|tool| &tool["id"]).collect();
+    world.restart();
+    world.aws.clear_operations();
+    let overview = json!({"services": ["Slack", "Twilio", "Slakc"]});
+    world.mcp_call("initial_md_fetch", &overview).await;
+    world.mcp_call("search_tools", &json!({"q": "message"})).await;
+    let read = world.mcp_call("fetch_tool_data", &json!({"tool_names": ids})).await;
+    world.twilio.inject(Fault::status(400));
+    for tool in read["structuredContent"]["tools"].as_array().unwrap() {
+        let known = &tool["parameters"]["properties"];
+        let named = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
+        let arguments: serde_json::Map<String, Value> = named.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
+        let call = json!({"name": tool["id"], "fingerprint": tool["fingerprint"], "arguments": arguments});
+        world.mcp_call("call_tool", &call).await;
+    }
+    for _again in 0..2 {
+        let result = world.mcp_call("deploy_automation", &json!({"automation": definition("Over MCP")})).await;
+        assert!(!said(&result).0, "{result}");
+    }
+    note(asked, "mcp", world);
+}
+
+/// A run that finds tools and deploys an automation.
+async fn building_agent(asked: &mut Permissions, world: &mut World) {
+    let calls = format!(
+        "return initial_md_fetch([\"Slack\"]);\nreturn search_tools(\"message\");\nreturn deploy_automation({{automation: {}}});",
+        definition("In a run")
+    );
+    let tools = json!(["initial_md_fetch", "search_tools", "deploy_automation"]);
+    for _again in 0..2 {
+        world.llm.script([block(&calls), block("return finalResponse();"), "Done".to_owned()].iter().map(|text| Turn::text(text)));
+        world.start_run(&json!({"prompt": "Build it", "tools": tools})).await.expect(202);
+        world.restart();
+        world.aws.clear_operations();
+        world.run_loop(AMPLE).await;
+        note(asked, "run-loop", world);
+    }
 }
 
 /// What is looked for, by each route, and a service connected and disconnected in each way there is.

@@ -8,6 +8,7 @@ mod changes;
 mod discovery;
 mod examples;
 mod keys;
+mod mcp;
 mod privacy_and_budgets;
 mod runs;
 mod specification;
@@ -132,7 +133,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(lesser_roles),
     ];
     let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
-    let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts()).chain(discovery::parts());
+    let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts()).chain(discovery::parts()).chain(mcp::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
@@ -401,7 +402,10 @@ async fn lesser_roles() -> Given {
 /// The role that is named beside the JWT; none for what is let in otherwise.
 fn documented_role(operation: &Operation) -> Option<String> {
     match &operation.value["security"] {
-        Value::Array(schemes) => Some(text(&schemes[0].get("jwt")?[0]).to_owned()),
+        Value::Array(schemes) => {
+            let jwt = schemes[0].get("jwt").or_else(|| schemes[0].get("verifiedJwt"))?;
+            Some(text(&jwt[0]).to_owned())
+        }
         _ => None,
     }
 }

@@ -1,0 +1,108 @@
+//! The MCP server and the functions for agents against `docs/openapi.yaml`.
+
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use tests::{Answer, Event, Fault, Options, Trouble, World};
+
+use super::{Given, part, specification::Document};
+
+pub(crate) fn parts() -> [JoinHandle<Given>; 2] {
+    [part(answers), part(outages)]
+}
+
+async fn send(world: &World, event: &Event) -> Answer {
+    Box::pin(world.send("mcp", event)).await
+}
+
+fn asked(world: &World, method: &str, path: &str) -> Event {
+    Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id)
+}
+
+fn ping() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+}
+
+async fn answers() -> Given {
+    let mut given = Given::default();
+    let variables = vec![("MCP_SCOPES", "agents".to_owned())];
+    let scoped = World::with(Options { variables, ..Options::default() }).await;
+    given.note("mcpMessage", 403, &scoped.mcp(&ping()).await);
+    let well_known = format!("/.well-known/oauth-protected-resource/api/{}/mcp", scoped.home.slug);
+    given.note("mcpMetadata", 200, &send(&scoped, &Event::get(&well_known)).await);
+    given.note("mcpMetadata", 404, &send(&scoped, &Event::get("/.well-known/oauth-protected-resource/api/A%20B/mcp")).await);
+    given.note("rootMetadata", 200, &send(&scoped, &Event::get("/.well-known/oauth-protected-resource")).await);
+
+    let world = World::start().await;
+    let document = Document::read();
+    for (_, message) in document.request_examples("mcpMessage") {
+        given.note("mcpMessage", 200, &world.mcp(&message).await);
+    }
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    given.note("mcpMessage", 202, &world.mcp(&notification).await);
+    let message = world.mcp_event(&ping());
+    for (status, header, value) in [
+        (400, "mcp-protocol-version", "1999-01-01"),
+        (401, "authorization", "Bearer x"),
+        (403, "host", "evil.example"),
+        (406, "accept", "*/*"),
+        (415, "content-type", "text/plain"),
+    ] {
+        given.note("mcpMessage", status, &send(&world, &message.clone().header(header, value)).await);
+    }
+    let newest = world.mcp_event(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let newest = newest.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
+    given.note("mcpMessage", 400, &send(&world, &newest).await);
+    given.note("mcpMessage", 404, &send(&world, &world.mcp_event_of(&world.other.user_id, &ping())).await);
+
+    let mut listen = message.clone();
+    listen.method = "GET".to_owned();
+    given.note("mcpListen", 405, &send(&world, &listen).await);
+    given.note("mcpListen", 401, &send(&world, &listen.clone().header("authorization", "")).await);
+    let token = format!("Bearer {}", world.issuer.token(&world.other.user_id));
+    given.note("mcpListen", 404, &send(&world, &listen.header("authorization", &token)).await);
+    let mut preflight = message;
+    preflight.method = "OPTIONS".to_owned();
+    given.note("mcpPreflight", 204, &send(&world, &preflight.clone().header("origin", "https://api.switchboard.example")).await);
+    given.note("mcpPreflight", 403, &send(&world, &preflight.header("origin", "https://evil.example")).await);
+
+    let list = asked(&world, "GET", "agent-tools");
+    for format in ["openai", "anthropic", "json-schema"] {
+        given.note("listToolsForAgents", 200, &send(&world, &list.clone().query("format", format)).await);
+    }
+    given.note("listToolsForAgents", 422, &send(&world, &list.clone().query("format", "xml")).await);
+    for (_, arguments) in document.request_examples("callToolForAgents") {
+        let call = asked(&world, "POST", "agent-tools/search_tools").text(arguments.to_string());
+        given.note("callToolForAgents", 200, &send(&world, &call).await);
+    }
+    let call = asked(&world, "POST", "agent-tools/search_tools").text("{}");
+    given.note("callToolForAgents", 400, &send(&world, &call.clone().text("{")).await);
+    given.note("callToolForAgents", 422, &send(&world, &call.clone().text("[]")).await);
+    given.note("callToolForAgents", 404, &send(&world, &asked(&world, "POST", "agent-tools/none").text("{}")).await);
+    for (operation, event) in [("listToolsForAgents", list), ("callToolForAgents", call)] {
+        given.note(operation, 401, &send(&world, &Event { user: None, ..event.clone() }).await);
+        given.note(operation, 404, &send(&world, &event.user(&world.other.user_id)).await);
+    }
+    given
+}
+
+async fn outages() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let message = world.mcp_event(&ping());
+    let mut listen = message.clone();
+    listen.method = "GET".to_owned();
+    let call = asked(&world, "POST", "agent-tools/search_tools").text("{}");
+    for (operation, event) in [
+        ("mcpMessage", message),
+        ("mcpListen", listen),
+        ("listToolsForAgents", asked(&world, "GET", "agent-tools")),
+        ("callToolForAgents", call),
+    ] {
+        world.aws.inject(Fault::throttled("Query", "organizations"));
+        given.note(operation, 503, &send(&world, &event).await);
+        world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
+        given.note(operation, 500, &send(&world, &event).await);
+    }
+    given
+}
