@@ -407,7 +407,7 @@ async fn building_agent(asked: &mut Permissions, world: &mut World) {
     );
     let tools = json!(["initial_md_fetch", "search_tools", "deploy_automation"]);
     for _again in 0..2 {
-        world.llm.script([block(&calls), block("return finalResponse();"), "Done".to_owned()].iter().map(|text| Turn::text(text)));
+        world.llm.script([block(&calls), block("return finalResponse();"), "\"Done\"".to_owned()].iter().map(|text| Turn::text(text)));
         world.start_run(&json!({"prompt": "Build it", "tools": tools})).await.expect(202);
         world.restart();
         world.aws.clear_operations();

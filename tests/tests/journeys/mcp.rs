@@ -92,7 +92,7 @@ async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do()
         assert_eq!(
             tool["annotations"],
             json!({
-                "title": tool["title"], "readOnlyHint": reads, "destructiveHint": false, "idempotentHint": reads,
+                "title": tool["title"], "readOnlyHint": reads, "destructiveHint": false, "idempotentHint": true,
                 "openWorldHint": !reads,
             })
         );
@@ -506,7 +506,7 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
             script(&wrong),
             script(&right),
             "````tool\nreturn finalResponse();\n````".to_owned(),
-            "It waits for you to activate it.".to_owned(),
+            "\"It waits for you to activate it.\"".to_owned(),
         ]
         .map(|text| Turn::text(&text))
     };
@@ -541,7 +541,7 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
 #[tokio::test]
 async fn a_run_that_names_no_tools_is_not_offered_them() {
     let world = world(Options::default()).await;
-    world.llm.script([Turn::text("````tool\nreturn search_tools(\"message\");\n````"), Turn::text("````tool\nreturn finalResponse();\n````"), Turn::text("Done")]);
+    world.llm.script([Turn::text("````tool\nreturn search_tools(\"message\");\n````"), Turn::text("````tool\nreturn finalResponse();\n````"), Turn::text("\"Done\"")]);
     let run = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = world.run(run["id"].as_str().unwrap()).await.expect(200);
