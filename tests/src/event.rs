@@ -142,6 +142,8 @@ pub struct Answer {
     pub body: Value,
     /// The header `Retry-After`.
     pub retry_after: Option<String>,
+    /// All headers; names in lower case.
+    pub headers: BTreeMap<String, String>,
     /// When the answer was ready; what follows it is done later.
     pub at: Instant,
 }
@@ -161,7 +163,9 @@ impl Answer {
         };
         let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
         let (status, content_type) = (response.status().as_u16(), header("content-type").unwrap_or_default());
-        Self { status, content_type, body, retry_after: header("retry-after"), at }
+        let headers = response.headers().iter();
+        let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().expect("plain text").to_owned()));
+        Self { status, content_type, body, retry_after: header("retry-after"), headers: headers.collect(), at }
     }
 
     /// The body of an answer that must have this status.

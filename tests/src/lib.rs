@@ -31,6 +31,6 @@ pub use local::standins;
 pub use process::Process;
 pub use template::Template;
 pub use world::{
-    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request, phone,
-    preemptive_sms, slack_action, sms_without_call,
+    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request,
+    automation_event, phone, preemptive_sms, slack_action, sms_without_call,
 };
