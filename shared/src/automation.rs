@@ -17,6 +17,8 @@ mod path;
 mod run_request;
 mod scope;
 mod templates;
+#[cfg(test)]
+mod tests;
 mod trigger;
 mod validation;
 

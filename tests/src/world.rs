@@ -2,6 +2,7 @@
 //! the vendors' stand-ins around the real handlers. Nothing is shared between worlds and no port is fixed.
 
 mod accounts;
+mod automations;
 mod knowledge;
 mod mcp;
 mod phone_calls;
@@ -30,6 +31,7 @@ use uuid::Uuid;
 
 pub use mcp::{PROTOCOL, said};
 use seed::seed;
+pub use automations::automation_event;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
 use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};

@@ -11,7 +11,7 @@ use super::scope::types;
 use crate::{
     connections::Connection,
     json_schema::JsonSchema,
-    models::{CheckedTool, RunCeilings, ServiceCapabilities, Timestamp},
+    models::{CheckedTool, RunCeilings, ServiceCapabilities, Timestamp, ToolRef},
 };
 
 /// The fingerprint of a tool that comes with the program.
@@ -74,6 +74,8 @@ pub enum KnownTool {
 }
 
 pub struct UsableTool {
+    /// At the version that was found.
+    pub reference: ToolRef,
     /// JSON schema of its arguments.
     pub parameters: Value,
     pub schema: Option<Arc<JsonSchema>>,

@@ -151,7 +151,9 @@ impl Deployment {
             return KnownTool::Inactive { service: tool.service_name.clone() };
         };
         let connection = rows.connections.get(&service.id).cloned().unwrap_or(Connection::Unknown);
+        let fingerprint = Some(tool.fingerprint.clone());
         KnownTool::Here(Box::new(UsableTool {
+            reference: ToolRef::Service { name: tool.name.clone(), fingerprint },
             parameters: tool.parameters.clone(),
             schema: self.schema(&tool.fingerprint, &tool.parameters),
             returns: json!({}),
@@ -175,8 +177,9 @@ impl Deployment {
         let mut tools = HashMap::new();
         for name in names {
             match self.catalogue.built_in.reference(&name) {
+                // That it is no service's is known.
+                Ok(ToolRef::Service { .. }) | Err(_) => by_name.push(name),
                 Ok(reference) => references.push((name, reference)),
-                Err(_not_an_id) => by_name.push(name),
             }
         }
         if !by_name.is_empty() {
@@ -228,6 +231,7 @@ impl Deployment {
         };
         let parameters = spec.parameters.schema().clone();
         KnownTool::Here(Box::new(UsableTool {
+            reference: found.reference.clone(),
             schema: self.schema(&format!("{} {fingerprint}", found.reference), &parameters),
             parameters,
             returns: spec.returns.clone(),
@@ -327,16 +331,7 @@ impl Deployment {
             return Ok(Preflight::NotAsked);
         }
         let organization = member.organization_id;
-        let reference = if tool.service.is_some() {
-            ToolRef::Service { name: name.clone(), fingerprint: Some(tool.fingerprint.clone()) }
-        } else {
-            match self.catalogue.built_in.reference(name) {
-                Ok(reference) => reference,
-                // Named by its name, and found by it a moment ago.
-                Err(_not_an_id) => return Ok(Preflight::NotAsked),
-            }
-        };
-        let found = match self.catalogue.resolve(organization, &[reference], deadline).await?.pop() {
+        let found = match self.catalogue.resolve(organization, &[tool.reference.clone()], deadline).await?.pop() {
             Some(Resolved::Here(found)) if !found.spec().effect => found,
             _ => return Ok(Preflight::NotAsked),
         };

@@ -25,6 +25,8 @@ enum Spot<'a> {
     Lone(Knowledge<'a>),
     /// Templates within text.
     Text,
+    /// Something is wrong with its template, which has been told.
+    Faulty,
 }
 
 /// Values with templates, by their pointer within the parameters.
@@ -43,7 +45,7 @@ fn filled<'a>(
         Value::String(text) if text.contains("{{") => {
             let (template, fine) = check_text(text, pointer, scope, diagnostics);
             let (spot, known) = match (template.lone(), fine) {
-                (_, None) => (Spot::Lone(Knowledge::Nothing), Value::Null),
+                (_, None) => (Spot::Faulty, Value::Null),
                 (Some(_), Some(knowledge)) => match knowledge {
                     Knowledge::Value(value) => return value.clone(),
                     Knowledge::Like(value) => (Spot::Lone(knowledge), value.clone()),
@@ -229,6 +231,7 @@ impl Walk<'_, '_, '_> {
     /// A value with a template, of which only the type can be known.
     fn spot(&mut self, spot: Spot<'_>, schema: &Value, allowed: &[&str], within: &str) {
         match spot {
+            Spot::Faulty | Spot::Lone(Knowledge::ToldElsewhere) => self.told.push(within.to_owned()),
             Spot::Text => {
                 if !allowed.is_empty() && !allowed.contains(&"string") {
                     let expected = words(allowed);

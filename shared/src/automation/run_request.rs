@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn everything_wrong_is_named_at_once() {
         let body = json!({
-            "prompt": " ", "system_prompt": 7, "tools": ["no_such", 3, {"allowed_hosts": ["*"]}], "model": {}, "extra": 1,
+            "prompt": " ", "system_prompt": 7, "tools": ["No such", 3, {"allowed_hosts": ["*"]}], "model": {}, "extra": 1,
             "limits": {"iterations": 0, "calls": 501, "tokens": "many", "cost": 0, "seconds": 21_601, "days": 1},
         });
         let expected = [

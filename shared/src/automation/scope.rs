@@ -26,6 +26,8 @@ pub(super) enum Knowledge<'a> {
     Schema(&'a Value),
     Text,
     Nothing,
+    /// Nothing, for a reason that is a diagnostic of its own.
+    ToldElsewhere,
 }
 
 /// What stands in `trigger_data`.
@@ -129,7 +131,7 @@ impl<'a> Scope<'a> {
         let in_trigger = match self.trigger {
             TriggerData::Fields { .. } | TriggerData::Like { .. } => self.in_trigger(path, path.steps(), false),
             // It may be one of its fields.
-            TriggerData::Unknown => return Ok(Knowledge::Nothing),
+            TriggerData::Unknown => return Ok(Knowledge::ToldElsewhere),
             TriggerData::None | TriggerData::Given => Err(Box::new(self.nothing_named(path))),
         };
         in_trigger.map_err(|wrong| if self.names_a_field(path) { wrong } else { Box::new(self.nothing_named(path)) })
@@ -186,7 +188,8 @@ impl<'a> Scope<'a> {
                 let hint = "Let an action fetch the data and use its output_as, or choose another trigger.";
                 Err(Box::new(WrongPath::new(Code::UnknownPath, message, hint)))
             }
-            TriggerData::Given | TriggerData::Unknown => Ok(Knowledge::Nothing),
+            TriggerData::Given => Ok(Knowledge::Nothing),
+            TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
             TriggerData::Like { of, item } => Path::follow(steps, item).map(Knowledge::Like).ok_or_else(|| {
                 let mut wrong = nothing_at(path, &format!("the answer of {of}"), item, steps);
                 wrong.meaning = wrong.meaning.map(|name| format!("{prefix}{name}"));
@@ -325,7 +328,7 @@ impl<'a> Knowledge<'a> {
             Self::Value(value) | Self::Like(value) => vec![type_of(value)],
             Self::Schema(schema) => types(schema),
             Self::Text => vec!["string"],
-            Self::Nothing => Vec::new(),
+            Self::Nothing | Self::ToldElsewhere => Vec::new(),
         }
     }
 }

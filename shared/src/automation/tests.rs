@@ -1,0 +1,582 @@
+//! Definitions and what is said of them: every code, where it points, and what it hides.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    catalogue::BuiltInTools,
+    connections::{ConnectedAccount, Connection},
+    json_schema::JsonSchema,
+    models::{CheckedTool, RunCeilings, ServiceCapabilities, ToolRef},
+};
+
+fn tool(parameters: Value, fingerprint: &str) -> UsableTool {
+    let schema = JsonSchema::compile(&parameters).ok().map(Arc::new);
+    UsableTool {
+        reference: ToolRef::BuiltIn("fixture".into()),
+        parameters,
+        schema,
+        returns: json!({}),
+        effect: true,
+        fingerprint: fingerprint.into(),
+        service: None,
+        previous: None,
+    }
+}
+
+fn connected() -> Connection {
+    Connection::Connected { accounts: vec![ConnectedAccount { id: "apn_1".into(), name: "ops".into() }] }
+}
+
+fn slack_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "channel": {"type": "string", "description": "Id of the channel."},
+            "text": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10},
+            "unfurl": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "kind": {"type": "string", "enum": ["info", "alert"]},
+            "at": {"type": "string", "format": "date-time"},
+            "to": {"oneOf": [{"type": "string"}, {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}]},
+            "mode": {"type": "string", "default": "plain"},
+        },
+        "required": ["channel", "text", "mode"],
+        "additionalProperties": false,
+    })
+}
+
+fn known() -> Known {
+    let slack = UsableTool {
+        service: Some(("Slack".into(), connected())),
+        previous: Some((
+            "slack-0".into(),
+            json!({"type": "object", "properties": {"channel": {"type": "string"}, "message": {"type": "string"}}, "required": ["channel"]}),
+        )),
+        ..tool(slack_schema(), "slack-1")
+    };
+    let gmail = UsableTool {
+        service: Some(("Gmail".into(), Connection::NotConnected)),
+        effect: false,
+        ..tool(json!({"type": "object", "properties": {"q": {"type": "string"}}}), "gmail-1")
+    };
+    let rows = UsableTool {
+        effect: false,
+        returns: json!({"type": "object", "properties": {
+            "rows": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}},
+            "count": {"type": "integer"},
+        }}),
+        ..tool(json!({"type": "object", "properties": {"sheet": {"type": "string"}}, "required": ["sheet"]}), "v3")
+    };
+    let odd = tool(json!({"type": "object", "properties": {"a": {"type": "oddity"}}}), "odd-1");
+    let tools = HashMap::from([
+        ("slack_post_message".to_owned(), KnownTool::Here(Box::new(slack))),
+        ("gmail_find_email".to_owned(), KnownTool::Here(Box::new(gmail))),
+        ("read_rows".to_owned(), KnownTool::Here(Box::new(rows))),
+        ("odd".to_owned(), KnownTool::Here(Box::new(odd))),
+        ("gone".to_owned(), KnownTool::Inactive { service: "Slack".into() }),
+        ("twice".to_owned(), KnownTool::Ambiguous { ids: vec!["id-1".into(), "id-2".into()] }),
+        ("transfer".to_owned(), KnownTool::NeedsCall("transfers the call".into())),
+        ("broken".to_owned(), KnownTool::Unusable("cannot be read".into())),
+        ("slack_post_mesage".to_owned(), KnownTool::NotFound { others: vec!["slack_post_message".into()] }),
+        ("llm_classify".to_owned(), KnownTool::NotFound { others: Vec::new() }),
+    ]);
+    let capabilities: ServiceCapabilities = serde_json::from_value(json!({
+        "service_name": "slack", "supports_webhooks": true, "webhook_events": ["message", "reaction_added"],
+        "webhook_payload_schemas": {"message": {
+            "trigger_data_fields": {
+                "event.text": "Text", "event.user": "User", "event.count": "How many", "event.files": "Files", "event.more": "What else",
+            },
+            "example": {"event": {"text": "hi", "user": "U1", "count": 3, "files": [{"name": "a"}]}},
+        }},
+    }))
+    .unwrap();
+    Known {
+        tools,
+        trigger_service: KnownService::Here {
+            name: "Slack".into(),
+            connection: connected(),
+            capabilities: Some(Box::new(capabilities)),
+        },
+        preflight: Preflight::NotAsked,
+        earlier: BTreeMap::new(),
+        built_in: BuiltInTools::default(),
+        ceilings: Some(RunCeilings { cost: 5.0, seconds: 600 }),
+        now: "2026-11-22T12:00:00Z".parse().unwrap(),
+        purpose: Purpose::Saving,
+    }
+}
+
+/// Tells the team of urgent messages.
+fn base() -> Value {
+    json!({
+        "name": "Urgent messages",
+        "trigger_type": "webhook",
+        "trigger_config": {
+            "service": "Slack", "event_type": "message",
+            "filters": {"path": "event.text", "op": "contains", "value": "urgent", "case_insensitive": true},
+        },
+        "actions": [
+            {"id": "look", "tool": "read_rows", "parameters": {"sheet": "{{event.user}}"}, "output_as": "found"},
+            {
+                "id": "tell", "tool": "slack_post_message", "output_as": "sent",
+                "parameters": {"channel": "{{channel}}", "text": "{{event.text}} from {{user.name}}: {{found.rows[0].name}}"},
+                "condition": {"path": "found.count", "op": ">", "value": 0},
+            },
+        ],
+        "variables": {"channel": "C024BE91L", "many": [1, 2], "limit": 5},
+        "fingerprints": {"read_rows": "v3", "slack_post_message": "slack-1"},
+    })
+}
+
+/// A prompt with a tool.
+fn prompt() -> Value {
+    json!({
+        "name": "Digest", "trigger_type": "manual", "prompt": "Sum up {{trigger_data.text}}", "tools": ["read_rows"],
+        "fingerprints": {"read_rows": "v3"},
+    })
+}
+
+fn polling() -> Value {
+    json!({
+        "name": "Mail", "trigger_type": "polling",
+        "trigger_config": {"service": "Gmail", "source_tool": "gmail_find_email", "tool_params": {"q": "after:{{yesterday}}"}},
+        "actions": [{"id": "a", "tool": "slack_post_message", "parameters": {"channel": "C", "text": "{{trigger_data.subject}}"}}],
+        "fingerprints": {"gmail_find_email": "gmail-1", "slack_post_message": "slack-1"},
+    })
+}
+
+/// The value with others in some places; null removes what stands there.
+fn with(mut value: Value, places: &[(&str, Value)]) -> Value {
+    for (pointer, new) in places {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        match (value.pointer_mut(parent).unwrap(), new) {
+            (Value::Object(members), Value::Null) => drop(members.remove(name)),
+            (Value::Object(members), new) => drop(members.insert(name.to_owned(), new.clone())),
+            (Value::Array(items), new) if name == "-" => items.push(new.clone()),
+            (Value::Array(items), new) => items[name.parse::<usize>().unwrap()] = new.clone(),
+            _ => panic!("{pointer}"),
+        }
+    }
+    value
+}
+
+fn report(definition: &Value, known: &Known) -> Report {
+    let mut diagnostics = Diagnostics::default();
+    if let Some(read) = Definition::read(definition, &mut diagnostics) {
+        validate(&read, known, &mut diagnostics);
+    }
+    diagnostics.into_report()
+}
+
+fn told(report: &Report) -> BTreeSet<(String, &'static str)> {
+    report.diagnostics.iter().map(|one| (one.pointer.clone(), one.code.as_str())).collect()
+}
+
+type Places<'t> = &'t [(&'t str, Value)];
+
+/// What is changed in [`base`], and all that is then said.
+fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>)> {
+    const TEXT: &str = "/actions/1/parameters/text";
+    let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
+    vec![
+        (vec![], vec![]),
+        // The shape.
+        (vec![("/name", json!(null))], vec![("/name", "missing_field")]),
+        (vec![("/name", json!(7))], vec![("/name", "wrong_type")]),
+        (vec![("/name", json!(" "))], vec![("/name", "invalid_value")]),
+        (vec![("/variable", json!({}))], vec![("/variable", "unknown_field")]),
+        (vec![("/actions/0/channel", json!("C"))], vec![("/actions/0/channel", "unknown_field")]),
+        (vec![("/service", json!("Slack"))], vec![("/service", "unknown_field")]),
+        (vec![("/actions/0/params", json!({}))], vec![("/actions/0/params", "duplicate_field")]),
+        (vec![("/actions/0/parameters", json!("sheet"))], vec![("/actions/0/parameters", "wrong_type"), ("/actions/0/parameters/sheet", "missing_parameter")]),
+        (vec![("/actions/1/id", json!("look"))], vec![("/actions/1/id", "duplicate_id")]),
+        (vec![("/actions/1/id", json!(null))], vec![("/actions/1/id", "missing_field")]),
+        (vec![("/actions/1/output_as", json!("found"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (vec![("/actions/1/output_as", json!("limit"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (vec![("/actions/1/output_as", json!("today"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (vec![("/actions/1/output_as", json!("a b"))], vec![("/actions/1/output_as", "invalid_value")]),
+        (vec![("/prompt", json!("Hello"))], vec![("/prompt", "wrong_body")]),
+        (vec![("/actions", json!([]))], vec![("/actions", "wrong_body"), ("/fingerprints/read_rows", "unused_fingerprint"), ("/fingerprints/slack_post_message", "unused_fingerprint")]),
+        (vec![("/actions/0", json!("look"))], vec![("/actions/0", "wrong_type"), ("/fingerprints/read_rows", "unused_fingerprint"), (TEXT, "unknown_path"), ("/actions/1/condition/path", "unknown_path")]),
+        (vec![("/fingerprints/read_rows", json!(3))], vec![("/fingerprints/read_rows", "wrong_type"), ("/actions/0/tool", "schema_not_read")]),
+        // The trigger.
+        (vec![("/trigger_type", json!("cron"))], vec![("/trigger_type", "invalid_value")]),
+        (vec![("/trigger_config", json!(null))], vec![("/trigger_config", "missing_field")]),
+        (vec![("/trigger_config/channel", json!("C"))], vec![("/trigger_config/channel", "unknown_field")]),
+        (vec![("/trigger_config/event_type", json!("mesage"))], vec![("/trigger_config/event_type", "unknown_event")]),
+        (vec![("/trigger_config/event_type", json!("reaction_added"))], vec![("/trigger_config/event_type", "not_checked")]),
+        // Tools.
+        (vec![("/actions/-", action("slack_post_mesage"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (vec![("/actions/-", action("llm_classify"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (vec![("/actions/-", action("broken"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (vec![("/actions/-", action("gone"))], vec![("/actions/2/tool", "inactive_tool")]),
+        (vec![("/actions/-", action("twice"))], vec![("/actions/2/tool", "ambiguous_tool")]),
+        (vec![("/actions/-", action("transfer"))], vec![("/actions/2/tool", "tool_needs_call")]),
+        (vec![("/actions/-", json!({"id": "x", "tool": "odd", "parameters": {}})), ("/fingerprints/odd", json!("odd-1"))], vec![("/actions/2/tool", "not_checked")]),
+        (vec![("/fingerprints/slack_post_message", json!(null))], vec![("/actions/1/tool", "schema_not_read")]),
+        (vec![("/fingerprints/slack_post_message", json!("slack-0")), ("/actions/1/parameters/message", json!("x"))], vec![("/fingerprints/slack_post_message", "tool_changed")]),
+        (vec![("/fingerprints/slack_post_message", json!("v3"))], vec![("/fingerprints/slack_post_message", "tool_changed")]),
+        (vec![("/fingerprints/other", json!("x"))], vec![("/fingerprints/other", "unused_fingerprint")]),
+        (vec![("/actions/-", json!({"id": "x", "tool": "gmail_find_email"})), ("/fingerprints/gmail_find_email", json!("gmail-1"))], vec![("/actions/2/tool", "not_connected")]),
+        // Parameters.
+        (vec![("/actions/1/parameters/channel", json!(null))], vec![("/actions/1/parameters/channel", "missing_parameter")]),
+        (vec![("/actions/1/parameters", json!({}))], vec![("/actions/1/parameters/channel", "missing_parameter"), (TEXT, "missing_parameter")]),
+        (vec![("/actions/1/parameters/chanel", json!("C"))], vec![("/actions/1/parameters/chanel", "unknown_parameter")]),
+        (vec![("/actions/1/parameters/limit", json!("5"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!(1.5))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!(50))], vec![("/actions/1/parameters/limit", "invalid_parameter")]),
+        (vec![("/actions/1/parameters/limit", json!("{{limit}}"))], vec![]),
+        (vec![("/actions/1/parameters/limit", json!("{{event.count}}"))], vec![]),
+        (vec![("/actions/1/parameters/limit", json!("{{found.count}}"))], vec![]),
+        (vec![("/actions/1/parameters/limit", json!("{{channel}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!("{{event.text}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!("{{found.rows}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!("about {{limit}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!("{{event.more}}"))], vec![("/actions/1/parameters", "not_checked")]),
+        (vec![("/actions/1/parameters/text", json!("{{limit}}"))], vec![(TEXT, "wrong_type")]),
+        (vec![("/actions/1/parameters/tags", json!(["a", 1]))], vec![("/actions/1/parameters/tags/1", "wrong_type")]),
+        (vec![("/actions/1/parameters/tags", json!("a"))], vec![("/actions/1/parameters/tags", "wrong_type")]),
+        (vec![("/actions/1/parameters/kind", json!("alrt"))], vec![("/actions/1/parameters/kind", "not_allowed")]),
+        (vec![("/actions/1/parameters/kind", json!("{{event.text}}!"))], vec![("/actions/1/parameters", "not_checked")]),
+        (vec![("/actions/1/parameters/at", json!("tomorrow"))], vec![("/actions/1/parameters/at", "invalid_parameter")]),
+        (vec![("/actions/1/parameters/to", json!({"name": "x"}))], vec![("/actions/1/parameters/to/id", "invalid_parameter")]),
+        (vec![("/actions/1/parameters/to", json!({"id": "{{event.user}}"}))], vec![]),
+        (vec![("/actions/1/parameters/unfurl", json!(""))], vec![]),
+        // The alias is checked as the name is.
+        (vec![("/actions/1/parameters", json!(null)), ("/actions/1/params", json!({"channel": 1}))], vec![("/actions/1/params/channel", "wrong_type"), ("/actions/1/params/text", "missing_parameter")]),
+        // Templates.
+        (vec![(TEXT, json!("{{#if event}}x{{/if}}"))], vec![(TEXT, "handlebars_block")]),
+        (vec![(TEXT, json!("{{event.text"))], vec![(TEXT, "unclosed_template")]),
+        (vec![(TEXT, json!("{{a {{b}} }}"))], vec![(TEXT, "nested_template")]),
+        (vec![(TEXT, json!("{{upper event.text}}"))], vec![(TEXT, "invalid_template")]),
+        (vec![(TEXT, json!("{{event_data.event.text}}"))], vec![(TEXT, "event_data")]),
+        (vec![(TEXT, json!("{{event.txt}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{trigger_data.event.txt}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{trigger_data.event.text}} {{event.files[0].name}} {{event.files.-1.name}}"))], vec![]),
+        (vec![(TEXT, json!("{{score}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{event.text.length}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{found.rws}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{many.7}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{user.age}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{today}} {{now_minus_6h_utc}}"))], vec![]),
+        (vec![(TEXT, json!("{{today.year}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{sent.ts}}"))], vec![(TEXT, "output_not_yet")]),
+        (vec![("/actions/0/parameters/sheet", json!("{{sent}}"))], vec![("/actions/0/parameters/sheet", "output_not_yet")]),
+        (vec![("/actions/1/parameters/{{x}}", json!("y"))], vec![("/actions/1/parameters/{{x}}", "unknown_parameter")]),
+        (vec![("/variables/channel", json!("{{event.channel}}"))], vec![("/variables/channel", "template_not_allowed")]),
+        (vec![("/variables/a", json!("{{b}}")), ("/variables/b", json!("{{a}}"))], vec![("/variables/a", "template_not_allowed"), ("/variables/b", "template_not_allowed")]),
+        // Conditions.
+        (vec![("/actions/1/condition", json!("found.count > 0"))], vec![("/actions/1/condition", "invalid_condition")]),
+        (vec![("/actions/1/condition/op", json!("greater_than"))], vec![("/actions/1/condition/op", "unknown_operator")]),
+        (vec![("/actions/1/condition/value", json!(null))], vec![("/actions/1/condition/value", "missing_field")]),
+        (vec![("/actions/1/condition/path", json!("found.cont"))], vec![("/actions/1/condition/path", "unknown_path")]),
+        (vec![("/actions/1/condition/op", json!("starts_with")), ("/actions/1/condition/value", json!("1"))], vec![("/actions/1/condition/op", "operator_misfit")]),
+        (vec![("/actions/1/condition", json!({"operator": "OR", "clauses": [{"operator": "AND", "clauses": [{"path": "event.txt", "op": "exists"}]}]}))], vec![("/actions/1/condition/clauses/0/clauses/0/path", "unknown_path")]),
+        (vec![("/trigger_config/filters/path", json!("event.txt"))], vec![("/trigger_config/filters/path", "unknown_path")]),
+        (vec![("/trigger_config/filters/value", json!("{{event.txt}}"))], vec![("/trigger_config/filters/value", "unknown_path")]),
+        (vec![("/trigger_config/filters", json!({"path": "found.count", "op": "exists"}))], vec![("/trigger_config/filters/path", "unknown_path")]),
+        (vec![("/trigger_config/filters", json!({"path": "event.text", "op": "contains_any", "value": ["urgent", "asap"]}))], vec![]),
+        (vec![("/trigger_config/filters", json!({"field": "event.text", "contains": "urgent"}))], vec![]),
+        // Everything at once.
+        (vec![("/name", json!(null)), ("/actions/1/parameters/chanel", json!("C")), ("/trigger_config/event_type", json!("mesage"))],
+         vec![("/name", "missing_field"), ("/actions/1/parameters/chanel", "unknown_parameter"), ("/trigger_config/event_type", "unknown_event")]),
+    ]
+}
+
+#[test]
+fn each_mistake_is_told_at_its_place_and_nothing_that_follows_from_it() {
+    let known = known();
+    for (places, expected) in mistakes() {
+        let definition = with(base(), &places);
+        let found = report(&definition, &known);
+        let expected: BTreeSet<_> = expected.into_iter().map(|(place, code)| (place.to_owned(), code)).collect();
+        assert_eq!(told(&found), expected, "{places:?}\n{}", found.to_text());
+        for one in &found.diagnostics {
+            assert!(one.hint.ends_with(['.', ':', '…']) && one.hint.len() > 8, "{one:?}");
+            assert!(one.message.ends_with('.') && !one.message.is_empty(), "{one:?}");
+        }
+    }
+}
+
+#[test]
+fn a_near_name_is_offered_and_a_list_of_those_that_there_are() {
+    let known = known();
+    let said = |places: Places<'_>| report(&with(base(), places), &known).diagnostics.remove(0);
+    for (places, meant) in [
+        (&[("/trigger_config/event_type", json!("mesage"))][..], "message"),
+        (&[("/actions/1/parameters/text", json!("{{event.txt}}"))], "event.text"),
+        (&[("/actions/1/parameters/text", json!("{{trigger_data.event.txt}}"))], "trigger_data.event.text"),
+        (&[("/actions/1/parameters/text", json!("{{found.rws}}"))], "found.rows"),
+        (&[("/actions/1/parameters/text", json!("{{user.nam}}"))], "user.name"),
+        (&[("/actions/1/parameters/text", json!("{{yestrday}}"))], "yesterday"),
+        (&[("/actions/1/parameters/kind", json!("alrt"))], "alert"),
+        (&[("/actions/1/condition/op", json!("greater_than"))], ">"),
+        (&[("/actions/-", json!({"id": "x", "tool": "slack_post_mesage"}))], "slack_post_message"),
+        (&[("/variable", json!({}))], "variables"),
+    ] {
+        let said = said(places);
+        assert_eq!(said.did_you_mean.as_deref(), Some(meant), "{said:?}");
+        assert!(said.hint.starts_with(&format!("Write {meant} if you meant that.")), "{said:?}");
+    }
+    let said = said(&[("/actions/1/parameters/kind", json!("loud"))]);
+    assert_eq!((said.allowed, said.found), (vec!["info".to_owned(), "alert".to_owned()], Some(json!("loud"))));
+}
+
+#[test]
+fn hints_say_what_to_write() {
+    let known = known();
+    for (places, hint) in [
+        (&[("/actions/1/parameters/limit", json!("5"))][..], "Write 5 without quotes."),
+        (&[("/actions/1/parameters/text", json!(5))], "Write \"5\" with quotes."),
+        (&[("/actions/1/parameters/unfurl", json!("true"))], "Write true without quotes."),
+        (&[("/actions/1/parameters/tags", json!("a"))], "Put it into a list"),
+        (&[("/actions/1/parameters/text", json!("{{event_data.event.text}}"))], "{{trigger_data.event.text}}"),
+        (&[("/service", json!("Slack"))], "Move it to trigger_config"),
+        (&[("/fingerprints/read_rows", json!(null))], "fetch_tool_data([\"read_rows\"])"),
+        (&[("/actions/1/parameters/channel", json!(null))], "Add \"channel\": \"...\". It is: Id of the channel."),
+        (&[("/actions/0/id", json!(null))], "Add \"id\": \"step_1\"."),
+        (&[("/actions/1/condition/path", json!("{{found.count}}"))], "Write \"found.count\""),
+    ] {
+        let found = report(&with(base(), places), &known);
+        assert!(found.diagnostics[0].hint.contains(hint), "{:?}", found.diagnostics[0]);
+    }
+}
+
+#[test]
+fn drift_names_what_changed() {
+    let mut known = known();
+    let said = |known: &Known, read: &str| {
+        let definition = with(base(), &[("/fingerprints/slack_post_message", json!(read))]);
+        report(&definition, known).diagnostics.remove(0).message
+    };
+    let changed = said(&known, "slack-0");
+    for part in ["text is new (string, required)", "message is gone", "kind is new (string of \"info\", \"alert\")"] {
+        assert!(changed.contains(part), "{changed}");
+    }
+    assert!(said(&known, "v3").contains("the fingerprint of read_rows"));
+    assert!(said(&known, "never").contains("or this was never its fingerprint"));
+    // What an earlier version of the automation was checked against.
+    let parameters = BTreeMap::from([("channel".to_owned(), "integer, required".to_owned())]);
+    known.earlier.insert("slack_post_message".into(), CheckedTool { fingerprint: "slack--1".into(), parameters });
+    assert!(said(&known, "slack--1").contains("channel was integer, required and is string, required"));
+}
+
+#[test]
+fn services_and_their_events_are_checked() {
+    let told_of = |definition: &Value, service: KnownService| told(&report(definition, &Known { trigger_service: service, ..known() }));
+    let here = |capabilities: Value| KnownService::Here {
+        name: "Slack".into(),
+        connection: connected(),
+        capabilities: Some(Box::new(serde_json::from_value(capabilities).unwrap())),
+    };
+    let one = |pointer: &str, code: &'static str| BTreeSet::from([(pointer.to_owned(), code)]);
+    let service = "/trigger_config/service";
+    let unknown = KnownService::Unknown { others: vec!["Slack".into()] };
+    // Paths into the event of a service that nobody knows are not checked either.
+    assert_eq!(told_of(&base(), unknown), one(service, "unknown_service"));
+    assert_eq!(told_of(&base(), KnownService::Inactive { name: "Slack".into() }), one(service, "inactive_service"));
+    let none = here(json!({"service_name": "slack", "supports_polling": true}));
+    assert_eq!(told_of(&base(), none), one("/trigger_type", "webhooks_not_supported"));
+    let failed = KnownService::Here { name: "Slack".into(), connection: connected(), capabilities: None };
+    assert_eq!(told_of(&base(), failed), one(service, "not_checked"));
+    let unsure = KnownService::Here { name: "Slack".into(), connection: Connection::Unknown, capabilities: None };
+    assert_eq!(told_of(&base(), unsure), one(service, "not_checked"));
+    let gmail = here(json!({"service_name": "gmail", "supports_webhooks": true}));
+    let expected = BTreeSet::from([
+        ("/trigger_type".to_owned(), "polling_not_supported"),
+        ("/trigger_config/source_tool".to_owned(), "not_connected"),
+    ]);
+    assert_eq!(told_of(&polling(), gmail), expected);
+}
+
+#[test]
+fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths_lead_into() {
+    let gmail = || KnownService::Here {
+        name: "Gmail".into(),
+        connection: connected(),
+        capabilities: Some(Box::new(
+            serde_json::from_value(json!({"service_name": "gmail", "supports_polling": true})).unwrap(),
+        )),
+    };
+    let told_of = |definition: &Value, preflight: Preflight| {
+        let known = Known { trigger_service: gmail(), preflight, ..known() };
+        let mut told = told(&report(definition, &known));
+        told.remove(&("/trigger_config/source_tool".to_owned(), "not_connected"));
+        told.into_iter().map(|(place, code)| format!("{place} {code}")).collect::<Vec<_>>().join(", ")
+    };
+    let answered = |answer: Value| Preflight::Answered(answer);
+    let mail = json!({"subject": "Hi", "from": {"name": "Ada"}});
+    assert_eq!(told_of(&polling(), answered(json!([mail]))), "");
+    assert_eq!(told_of(&polling(), answered(json!({"messages": [mail], "more": false}))), "");
+    assert_eq!(told_of(&polling(), answered(mail.clone())), "");
+    assert_eq!(
+        told_of(&polling(), answered(json!([{"title": "Hi"}]))),
+        "/actions/0/parameters/text unknown_path"
+    );
+    assert_eq!(told_of(&polling(), answered(json!([]))), "/trigger_config/source_tool not_checked");
+    let batch = with(polling(), &[("/trigger_config/aggregation_mode", json!("batch"))]);
+    assert_eq!(told_of(&batch, answered(json!([mail]))), "/trigger_config/source_tool not_checked");
+    let failed = Preflight::Failed("The service answered 500.".into());
+    assert_eq!(told_of(&polling(), failed), "/trigger_config/source_tool preflight_failed");
+    for (places, expected) in [
+        (&[("/trigger_config/source_tool", json!("slack_post_message")), ("/fingerprints/gmail_find_email", json!(null))][..],
+         "/trigger_config/source_tool source_tool_acts, /trigger_config/source_tool wrong_service"),
+        (&[("/trigger_config/tool_params", json!({"query": "x"}))], "/trigger_config/tool_params/query unknown_parameter"),
+        (&[("/trigger_config/tool_params", json!({"q": "{{trigger_data.x}}"}))], "/trigger_config/tool_params/q unknown_path"),
+        (&[("/trigger_config/polling_interval_minutes", json!(1))], "/trigger_config/polling_interval_minutes invalid_value"),
+        (&[("/trigger_config/aggregation_mode", json!("all"))], "/trigger_config/aggregation_mode invalid_value"),
+    ] {
+        assert_eq!(told_of(&with(polling(), places), Preflight::NotAsked), expected);
+    }
+}
+
+#[test]
+fn schedules_have_times_that_mean_something() {
+    let known = known();
+    let schedule = |kind: &str, config: Value| {
+        let mut definition = with(base(), &[("/trigger_type", json!(kind)), ("/trigger_config", config)]);
+        definition["actions"] = json!([{"id": "a", "tool": "read_rows", "parameters": {"sheet": "s"}}]);
+        definition["fingerprints"] = json!({"read_rows": "v3"});
+        let told = told(&report(&definition, &known)).into_iter();
+        told.map(|(place, code)| format!("{} {code}", place.trim_start_matches("/trigger_config/"))).collect::<Vec<_>>().join(", ")
+    };
+    for (config, expected) in [
+        (json!({"interval": "5min"}), ""),
+        (json!({"interval": "hourly"}), "interval invalid_value"),
+        (json!({}), "interval missing_field"),
+        (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"}), ""),
+        (json!({"interval": "daily", "time_of_day": "09:00"}), "time_of_day timezone_assumed"),
+        (json!({"interval": "daily", "timezone": "UTC"}), "time_of_day missing_field"),
+        (json!({"interval": "daily", "time_of_day": "25:00", "timezone": "UTC"}), "time_of_day invalid_value"),
+        (json!({"interval": "daily", "time_of_day": "9am", "timezone": "UTC"}), "time_of_day invalid_value"),
+        (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berln"}), "timezone unknown_timezone"),
+        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": "Monday"}), ""),
+        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 0}), ""),
+        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 7}), "day_of_week invalid_value"),
+        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC"}), "day_of_week missing_field"),
+        (json!({"interval": "5min", "time_of_day": "09:00"}), "time_of_day unknown_field"),
+        (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 1}), "day_of_week unknown_field"),
+    ] {
+        assert_eq!(schedule("schedule_recurring", config.clone()), expected, "{config}");
+    }
+    for (config, expected) in [
+        (json!({"run_at": "2026-11-22T12:00:01Z"}), ""),
+        (json!({"run_at": "2027-01-31T09:00:00+01:00"}), ""),
+        (json!({"run_at": "2027-01-31T09:00:00", "timezone": "Europe/Berlin"}), ""),
+        (json!({"run_at": "2027-01-31T09:00:00"}), "run_at timezone_assumed"),
+        (json!({"run_at": "2026-11-22T12:00:00Z"}), "run_at in_the_past"),
+        // Twelve in Berlin was an hour ago.
+        (json!({"run_at": "2026-11-22T12:30:00", "timezone": "Europe/Berlin"}), "run_at in_the_past"),
+        (json!({"run_at": "tomorrow"}), "run_at invalid_value"),
+        (json!({}), "run_at missing_field"),
+    ] {
+        assert_eq!(schedule("schedule_once", config.clone()), expected, "{config}");
+    }
+    assert_eq!(schedule("manual", json!({})), "");
+    assert_eq!(schedule("manual", json!({"interval": "daily"})), "interval unknown_field");
+    let asked = with(base(), &[("/trigger_type", json!("schedule_recurring")), ("/trigger_config", json!({"interval": "5min"}))]);
+    assert!(told(&report(&asked, &known)).iter().all(|(_, code)| *code == "unknown_path"), "a schedule brings no data");
+}
+
+#[test]
+fn a_prompt_is_held_against_what_a_run_takes() {
+    let known = known();
+    for (places, expected) in [
+        (&[][..], &[][..]),
+        (&[("/prompt", json!("{{score}}"))], &[("/prompt", "unknown_path")]),
+        (&[("/prompt", json!(7))], &[("/prompt", "invalid_value")]),
+        (&[("/prompt", json!(null))], &[("/prompt", "missing_field")]),
+        (&[("/limits", json!({"calls": 0}))], &[("/limits/calls", "invalid_value")]),
+        (&[("/limits", json!({"cost": 50}))], &[("/limits/cost", "invalid_value")]),
+        (&[("/limits", json!({"days": 1}))], &[("/limits/days", "unknown_field")]),
+        (&[("/schema", json!({"type": "objekt"}))], &[("/schema/type", "invalid_schema")]),
+        (&[("/schema", json!("text"))], &[("/schema", "invalid_schema")]),
+        (&[("/tools/-", json!("gone"))], &[("/tools/1", "inactive_tool")]),
+        (&[("/tools/-", json!("slack_post_message"))], &[("/tools/1", "schema_not_read")]),
+        (&[("/fingerprints", json!({"read_rows": "v2"}))], &[("/fingerprints/read_rows", "tool_changed")]),
+    ] {
+        let found = report(&with(prompt(), places), &known);
+        let expected = expected.iter().map(|(place, code)| ((*place).to_owned(), *code)).collect();
+        assert_eq!(told(&found), expected, "{places:?}\n{}", found.to_text());
+    }
+}
+
+#[test]
+fn what_is_not_connected_stands_against_activation() {
+    let definition = with(
+        base(),
+        &[
+            ("/actions/-", json!({"id": "x", "tool": "gmail_find_email"})),
+            ("/fingerprints/gmail_find_email", json!("gmail-1")),
+        ],
+    );
+    assert_eq!(report(&definition, &known()).result, Outcome::Ok);
+    assert_eq!(report(&definition, &Known { purpose: Purpose::Activation, ..known() }).result, Outcome::Failed);
+}
+
+#[test]
+fn every_code_is_met() {
+    let known = known();
+    let mut met: BTreeSet<&str> = BTreeSet::new();
+    for (places, _) in mistakes() {
+        met.extend(report(&with(base(), &places), &known).diagnostics.iter().map(|one| one.code.as_str()));
+    }
+    // Those of the other tests in this file.
+    met.extend([
+        "too_large", "invalid_schema", "unknown_service", "inactive_service", "webhooks_not_supported", "polling_not_supported",
+        "in_the_past", "unknown_timezone", "timezone_assumed", "source_tool_acts", "wrong_service", "preflight_failed",
+    ]);
+    let missing: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).filter(|code| !met.contains(code)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_looked_at() {
+    let known = known();
+    let action = json!({"id": "a", "tool": "no_such", "parameters": {"x": "{{y}}"}});
+    let many = with(base(), &[("/actions", json!(vec![action; 10_000]))]);
+    let large = with(base(), &[("/description", json!("x".repeat(2_000_000)))]);
+    let mut nested = json!("deep");
+    for _ in 0..100 {
+        nested = json!([nested]);
+    }
+    let deep = with(base(), &[("/variables/deep", nested)]);
+    for (definition, place) in [(many, "/actions"), (large, ""), (deep, "")] {
+        assert_eq!(told(&report(&definition, &known)), BTreeSet::from([(place.to_owned(), "too_large")]));
+    }
+    // As many mistakes as fit: the list has an end.
+    let wrong: Vec<Value> = (0..200).map(|index| json!({"id": index.to_string(), "tool": "read_rows", "parameters": {"a": 1, "b": "{{c}}"}})).collect();
+    let wrong = report(&with(base(), &[("/actions", json!(wrong))]), &known);
+    assert_eq!((wrong.diagnostics.len(), wrong.truncated), (MOST_DIAGNOSTICS, true));
+}
+
+#[test]
+fn what_is_stored_has_names_in_place_of_aliases_and_hashes_alike() {
+    let one = json!({"name": "n", "dry_run": false, "actions": [{"action_id": "a", "tool": "t", "params": {"x": 1}}], "description": null});
+    let other = json!({"actions": [{"id": "a", "parameters": {"x": 1}, "tool": "t"}], "name": "n"});
+    assert_eq!(Definition::canonical(&one), other);
+    let hash = |value: &Value| crate::models::AutomationVersion::hash_of(&Definition::canonical(value));
+    assert_eq!(hash(&one), hash(&other));
+}
+
+/// As many bytes of work as there are bytes: what grows tenfold takes about tenfold.
+#[test]
+fn work_grows_with_the_definition_and_not_faster() {
+    let known = known();
+    let text = |times: usize| with(base(), &[("/actions/1/parameters/text", json!("{{event.text}} ".repeat(times)))]);
+    let took = |definition: &Value| {
+        let started = std::time::Instant::now();
+        assert_eq!(report(definition, &known).result, Outcome::Ok);
+        started.elapsed().as_secs_f64()
+    };
+    took(&text(10));
+    let (small, large) = (took(&text(500)), took(&text(10_000)));
+    assert!(large < small * 200.0 + 0.5, "{small} s and {large} s");
+}
