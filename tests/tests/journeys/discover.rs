@@ -354,7 +354,8 @@ async fn a_connection_that_cannot_be_asked_is_said_so() {
 async fn a_search_that_could_not_read_all_says_so_and_the_next_one_finds_all() {
     let world = world().await;
     let event = asked(&world.home, "discover/search", &[("q", "message")]);
-    world.aws.inject(Fault::throttled("Query", "service_tools"));
+    // Both services are read at once, and each is tried three times.
+    world.aws.inject(Fault::throttled("Query", "service_tools").times(6));
     world.send("discover", &event).await.expect(503);
     world.aws.clear_faults();
     world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities"));
