@@ -8,7 +8,9 @@
 //! 5. The agent transfers the caller ([`transfer`]).
 //! 6. A tool is tried before it is saved ([`tools_test`]).
 //! 7. An automation reads a web page, and gives what stands there as JSON ([`automation`]).
+//! 8. An agent builds an automation over the Model Context Protocol, and it is activated ([`agent`]).
 
+mod agent;
 mod automation;
 mod incoming;
 mod lifecycle;
@@ -29,7 +31,7 @@ use crate::{
 };
 
 /// How many steps [`play`] shows.
-pub const ACTS: usize = 7;
+pub const ACTS: usize = 8;
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
@@ -51,6 +53,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     transfer::play(&user, progress).await?;
     tools_test::play(&user, progress).await?;
     automation::play(&user, progress).await?;
+    agent::play(&user, progress).await?;
     Ok(played)
 }
 

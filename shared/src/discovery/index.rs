@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Deadline, Result,
     models::{ListedServiceTool, Service, ServiceId, Timestamp, folded_name},
-    ranking::{Collection, Postings, PostingsBuilder, near_words, words},
+    ranking::{Collection, Postings, PostingsBuilder, Term, near_words, words},
     store::Services,
     tool::ToolSpec,
 };
@@ -322,7 +322,7 @@ impl ToolIndex {
     }
 
     fn texts_with(&self, word: &str) -> usize {
-        self.segments.iter().filter_map(|segment| segment.words.term(word)).map(|term| term.texts()).sum()
+        self.segments.iter().filter_map(|segment| segment.words.term(word)).map(Term::texts).sum()
     }
 }
 

@@ -144,6 +144,8 @@ pub enum ProblemKind {
     Ambiguous,
     /// Its row cannot be read by this program.
     Unreadable,
+    /// The answer is full.
+    LeftOut,
 }
 
 /// A name that leads to nothing that can be used.

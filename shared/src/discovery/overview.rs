@@ -1,6 +1,6 @@
 //! What services offer: their tools in a line each, what can begin an automation there, and how the organization stands to them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
@@ -157,10 +157,10 @@ fn fitting(
 ) -> (usize, Vec<ListedTool>, Option<String>) {
     let active: Vec<ListedServiceTool> = tools.into_iter().filter(|tool| tool.is_active).collect();
     let total = active.len();
-    let mut left = active.into_iter().filter(|tool| after.is_none_or(|after| tool.name.as_str() > after)).peekable();
+    let left = active.into_iter().filter(|tool| after.is_none_or(|after| tool.name.as_str() > after));
     let mut last = after.unwrap_or_default().to_owned();
     let mut listed = Vec::new();
-    while let Some(tool) = left.next() {
+    for tool in left {
         let tool = ListedTool::of_service(tool);
         let length = tool.name.len() + tool.description.len() + 5;
         if length > *room {
@@ -203,75 +203,83 @@ impl Start {
 impl ServiceOverviews {
     /// The text for an agent's context: of each service the list of its tools, its capabilities, and what else is known.
     pub fn to_text(&self) -> String {
-        let mut text = self.services.iter().map(ServiceOverview::to_text).collect::<Vec<_>>().join("\n\n");
-        text += &NameProblem::to_text(&self.problems);
-        if let Some(cursor) = &self.next_cursor {
-            text += &format!("\nThere are more tools: ask again for the same services with cursor {cursor}\n");
-        }
-        if self.services.iter().flat_map(|service| &service.tools).any(ListedTool::is_shortened) {
-            text += &format!("\n{HOW_TO_READ_ALL}\n");
-        }
-        text
+        self.to_string()
     }
 }
 
-impl ServiceOverview {
-    fn to_text(&self) -> String {
-        let mut text = format!("Available {} tools:\n", self.name);
+impl fmt::Display for ServiceOverviews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, service) in self.services.iter().enumerate() {
+            let apart = if number == 0 { "" } else { "\n\n" };
+            write!(f, "{apart}{service}")?;
+        }
+        f.write_str(&NameProblem::to_text(&self.problems))?;
+        if let Some(cursor) = &self.next_cursor {
+            write!(f, "\nThere are more tools: ask again for the same services with cursor {cursor}\n")?;
+        }
+        if self.services.iter().flat_map(|service| &service.tools).any(ListedTool::is_shortened) {
+            write!(f, "\n{HOW_TO_READ_ALL}\n")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ServiceOverview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Available {} tools:", self.name)?;
         for tool in &self.tools {
-            text += &format!("- {}: {}\n", tool.name, tool.description);
+            writeln!(f, "- {}: {}", tool.name, tool.description)?;
         }
         if let Some(problem) = &self.capabilities_problem {
-            text += &format!("\n\nService Capabilities:\n- Not known: {problem}\n");
+            write!(f, "\n\nService Capabilities:\n- Not known: {problem}\n")?;
         }
         if let Some(capabilities) = &self.capabilities {
-            text += &known_capabilities(capabilities);
-            text += &further_capabilities(capabilities);
+            known_capabilities(f, capabilities)?;
+            further_capabilities(f, capabilities)?;
         }
-        text += &format!("\nConnection:\n- Connected: {}\n", self.connection.to_text());
+        write!(f, "\nConnection:\n- Connected: {}\n", self.connection.to_text())?;
         if self.tools.len() < self.total {
-            text += &format!("\nListed here are {} of {} tools.\n", self.tools.len(), self.total);
+            write!(f, "\nListed here are {} of {} tools.\n", self.tools.len(), self.total)?;
         }
-        text
+        Ok(())
     }
 }
 
 /// The layout that agents know; what is added stands behind it.
-fn known_capabilities(capabilities: &ServiceCapabilities) -> String {
-    let mut text = "\n\nService Capabilities:\n".to_owned();
-    text += &format!("- Supports Webhooks: {}\n", python_bool(capabilities.supports_webhooks));
-    text += &format!("- Supports Polling: {}\n", python_bool(capabilities.supports_polling));
+fn known_capabilities(f: &mut fmt::Formatter<'_>, capabilities: &ServiceCapabilities) -> fmt::Result {
+    f.write_str("\n\nService Capabilities:\n")?;
+    writeln!(f, "- Supports Webhooks: {}", python_bool(capabilities.supports_webhooks))?;
+    writeln!(f, "- Supports Polling: {}", python_bool(capabilities.supports_polling))?;
     if !capabilities.notes.is_empty() {
-        text += &format!("- Notes: {}\n", capabilities.notes);
+        writeln!(f, "- Notes: {}", capabilities.notes)?;
     }
     if capabilities.supports_webhooks && !capabilities.webhook_payload_schemas.is_empty() {
-        text += "\nWebhook Payload Schemas:\n";
+        f.write_str("\nWebhook Payload Schemas:\n")?;
         for (event, schema) in &capabilities.webhook_payload_schemas {
-            text += &format!("\n  {event}:\n    Description: {}\n    Available fields:\n", schema.description);
+            write!(f, "\n  {event}:\n    Description: {}\n    Available fields:\n", schema.description)?;
             for (field, description) in &schema.trigger_data_fields {
-                text += &format!("      - {field}: {description}\n");
+                writeln!(f, "      - {field}: {description}")?;
             }
         }
     }
-    text
+    Ok(())
 }
 
-fn further_capabilities(capabilities: &ServiceCapabilities) -> String {
-    let mut text = String::new();
+fn further_capabilities(f: &mut fmt::Formatter<'_>, capabilities: &ServiceCapabilities) -> fmt::Result {
     if capabilities.supports_webhooks {
         let events = &capabilities.webhook_payload_schemas;
         let examples: Vec<_> =
             events.iter().filter(|(_, event)| event.example_condition.is_some() || event.example.is_some()).collect();
         if !examples.is_empty() {
-            text += "\nWebhook Examples:\n";
+            f.write_str("\nWebhook Examples:\n")?;
         }
         for (name, event) in examples {
-            text += &format!("\n  {name}:\n");
+            write!(f, "\n  {name}:\n")?;
             if let Some(condition) = &event.example_condition {
-                text += &format!("    Condition: {condition}\n");
+                writeln!(f, "    Condition: {condition}")?;
             }
             if let Some(example) = &event.example {
-                text += &format!("    Event: {}\n", cut(example.to_string(), LONGEST_EXAMPLE));
+                writeln!(f, "    Event: {}", cut(example.to_string(), LONGEST_EXAMPLE))?;
             }
         }
         let others: Vec<&str> = capabilities
@@ -281,23 +289,23 @@ fn further_capabilities(capabilities: &ServiceCapabilities) -> String {
             .map(String::as_str)
             .collect();
         if !others.is_empty() {
-            text += &format!("\nWebhook Events whose fields are not described: {}\n", others.join(", "));
+            write!(f, "\nWebhook Events whose fields are not described: {}\n", others.join(", "))?;
         }
     }
     if capabilities.supports_polling && !capabilities.polling_endpoints.is_empty() {
-        text += "\nPolling Events:\n";
+        f.write_str("\nPolling Events:\n")?;
         for (event, endpoint) in &capabilities.polling_endpoints {
-            text += &format!("\n  {event}:\n");
+            write!(f, "\n  {event}:\n")?;
             match endpoint {
                 Value::Object(members) => {
                     for (name, value) in members {
                         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                        text += &format!("    {name}: {value}\n");
+                        writeln!(f, "    {name}: {value}")?;
                     }
                 }
-                other => text += &format!("    {other}\n"),
+                other => writeln!(f, "    {other}")?,
             }
         }
     }
-    text
+    Ok(())
 }

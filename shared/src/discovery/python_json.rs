@@ -1,5 +1,7 @@
 //! JSON as Python's `json.dumps(value, indent=2)` writes it: agents know tools' parameters in this layout.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// Two blanks a level, and what is not ASCII as `\u00e9`.
@@ -16,7 +18,8 @@ pub(super) fn dumps(value: &Value) -> String {
         } else {
             // Beyond ASCII there is nothing outside of texts.
             for unit in letter.encode_utf16(&mut units) {
-                dumped.push_str(&format!("\\u{unit:04x}"));
+                // Writing to a string cannot fail.
+                let _ = write!(dumped, "\\u{unit:04x}");
             }
         }
     }

@@ -1,6 +1,9 @@
 //! Tools by what they can do.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
@@ -146,7 +149,8 @@ impl ToolSearch {
     fn digest(&self) -> String {
         let trigger = self.trigger.map(|trigger| trigger == Trigger::Webhook);
         let what = json!([self.q, self.services, self.category, trigger, self.connected]).to_string();
-        digest(&SHA256, what.as_bytes()).as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+        let digest = digest(&SHA256, what.as_bytes());
+        BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..6).unwrap_or_default())
     }
 }
 
@@ -250,6 +254,7 @@ pub(super) async fn read(
         }),
     });
     let items: Vec<FoundTool> = items.collect();
+    notes.extend(ambiguous(&items, &index, &own));
     let next = offset + items.len();
     let corrected = ranked.corrected.into_iter().map(|(word, taken_as)| Correction { word, taken_as });
     Ok(FoundTools {
@@ -259,6 +264,24 @@ pub(super) async fn read(
         corrected: corrected.collect(),
         notes,
     })
+}
+
+/// That several tools have one name, of which one is the organization's: by its name none of them can be told.
+fn ambiguous(items: &[FoundTool], index: &ToolIndex, own: &OwnTools) -> Option<String> {
+    let own: HashSet<String> = own.tools.iter().map(|own| own.tool.spec.name.to_lowercase()).collect();
+    let named = index.segments.iter().flat_map(|segment| &segment.tools).map(|tool| tool.name.to_lowercase());
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for name in named.filter(|name| own.contains(name)) {
+        *times.entry(name).or_default() += 1;
+    }
+    let several = |tool: &ListedTool| times.get(&tool.name.to_lowercase()).is_some_and(|times| *times > 1);
+    let mut names: Vec<&str> =
+        items.iter().map(|item| &item.tool).filter(|tool| several(tool)).map(|tool| tool.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let names = names.join(", ");
+    let note = format!("Several tools are named {names}: name the organization's by its id, or give it another name.");
+    (!names.is_empty()).then_some(note)
 }
 
 /// The services that the search is about; none for all.
@@ -355,36 +378,44 @@ fn notes_on(
 impl FoundTools {
     /// The text for an agent's context: a line a tool.
     pub fn to_text(&self) -> String {
-        let mut text = format!("Found tools ({} of {}):\n", self.items.len(), self.total);
+        self.to_string()
+    }
+}
+
+impl fmt::Display for FoundTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Found tools ({} of {}):", self.items.len(), self.total)?;
         for FoundTool { tool, connection } in &self.items {
             let whose = tool.service.as_deref().unwrap_or(match tool.source {
                 super::Source::BuiltIn => "built-in",
                 _ => "the organization's own",
             });
-            text += &format!("- {}: {} [{whose}; effect: {}", tool.name, tool.description, python_bool(tool.effect));
+            write!(f, "- {}: {} [{whose}; effect: {}", tool.name, tool.description, python_bool(tool.effect))?;
             if let Some(connection) = connection {
-                text += &format!("; connected: {}", connection.to_text());
+                write!(f, "; connected: {}", connection.to_text())?;
             }
             if let Some(reason) = &tool.needs_call {
-                text += &format!("; in phone calls only: {reason}");
+                write!(f, "; in phone calls only: {reason}")?;
             }
-            text += "]\n";
+            f.write_str("]\n")?;
         }
         for Correction { word, taken_as } in &self.corrected {
-            text += &match taken_as.as_slice() {
-                [] => format!("\nNo tool has the word {word}.\n"),
-                taken_as => format!("\nNo tool has the word {word}; looked for {} instead.\n", taken_as.join(", ")),
-            };
+            match taken_as.as_slice() {
+                [] => write!(f, "\nNo tool has the word {word}.\n")?,
+                taken_as => {
+                    write!(f, "\nNo tool has the word {word}; looked for {} instead.\n", taken_as.join(", "))?;
+                }
+            }
         }
         for note in &self.notes {
-            text += &format!("\n{note}\n");
+            write!(f, "\n{note}\n")?;
         }
         if let Some(cursor) = &self.next_cursor {
-            text += &format!("\nThere are more: repeat the search with cursor {cursor}\n");
+            write!(f, "\nThere are more: repeat the search with cursor {cursor}\n")?;
         }
         if self.items.iter().any(|found| found.tool.is_shortened()) {
-            text += &format!("\n{HOW_TO_READ_ALL}\n");
+            write!(f, "\n{HOW_TO_READ_ALL}\n")?;
         }
-        text
+        Ok(())
     }
 }

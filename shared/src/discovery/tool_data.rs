@@ -1,6 +1,9 @@
 //! Tools in full: what somebody must know to call them or to write them into a definition.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use futures_util::future;
 use serde::Serialize;
@@ -24,6 +27,8 @@ use crate::{
 
 /// Names of one request.
 const MOST_NAMES: usize = 200;
+/// Of the parameters of all tools in one answer, in bytes: less than Lambda answers at most (6 MB), as text too.
+const LONGEST_ANSWER: usize = 2_000_000;
 
 /// The tools that were asked for, in that order, each once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -142,15 +147,24 @@ pub(super) async fn read(
     let own: Vec<&str> = known.own.tools.iter().map(|own| own.tool.spec.name.as_str()).collect();
 
     let mut data = ToolData { tools: Vec::new(), problems: Vec::new() };
+    let mut room = LONGEST_ANSWER;
     let mut answered: HashSet<(Source, String)> = HashSet::new();
     for (name, found) in found {
         match found {
             Ok(candidate) => {
                 let details = candidate.details(&connections);
                 let id = details.id.map_or_else(|| details.name.clone(), |id| id.to_string());
-                if answered.insert((details.source, id)) {
-                    data.tools.push(details);
+                if !answered.insert((details.source, id)) {
+                    continue;
                 }
+                let length = details.parameters.to_string().len();
+                if length > room && !data.tools.is_empty() {
+                    let message = "this answer is full; ask for this tool in another request".to_owned();
+                    data.problems.push(NameProblem::new(name, ProblemKind::LeftOut, message));
+                    continue;
+                }
+                room = room.saturating_sub(length);
+                data.tools.push(details);
             }
             Err(problem) if problem.problem == ProblemKind::Unknown => {
                 let all = listed.iter().chain(&own).copied();
@@ -367,41 +381,43 @@ impl ToolDetails {
             example: ExampleCall { tool: spec.name.clone(), parameters: sample_arguments(&spec.parameters) },
         }
     }
+}
 
-    fn to_text(&self) -> String {
+impl fmt::Display for ToolDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let returns = self.returns.as_str().map_or_else(|| self.returns.to_string(), str::to_owned);
-        let mut text = format!("\n## {}\n{}\n", self.name, self.description);
-        text += &format!("Parameters: {}\nReturns: {returns}\n", dumps(&self.parameters));
+        write!(f, "\n## {}\n{}\n", self.name, self.description)?;
+        write!(f, "Parameters: {}\nReturns: {returns}\n", dumps(&self.parameters))?;
         // What is added stands behind the layout that agents know.
         let whose = self.service.as_deref().unwrap_or(match self.source {
             Source::BuiltIn => "built-in",
             _ => "the organization's own",
         });
-        text += &format!("Service: {whose}\n");
+        writeln!(f, "Service: {whose}")?;
         if let Some(connection) = &self.connection {
-            text += &format!("Connected: {}\n", connection.to_text());
+            writeln!(f, "Connected: {}", connection.to_text())?;
         }
         if let Some(id) = &self.id {
-            text += &format!("Id: {id}\n");
+            writeln!(f, "Id: {id}")?;
         }
-        text += &format!("Fingerprint: {}\nVersion: {}\n", self.fingerprint, self.version);
+        write!(f, "Fingerprint: {}\nVersion: {}\n", self.fingerprint, self.version)?;
         for (name, value) in
             [("Effect", self.effect), ("Destructive", self.destructive), ("Repeatable", self.repeatable)]
         {
-            text += &format!("{name}: {}\n", python_bool(value));
+            writeln!(f, "{name}: {}", python_bool(value))?;
         }
         if let Some(reason) = &self.needs_call {
-            text += &format!("Phone Calls Only: this tool {reason}\n");
+            writeln!(f, "Phone Calls Only: this tool {reason}")?;
         }
         let call = serde_json::to_string(&self.example).unwrap_or_default();
-        text + &format!("Example: {call}\n")
+        writeln!(f, "Example: {call}")
     }
 }
 
 impl ToolData {
     /// The text for an agent's context: a section for each tool.
     pub fn to_text(&self) -> String {
-        let tools: String = self.tools.iter().map(ToolDetails::to_text).collect();
+        let tools: String = self.tools.iter().map(ToString::to_string).collect();
         tools + &NameProblem::to_text(&self.problems)
     }
 }

@@ -1,6 +1,7 @@
 //! What agents find out about services and tools.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+use local::standins::Fault as Standin;
 use serde_json::{Value, json};
 use tests::{Answer, Event, Fault, Tenant, World, ai_sms, sms_without_call};
 
@@ -288,6 +289,11 @@ async fn names_that_lead_nowhere_are_told_one_by_one() {
     let ambiguous = &found["problems"][3];
     let sources: Vec<&Value> = ambiguous["candidates"].as_array().unwrap().iter().map(|one| &one["source"]).collect();
     assert_eq!(sources, ["service", "organization"]);
+    let searched = search(&world, &json!({"q": "slack_post_message"})).await;
+    assert!(
+        searched["notes"][0].as_str().unwrap().starts_with("Several tools are named slack_post_message:"),
+        "{searched}"
+    );
     assert!(!found.to_string().contains("Confirmation"), "nothing of the other organization's: {found}");
 }
 
@@ -307,7 +313,58 @@ async fn bad_names_are_refused_with_their_field() {
     assert_eq!(found["problems"].as_array().unwrap().len(), 3);
 }
 
+#[tokio::test]
+async fn what_has_no_place_in_the_answer_is_named() {
+    let world = world().await;
+    let long = json!({"type": "object", "properties": {}, "description": "x".repeat(350_000)});
+    let asked: Vec<String> = (0..8).map(|number| format!("slack_long_{number}")).collect();
+    for name in &asked {
+        world.service_tool_with("Slack", name, &json!({"parameters": long}));
+    }
+    let found = tool_data(&world, &json!(asked)).await;
+    assert_eq!(names(&found["tools"]).len(), 5);
+    let left_out: Vec<&Value> = found["problems"].as_array().unwrap().iter().map(|one| &one["problem"]).collect();
+    assert_eq!(left_out, ["left_out"; 3]);
+}
+
+/// Pipedream is down: what was not asked is said, and nothing else is missing.
+#[tokio::test]
+async fn a_connection_that_cannot_be_asked_is_said_so() {
+    let world = world().await;
+    world.pipedream.inject(Standin::status(500).times(90));
+    let found = overview(&world, &["Slack"]).await;
+    let connection = &found["services"][0]["connection"];
+    assert_eq!(connection["state"], "unknown");
+    assert!(connection["next_step"].as_str().unwrap().contains("try again"), "{connection}");
+    assert_eq!(tool_data(&world, &json!(["slack_post_message"])).await["tools"][0]["connection"]["state"], "unknown");
+    for connected in [true, false] {
+        let found = search(&world, &json!({"q": "message", "connected": connected, "services": ["slack"]})).await;
+        assert_eq!(names(&found["items"]), ["slack_post_message"]);
+        assert!(found["notes"][0].as_str().unwrap().contains("could not be asked"), "{found}");
+    }
+    let listed = get(&world, "services", &[("connected", "true"), ("q", "slack")]).await.expect(200);
+    assert_eq!(names(&listed["items"]), ["Slack"]);
+    assert!(listed["notes"][0].as_str().unwrap().contains("could not be asked"), "{listed}");
+}
+
 // ---------------------------------------------------------------------------------------------------------- search
+
+/// Nothing half read is kept.
+#[tokio::test]
+async fn a_search_that_could_not_read_all_says_so_and_the_next_one_finds_all() {
+    let world = world().await;
+    let event = asked(&world.home, "discover/search", &[("q", "message")]);
+    // Both services are read at once, and each is tried three times.
+    world.aws.inject(Fault::throttled("Query", "service_tools").times(6));
+    world.send("discover", &event).await.expect(503);
+    world.aws.clear_faults();
+    world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities"));
+    let found = search(&world, &json!({"q": "message", "trigger": "webhook"})).await;
+    assert_eq!(names(&found["items"]), ["slack_post_message"]);
+    assert!(found["notes"][0].as_str().unwrap().contains("could not be read"), "{found}");
+    let found = search(&world, &json!({"q": "message", "trigger": "webhook"})).await;
+    assert_eq!((names(&found["items"]), &found["notes"]), (vec!["slack_post_message"], &Value::Null));
+}
 
 #[tokio::test]
 async fn a_tool_is_found_by_what_it_does_with_typing_errors_too() {

@@ -74,7 +74,7 @@ impl<'a> User<'a> {
 }
 
 /// Sends a request; its answer must be a success and JSON.
-async fn answer(what: &str, address: &str, request: RequestBuilder) -> Result<Value> {
+pub(super) async fn answer(what: &str, address: &str, request: RequestBuilder) -> Result<Value> {
     let failed = |source| Error::Http { address: address.to_owned(), source };
     let answer = request.send().await.map_err(failed)?;
     let status = answer.status();
