@@ -8,7 +8,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -37,8 +40,14 @@ use crate::{
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MISSING_REMEMBERED: Duration = Duration::from_secs(5);
 
-/// Phone numbers that are looked at; the oldest of them acts.
+/// What asking Pipedream gets: a list of tools is no use if it comes when its reader has given up.
+const ASKED_WITHIN: Duration = Duration::from_secs(3);
+
+/// Phone numbers that are looked at, the oldest first: the first of them acts.
 const MOST_NUMBERS: i32 = 100;
+
+/// What ids of Pipedream's accounts begin with.
+const OF_PIPEDREAM: &str = "apn_";
 
 /// Of one field of a credential, in bytes.
 const LONGEST_FIELD: usize = 4_000;
@@ -99,7 +108,10 @@ impl Connection {
                 accounts.swap(0, at);
                 Self::Connected { accounts }
             }
-            None => Self::Expired { accounts: vec![ConnectedAccount { id: id.clone(), name: String::new() }] },
+            None if id.starts_with(OF_PIPEDREAM) => {
+                Self::Expired { accounts: vec![ConnectedAccount { id: id.clone(), name: String::new() }] }
+            }
+            None => self,
         }
     }
 
@@ -125,18 +137,23 @@ pub struct Connections {
     /// Name or ARN of the Pipedream project's secret.
     pipedream_secret: String,
     seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
+    /// Counts what was forgotten: what was asked before is not remembered after.
+    forgotten: Arc<AtomicU64>,
 }
 
-/// The accounts that an organization had at Pipedream.
+/// The accounts that an organization had at Pipedream; none if it did not say.
 #[derive(Clone)]
 struct Seen {
     at: Instant,
-    accounts: Arc<[Account]>,
+    accounts: Option<Arc<[Account]>>,
 }
 
 impl Seen {
-    fn has(&self, app: &str) -> bool {
-        self.accounts.iter().any(|account| account.app == app && account.works())
+    /// Whether nothing of what is asked for is missing.
+    fn has(&self, apps: &[&str]) -> bool {
+        let works =
+            |app: &&str| self.accounts.iter().flat_map(|all| all.iter()).any(|it| it.app == **app && it.works());
+        apps.iter().all(works)
     }
 }
 
@@ -150,8 +167,18 @@ impl Connections {
         secrets: Secrets,
         (pipedream, pipedream_secret): (Pipedream, String),
     ) -> Self {
-        let seen = Arc::default();
-        Self { organizations, phone_numbers, secret_prefix, stored, secrets, pipedream, pipedream_secret, seen }
+        let (seen, forgotten) = (Arc::default(), Arc::default());
+        Self {
+            organizations,
+            phone_numbers,
+            secret_prefix,
+            stored,
+            secrets,
+            pipedream,
+            pipedream_secret,
+            seen,
+            forgotten,
+        }
     }
 
     /// How the organization stands to each of the services. What cannot be asked is [`Connection::Unknown`], and reported.
@@ -167,7 +194,8 @@ impl Connections {
         );
         match known(chosen) {
             Some(chosen) => {
-                connections.into_iter().map(|(id, connection)| (id, connection.led_by(chosen.get(&id)))).collect()
+                let kept = |id: &ServiceId| chosen.get(id).filter(|account| self.is_there(organization, account));
+                connections.into_iter().map(|(id, connection)| (id, connection.led_by(kept(&id)))).collect()
             }
             // Whoever would act might not be the one that was chosen.
             None => connections
@@ -178,6 +206,12 @@ impl Connections {
                 })
                 .collect(),
         }
+    }
+
+    /// Whether the account that was chosen was not taken away since; if nobody knows, it was not.
+    fn is_there(&self, organization: OrganizationId, account: &str) -> bool {
+        let seen = self.seen().get(&organization).and_then(|seen| seen.accounts.clone());
+        !account.starts_with(OF_PIPEDREAM) || seen.is_none_or(|all| all.iter().any(|known| known.id == account))
     }
 
     /// As [`Connections::of`], whichever account was chosen.
@@ -197,7 +231,8 @@ impl Connections {
         let numbers = async { if by_number { self.numbers(organization).await } else { Ok(Vec::new()) } };
         let credentials = async {
             if by_credential {
-                self.organizations.service_credentials(organization).await
+                // As of now: one that was taken away is not to be used by whoever remembers it.
+                Ok(self.organizations.get_consistent(organization).await?.service_credentials)
             } else {
                 Ok(ServiceCredentials::default())
             }
@@ -230,6 +265,9 @@ impl Connections {
         account: Option<String>,
         deadline: Deadline,
     ) -> Result<Connection> {
+        if let ConnectionKind::Credential { .. } | ConnectionKind::None = service.connection {
+            return Err(Error::Conflict(format!("{} never has more than one account", service.name)));
+        }
         let before = self.organizations.get_consistent(organization).await?;
         self.forget(organization);
         let connections = self.accounts_of(organization, std::slice::from_ref(service), deadline).await;
@@ -378,25 +416,30 @@ impl Connections {
         deadline: Deadline,
     ) -> Result<Arc<[Account]>> {
         let seen = self.seen().get(&organization).cloned();
-        let fresh = seen.filter(|seen| {
-            let complete = apps.iter().all(|app| seen.has(app));
-            seen.at.elapsed() < if complete { REMEMBERED } else { MISSING_REMEMBERED }
-        });
+        let fresh =
+            seen.filter(|seen| seen.at.elapsed() < if seen.has(apps) { REMEMBERED } else { MISSING_REMEMBERED });
         if let Some(seen) = fresh {
-            return Ok(seen.accounts);
+            let cause = "it did not answer a moment ago".into();
+            return seen.accounts.ok_or(Error::Unavailable("Pipedream", cause));
         }
-        let project: Project = self.secrets.get(&self.pipedream_secret).await?;
-        let accounts: Arc<[Account]> = self.pipedream.accounts(&project, organization, deadline).await?.into();
+        let began = self.forgotten.load(Ordering::Acquire);
+        let asked = async {
+            let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+            Ok::<_, Error>(
+                self.pipedream.accounts(&project, organization, deadline.at_most(ASKED_WITHIN)).await?.into(),
+            )
+        };
+        let asked: Result<Arc<[Account]>> = asked.await;
         let mut seen = self.seen();
         seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED);
-        seen.insert(organization, Seen { at: Instant::now(), accounts: accounts.clone() });
-        Ok(accounts)
+        if self.forgotten.load(Ordering::Acquire) == began {
+            seen.insert(organization, Seen { at: Instant::now(), accounts: asked.as_ref().ok().cloned() });
+        }
+        asked
     }
 
     async fn numbers(&self, organization: OrganizationId) -> Result<Vec<PhoneNumber>> {
-        let mut numbers = self.phone_numbers.page(organization, None, MOST_NUMBERS).await?.items;
-        numbers.reverse();
-        Ok(numbers)
+        self.phone_numbers.oldest(organization, MOST_NUMBERS).await
     }
 
     async fn store(
@@ -433,6 +476,7 @@ impl Connections {
     }
 
     fn forget(&self, organization: OrganizationId) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.seen().remove(&organization);
     }
 
@@ -492,8 +536,9 @@ fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString,
                 problems.add(name.clone(), format!("must have at most {LONGEST_FIELD} bytes"));
             }
             Some(Value::String(text)) if !text.trim().is_empty() => {
-                if !text.trim().chars().all(|letter| letter.is_ascii() && !letter.is_ascii_control()) {
-                    problems.add(name.clone(), "holds characters that no credential has; copy it again");
+                let fits = |letter: char| !letter.is_control() && (letter.is_ascii() || !secret);
+                if !text.trim().chars().all(fits) {
+                    problems.add(name.clone(), "holds characters that do not belong there; copy it again");
                 }
                 if !secret {
                     names.push(text.trim().to_owned());
@@ -554,5 +599,9 @@ mod tests {
         let named: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(named, ["account", "api_key", "key"]);
         assert!(credential(&fields, &json!({"account": "a", "api_key": "sk\u{200b}"})).is_err());
+        assert_eq!(
+            credential(&fields, &json!({"account": "Praxis München", "api_key": "sk"})).unwrap().1,
+            "Praxis München"
+        );
     }
 }

@@ -3,7 +3,8 @@
 //! - `GET …/discover/initial_md_fetch?service=Slack&service=Gmail`: what services offer. Long lists go on with `cursor=`.
 //! - `GET …/discover/fetch_tool_data?name=slack_post_message&name=…`, or `POST` with `{"tool_names": […]}`: tools in full.
 //! - `GET …/discover/search?q=post a message`, or `POST` with [`ToolSearch`]: tools by what they can do.
-//! - `GET …/services`, `POST …/services/{name}/connect`, `DELETE …/services/{name}/connection`: `services.rs`.
+//! - `GET …/services`, `POST …/services/{name}/connect`, `PUT …/services/{name}/account`, `DELETE
+//!   …/services/{name}/connection`: `services.rs`.
 //!
 //! The first three answer JSON, or with `Accept: text/plain` or `text/markdown` the text for an agent's context.
 
@@ -68,6 +69,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ["GET", "api", _, "services"] => services::list(deps, organization, &request).await,
         ["POST", "api", _, "services", name, "connect"] => services::connect(deps, organization, name, &request).await,
+        ["PUT", "api", _, "services", name, "account"] => services::choose(deps, organization, name, &request).await,
         ["DELETE", "api", _, "services", name, "connection"] => {
             services::disconnect(deps, organization, name, &request).await
         }

@@ -3,19 +3,22 @@
 //! - `GET …/services?q=&category=&connected=true|false&limit=&cursor=`: `{items, total, next_cursor, notes?}`
 //! - `POST …/services/{name}/connect`: for an account at Pipedream the link on which a person connects it (body: nothing, or
 //!   `{"redirect_url"}`); a credential is stored (body: a value for each of its fields)
-//! - `DELETE …/services/{name}/connection?account=`: takes one account away, or all of them
+//! - `PUT …/services/{name}/account` `{"account_id": "apn_…" | null}`: which of several accounts acts; null: the newest that
+//!   works
+//! - `DELETE …/services/{name}/connection?account=`: takes the account away; of several, the one that is named
 
 use std::collections::HashMap;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
-use lambda_http::RequestExt;
 use serde::Serialize;
 use serde_json::json;
 use shared::{
     Error, Result,
     connections::Connection,
     discovery::{ShownConnection, capabilities, nearest_services},
+    error::Problems,
+    fields::Fields,
     http::{self, Reply, Request, page_by, query},
     models::{ConnectionKind, OrganizationId, Service, ServiceId, folded_name},
     ranking::words,
@@ -195,11 +198,47 @@ pub(super) async fn disconnect(
     name: &str,
     request: &Request,
 ) -> Result<Reply> {
-    let query = request.query_string_parameters();
-    let account = query.first("account").filter(|account| !account.is_empty());
-    let service = service(deps, name, request).await?;
-    deps.connections.disconnect(organization, &service, account, http::deadline(request)).await?;
+    let mut problems = Problems::default();
+    let mut account = None;
+    for (name, value) in query(request) {
+        match name.as_str() {
+            "account" if value.is_empty() => problems.add("account", "must be the id of an account, or be left out"),
+            "account" => account = Some(value),
+            other => problems.add(other, "is not known here; known is account"),
+        }
+    }
+    problems.into_result(Some(()))?;
+    let (service, deadline) = (service(deps, name, request).await?, http::deadline(request));
+    if account.is_none() {
+        let connection = deps.connections.of(organization, std::slice::from_ref(&service), deadline).await;
+        // Nobody may know of the others, and what is taken away does not come back.
+        if let Some(Connection::Connected { accounts }) = connection.get(&service.id)
+            && accounts.len() > 1
+        {
+            let ids: Vec<&str> = accounts.iter().map(|account| account.id.as_str()).collect();
+            return Err(Error::invalid("account", format!("must say which: there are {}", ids.join(", "))));
+        }
+    }
+    deps.connections.disconnect(organization, &service, account.as_deref(), deadline).await?;
     Ok(Reply::no_content())
+}
+
+pub(super) async fn choose(deps: &Deps, organization: OrganizationId, name: &str, request: &Request) -> Result<Reply> {
+    let body = http::json_body(request)?;
+    let mut problems = Problems::default();
+    let account = Fields::of(&body, "", &mut problems).map(|mut fields| {
+        let is_said = body.get("account_id").is_some();
+        let account = fields.text("account_id", 100);
+        if !is_said {
+            fields.problem("account_id", "is required; null lets the newest account act that works");
+        }
+        fields.finish();
+        account
+    });
+    let account = problems.into_result(account)?;
+    let service = service(deps, name, request).await?;
+    let chosen = deps.connections.choose(organization, &service, account, http::deadline(request)).await?;
+    Reply::ok(&ShownConnection::new(&service, chosen))
 }
 
 /// The service that a segment of the path names, in any case.

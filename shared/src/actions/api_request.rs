@@ -280,7 +280,7 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
         )),
         _ => {
             let reason = json.as_ref().and_then(|json| {
-                let reasons = ["/message", "/error", "/detail", "/error/message"];
+                let reasons = ["/message", "/error", "/detail", "/error/message", "/errors/0"];
                 reasons.iter().find_map(|place| json.pointer(place).and_then(Value::as_str))
             });
             let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);

@@ -35,7 +35,7 @@ pub struct Services {
 /// One try of an execution.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// The execution's, the same in every delivery of it.
+    /// The execution's, the same in every delivery of it, and another once it was refused and is asked for again.
     pub id: ExecutionId,
     /// The parts of the effect that an earlier try completed.
     pub done: &'a Map<String, Value>,

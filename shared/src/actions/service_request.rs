@@ -2,7 +2,7 @@
 //!
 //! It is no configuration of anybody's: it is made of a [`RequestTemplate`] whenever a service tool is to be called.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::{
@@ -23,16 +23,20 @@ use crate::{
         outbound::{Body, Request},
         path_segment,
     },
-    models::{AllowedHosts, BodyFormat, KeyPlace, RequestAuth, RequestTemplate},
+    models::{AllowedHosts, BodyFormat, CredentialField, KeyPlace, RequestAuth, RequestTemplate, folded_name},
     redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Effect, ToolOutcome},
 };
 
-/// How often a request is sent whose key makes the service do it once.
-const TRIES: usize = 2;
+/// Before a request is sent a second time whose key makes the service do it once.
+const PAUSE: Duration = Duration::from_millis(500);
+/// What must be left of the time for that.
+const SECOND_TRY_NEEDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRequest {
+    /// The service's name, for sentences.
+    service: String,
     template: RequestTemplate,
     /// Whether it changes something there; a search by POST does not.
     effect: bool,
@@ -42,9 +46,12 @@ pub struct ServiceRequest {
 
 impl ServiceRequest {
     /// `fields` are those of the credential, which is filled in when the tool is executed.
-    pub fn new(template: RequestTemplate, effect: bool, fields: impl IntoIterator<Item = String>) -> Self {
-        let masked = || Parameter::Fixed { value: SECRET.into(), secret: Some(true) };
-        Self { template, effect, credential: fields.into_iter().map(|name| (name, masked())).collect() }
+    pub fn new(service: &str, template: RequestTemplate, effect: bool, fields: &[CredentialField]) -> Self {
+        let masked = |field: &CredentialField| {
+            (field.name.clone(), Parameter::Fixed { value: SECRET.into(), secret: Some(field.secret) })
+        };
+        let credential = fields.iter().map(masked).collect();
+        Self { service: service.to_owned(), template, effect, credential }
     }
 
     pub(super) fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
@@ -72,23 +79,40 @@ impl ServiceRequest {
         attempt: Attempt<'_>,
         hidden: &HiddenTexts,
     ) -> ToolOutcome {
-        // A service that knows the key answers a second request with what the first one did.
-        let tries = if self.template.idempotency_key.is_some() { TRIES } else { 1 };
-        let mut outcome = ToolOutcome::failed("The request was not sent.");
-        for _try in 0..tries {
-            let request = match self.request(services, arguments, &attempt.id.to_string()) {
-                Ok(request) => request,
-                Err(sentence) => return ToolOutcome::failed(sentence),
-            };
-            outcome = match services.outbound.send(request, context.deadline).await {
-                Ok(answer) => report(&answer, self.effect, hidden),
-                Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
-            };
-            if outcome.effect != Effect::Unknown || context.deadline.remaining().is_zero() {
-                break;
-            }
+        let first = self.send(services, context, arguments, attempt, hidden).await;
+        let may_repeat = self.template.idempotency_key.is_some() && first.effect == Effect::Unknown;
+        if !may_repeat || context.deadline.remaining() < SECOND_TRY_NEEDS {
+            return first;
         }
-        outcome
+        // A service that knows the key answers a second request with what the first one did. What it says otherwise, that it
+        // is busy or cannot be reached, says nothing of the first.
+        tokio::time::sleep(PAUSE).await;
+        let second = self.send(services, context, arguments, attempt, hidden).await;
+        if second.effect == Effect::Done { second } else { first }
+    }
+
+    async fn send(
+        &self,
+        services: &Services,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        attempt: Attempt<'_>,
+        hidden: &HiddenTexts,
+    ) -> ToolOutcome {
+        let request = match self.request(services, arguments, &attempt.id.to_string()) {
+            Ok(request) => request,
+            Err(sentence) => return ToolOutcome::failed(sentence),
+        };
+        match services.outbound.send(request, context.deadline).await {
+            Ok(answer) if answer.status == 401 && !self.credential.is_empty() => ToolOutcome::failed(format!(
+                "{service} does not take the stored credential (status 401); nothing was done. An administrator connects \
+                 it again (POST /api/{{slug}}/services/{name}/connect).",
+                service = self.service,
+                name = folded_name(&self.service),
+            )),
+            Ok(answer) => report(&answer, self.effect, hidden),
+            Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
+        }
     }
 
     /// What [`ServiceRequest::run`] would send: `{"method", "url", "headers", "body"?}`, the credential masked.

@@ -64,11 +64,11 @@ pub(super) fn service_tool(
             let fields = match (&service.connection, account) {
                 (ConnectionKind::Credential { fields }, Some(account)) => {
                     values_secret = Some(connections.credential_secret(organization, service.id, account)?);
-                    fields.iter().map(|field| field.name.clone()).collect()
+                    fields.as_slice()
                 }
-                _ => Vec::new(),
+                _ => &[],
             };
-            Action::ServiceRequest(ServiceRequest::new(template.clone(), tool.effect, fields))
+            Action::ServiceRequest(ServiceRequest::new(&service.name, template.clone(), tool.effect, fields))
         }
         (Binding::BuiltIn { name }, Some(account)) if name == SMS => match account.id.parse() {
             Ok(number) => Action::Sms(Sms::from_number(number)),

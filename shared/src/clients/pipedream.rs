@@ -198,10 +198,11 @@ impl Pipedream {
             accounts.extend(data);
             match page_info.end_cursor.filter(|_| is_full) {
                 Some(cursor) => after = format!("&after={}", segment(&cursor)),
-                None => break,
+                None => return Ok(accounts),
             }
         }
-        Ok(accounts)
+        let problem = format!("more than {} accounts are connected", PAGE * MOST_PAGES);
+        Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
     }
 
     /// Whether the organization has connected this account.

@@ -46,6 +46,7 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("POST", "/api/{slug}/discover/search", Viewer),
     ("GET", "/api/{slug}/services", Viewer),
     ("POST", "/api/{slug}/services/{name}/connect", Admin),
+    ("PUT", "/api/{slug}/services/{name}/account", Admin),
     ("DELETE", "/api/{slug}/services/{name}/connection", Admin),
     ("GET", "/api/{slug}/agents", Viewer),
     ("POST", "/api/{slug}/agents", Admin),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{
     Agents, Cursor, Intents, Page,
-    database::{Database, Item, id, owned, text},
+    database::{Database, Item, id, owned, rows, text},
     table::Table,
     write::{Refused, Write, transact},
 };
@@ -56,6 +56,13 @@ impl PhoneNumbers {
         limit: i32,
     ) -> Result<Page<PhoneNumber>> {
         Page::newest(organization, &self.table, after, limit).await
+    }
+
+    /// The organization's numbers, at most `limit`, in the order in which they were registered.
+    pub async fn oldest(&self, organization: OrganizationId, limit: i32) -> Result<Vec<PhoneNumber>> {
+        let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
+        let (page, _) = numbers.with([(":organization", text(organization))]).page(None, Some(limit)).await?;
+        Ok(rows(page))
     }
 
     /// The organization's numbers that ring an agent.
