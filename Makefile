@@ -25,6 +25,7 @@ run: ## start the whole system on this machine and play the main job once
 # There are no tests in main.rs and no doctests: looking for them would link 19 programs more.
 test: ## every test, the end-to-end test on the local stack included
 	infra/local/make-venv
+	tests/mcp_client/install
 	cargo test --workspace --lib --test '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
@@ -62,4 +63,4 @@ catalogue-import: ## print a draft of a file with the components of an app at Pi
 
 clean: ## remove what was built, the tools and the local state
 	cargo clean
-	rm -rf .venv
+	rm -rf .venv tests/mcp_client/node_modules

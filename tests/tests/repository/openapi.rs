@@ -403,7 +403,8 @@ async fn lesser_roles() -> Given {
 fn documented_role(operation: &Operation) -> Option<String> {
     match &operation.value["security"] {
         Value::Array(schemes) => {
-            let jwt = schemes[0].get("jwt").or_else(|| schemes[0].get("verifiedJwt"))?;
+            let scheme = schemes.first()?;
+            let jwt = scheme.get("jwt").or_else(|| scheme.get("verifiedJwt"))?;
             Some(text(&jwt[0]).to_owned())
         }
         _ => None,
