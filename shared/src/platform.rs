@@ -27,8 +27,8 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations, PhoneNumbers,
-        Quotas, Services as ServicesTable, Tools,
+        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, Organizations,
+        PhoneNumbers, Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
 };

@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 use shared::clients;
 use uuid::Uuid;
 
-use seed::seed;
 pub use automations::automation_event;
+use seed::seed;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
 use crate::{Answer, Aws, Event, Template, event, logs, process::Process};
