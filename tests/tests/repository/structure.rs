@@ -389,13 +389,14 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 20] = [
+const WIRINGS: [(&str, Wiring); 21] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
     ("calls", |platform| calls::Deps::new(platform).map(drop)),
     ("create", |platform| create::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
+    ("deploy", |platform| deploy::Deps::new(platform).map(drop)),
     ("detach", |platform| detach::Deps::new(platform).map(drop)),
     ("erasures", |platform| erasures::Deps::new(platform).map(drop)),
     ("execute", |platform| execute::Deps::new(platform).map(drop)),
