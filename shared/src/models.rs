@@ -42,7 +42,8 @@ pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use ids::{
-    AgentId, AutomationId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId, ToolId, UserId,
+    AgentId, AutomationId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId,
+    ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

@@ -30,8 +30,8 @@ use shared::clients;
 use uuid::Uuid;
 
 pub use mcp::{PROTOCOL, said};
-use seed::seed;
 pub use automations::automation_event;
+use seed::seed;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
 use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};

@@ -100,16 +100,8 @@ const OTHER_NAMES: [(&str, Operator); 26] = [
 ];
 
 /// What a simple filter may have beside its field: `{"field": "event.text", "contains": "urgent"}`.
-const SIMPLE: [&str; 8] = [
-    "contains",
-    "contains_any",
-    "equals",
-    "not_equals",
-    "greater_than",
-    "less_than",
-    "starts_with",
-    "ends_with",
-];
+const SIMPLE: [&str; 8] =
+    ["contains", "contains_any", "equals", "not_equals", "greater_than", "less_than", "starts_with", "ends_with"];
 
 impl Operator {
     fn named(name: &str) -> Option<Self> {
@@ -226,7 +218,9 @@ fn equal(one: &Value, other: &Value, case_insensitive: bool) -> bool {
         return true;
     }
     match (one, other) {
-        (Value::String(one), Value::String(other)) if case_insensitive && one.to_lowercase() == other.to_lowercase() => {
+        (Value::String(one), Value::String(other))
+            if case_insensitive && one.to_lowercase() == other.to_lowercase() =>
+        {
             true
         }
         // Two texts are numbers only where both are written alike: "007" is not "7".
@@ -292,7 +286,8 @@ fn group(
 ) -> Option<Condition> {
     let mut members = Members::of(value, pointer, diagnostics)?;
     let operator = members.required("operator", "\"AND\"");
-    let clauses = members.required("clauses", "[{\"path\": \"event.text\", \"op\": \"contains\", \"value\": \"urgent\"}]");
+    let clauses =
+        members.required("clauses", "[{\"path\": \"event.text\", \"op\": \"contains\", \"value\": \"urgent\"}]");
     members.finish();
     let all = match operator.map(|operator| (operator, operator.as_str().map(str::to_uppercase))) {
         Some((_, Some(name))) if name == "AND" => Some(true),
@@ -351,7 +346,8 @@ fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option
     members.finish();
     let path = path.and_then(|path| read_path(path, &child(pointer, "field"), diagnostics))?;
     let [(name, given)] = given[..] else {
-        let message = format!("A simple filter has its field and exactly one comparison, and this one has {}.", given.len());
+        let message =
+            format!("A simple filter has its field and exactly one comparison, and this one has {}.", given.len());
         diagnostics.push(invalid(pointer, message).allowed(SIMPLE));
         return None;
     };
@@ -506,7 +502,8 @@ mod tests {
         }
         assert!(holds(json!({"path": "count", "op": "exists"})) && !holds(json!({"path": "gone", "op": "exists"})));
         assert!(holds(json!({"path": "nothing", "op": "not_exists"})));
-        let folded = |op: &str, value: Value| json!({"path": "text", "op": op, "value": value, "case_insensitive": true});
+        let folded =
+            |op: &str, value: Value| json!({"path": "text", "op": op, "value": value, "case_insensitive": true});
         assert!(holds(folded("contains", json!("urgent"))) && holds(folded("contains_any", json!(["x", "urgent"]))));
         assert!(holds(folded("starts_with", json!("this"))) && holds(folded("==", json!("this is urgent"))));
     }
@@ -520,7 +517,9 @@ mod tests {
         assert!(holds(json!({"operator": "AND", "clauses": [urgent, either]})));
         assert!(!holds(json!({"operator": "and", "clauses": [either, many]})));
         assert!(holds(json!({"field": "text", "contains": "URGENT"})));
-        assert!(holds(json!({"field": "count", "greater_than": 4})) && holds(json!({"field": "count", "not_equals": 4})));
+        assert!(
+            holds(json!({"field": "count", "greater_than": 4})) && holds(json!({"field": "count", "not_equals": 4}))
+        );
     }
 
     #[test]

@@ -144,9 +144,8 @@ impl Definition {
 
 /// Nothing is parsed, copied or recursed into before this has been asked.
 fn too_large(value: &Value) -> Option<Diagnostic> {
-    let refuse = |pointer: &str, message: String, hint: &str| {
-        Some(Diagnostic::error(Code::TooLarge, pointer, message, hint))
-    };
+    let refuse =
+        |pointer: &str, message: String, hint: &str| Some(Diagnostic::error(Code::TooLarge, pointer, message, hint));
     if let Some(actions) = value.get("actions").and_then(Value::as_array)
         && actions.len() > MOST_ACTIONS
     {

@@ -75,12 +75,17 @@ impl Deployed {
         let mut text = match (&self.automation, self.report.result) {
             (None, Outcome::Failed) => {
                 let nothing = if self.dry_run { "The definition is not valid" } else { "Nothing was saved or changed" };
-                format!("{nothing}: {}, {}. Repair them and send the definition again:\n", counted(errors, "error"), counted(warnings, "warning"))
+                format!(
+                    "{nothing}: {}, {}. Repair them and send the definition again:\n",
+                    counted(errors, "error"),
+                    counted(warnings, "warning")
+                )
             }
             (None, Outcome::Ok) => "The definition is valid. Nothing was saved, because it was a dry run.\n".to_owned(),
             (Some(automation), _) => {
                 let DeployedAutomation { id, name, version, status, .. } = automation;
-                let mut text = format!("\"{name}\" is saved as automation {id}, version {version}, {}.", status.as_str());
+                let mut text =
+                    format!("\"{name}\" is saved as automation {id}, version {version}, {}.", status.as_str());
                 if automation.active_version != Some(*version) {
                     let _ = write!(
                         text,
@@ -321,11 +326,7 @@ fn checked_tools(known: &Known) -> BTreeMap<String, CheckedTool> {
 }
 
 /// The first version of an automation with this content.
-fn version_of(
-    author: &Member,
-    body: &Value,
-    checked: BTreeMap<String, CheckedTool>,
-) -> AutomationVersion {
+fn version_of(author: &Member, body: &Value, checked: BTreeMap<String, CheckedTool>) -> AutomationVersion {
     let definition = Definition::canonical(body);
     let content_hash = AutomationVersion::hash_of(&definition);
     AutomationVersion {

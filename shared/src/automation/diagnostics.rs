@@ -213,7 +213,8 @@ impl Diagnostics {
 
     /// Whether there is an error at this place or within it.
     pub fn has_errors_at(&self, pointer: &str) -> bool {
-        let within = |other: &str| other.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let within =
+            |other: &str| other.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         self.errors.iter().any(|error| within(&error.pointer))
     }
 
@@ -315,7 +316,12 @@ mod tests {
     #[test]
     fn the_text_has_all_that_the_list_has() {
         let mut diagnostics = Diagnostics::default();
-        let error = Diagnostic::error(Code::UnknownEvent, "/trigger_config/event_type", "Slack has no event mesage.", "Use one.");
+        let error = Diagnostic::error(
+            Code::UnknownEvent,
+            "/trigger_config/event_type",
+            "Slack has no event mesage.",
+            "Use one.",
+        );
         let value = Value::from("mesage");
         diagnostics.push(error.found(&value).expected("an event").allowed(["message"]).meaning(Some("message")));
         let expected = "- /trigger_config/event_type (unknown_event): Slack has no event mesage. Expected: an event. Found: \

@@ -61,8 +61,7 @@ impl Deployment {
         purpose: Purpose,
         deadline: Deadline,
     ) -> Result<(Known, Diagnostics)> {
-        let mut known =
-            Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline)).await?;
+        let mut known = Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline)).await?;
         let mut diagnostics = Diagnostics::default();
         validate(definition, &known, &mut diagnostics);
         if purpose == Purpose::Saving && !diagnostics.has_errors_at("/trigger_config") {

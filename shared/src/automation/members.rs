@@ -14,7 +14,17 @@ use crate::fields::kind;
 const PLACES: [(&str, &[&str]); 3] = [
     (
         "the definition itself",
-        &["name", "description", "trigger_type", "trigger_config", "actions", "variables", "fingerprints", "prompt", "tools"],
+        &[
+            "name",
+            "description",
+            "trigger_type",
+            "trigger_config",
+            "actions",
+            "variables",
+            "fingerprints",
+            "prompt",
+            "tools",
+        ],
     ),
     (
         "trigger_config",

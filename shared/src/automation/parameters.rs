@@ -147,7 +147,8 @@ pub(super) fn check(
         }
     }
     let given = Value::Object(given);
-    let mut walk = Walk { tool, root: schema, pointer, spots: &spots, told: Vec::new(), unchecked: Vec::new(), diagnostics };
+    let mut walk =
+        Walk { tool, root: schema, pointer, spots: &spots, told: Vec::new(), unchecked: Vec::new(), diagnostics };
     walk.value(schema, &given, "");
     walk.rest(compiled, &given);
     let Walk { unchecked, .. } = walk;
@@ -235,11 +236,15 @@ impl Walk<'_, '_, '_> {
             Spot::Text => {
                 if !allowed.is_empty() && !allowed.contains(&"string") {
                     let expected = words(allowed);
-                    let message = format!("Text around a template makes text, and {} takes {expected} here.", self.tool);
+                    let message =
+                        format!("Text around a template makes text, and {} takes {expected} here.", self.tool);
                     let hint = "Write the template alone, \"{{path}}\": then the value keeps its type.";
                     let error = Diagnostic::error(Code::WrongType, self.place(within), message, hint);
                     self.tell(within, error.expected(expected));
-                } else if ["enum", "pattern", "format", "maxLength", "minLength"].iter().any(|name| schema.get(*name).is_some()) {
+                } else if ["enum", "pattern", "format", "maxLength", "minLength"]
+                    .iter()
+                    .any(|name| schema.get(*name).is_some())
+                {
                     self.unchecked.push(within.to_owned());
                 }
             }
@@ -262,7 +267,8 @@ impl Walk<'_, '_, '_> {
     }
 
     fn not_allowed(&mut self, options: &[Value], value: &Value, within: &str) {
-        let names: Vec<String> = options.iter().map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned)).collect();
+        let names: Vec<String> =
+            options.iter().map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned)).collect();
         let meant = value.as_str().and_then(|written| nearest(written, names.iter().map(String::as_str)));
         let message = format!("{} does not take this value here.", self.tool);
         let error = Diagnostic::error(Code::NotAllowed, self.place(within), message, "Use one of those allowed.");
@@ -282,7 +288,10 @@ impl Walk<'_, '_, '_> {
                 Some(property) => self.value(property, value, &within),
                 None if open => {}
                 None => {
-                    let meant = nearest(name, properties.keys().map(String::as_str).filter(|known| !members.contains_key(*known)));
+                    let meant = nearest(
+                        name,
+                        properties.keys().map(String::as_str).filter(|known| !members.contains_key(*known)),
+                    );
                     let message = format!("{} has no parameter {}.", self.tool, crate::cut::cut(name.clone(), 60));
                     let hint = "Leave it out, or use one of those allowed.";
                     let error = Diagnostic::error(Code::UnknownParameter, self.place(&within), message, hint);
@@ -307,10 +316,14 @@ impl Walk<'_, '_, '_> {
             let expected = words(&types(property));
             let message = format!("{} needs {name}, and it is missing.", self.tool);
             let hint = format!("Add \"{name}\": {}.", example(property));
-            let error = Diagnostic::error(Code::MissingParameter, self.place(&within), message, hint).expected(expected);
+            let error =
+                Diagnostic::error(Code::MissingParameter, self.place(&within), message, hint).expected(expected);
             let described = property.get("description").and_then(Value::as_str);
             let error = match described {
-                Some(described) => Diagnostic { hint: format!("{} It is: {}", error.hint, crate::cut::cut(described.to_owned(), 200)), ..error },
+                Some(described) => Diagnostic {
+                    hint: format!("{} It is: {}", error.hint, crate::cut::cut(described.to_owned(), 200)),
+                    ..error
+                },
                 None => error,
             };
             self.tell(&within, error);
@@ -350,8 +363,13 @@ fn is_within(inner: &str, outer: &str) -> bool {
 }
 
 fn fits(value: &Value, allowed: &[&str]) -> bool {
-    let whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
-    may_be(type_of(value), allowed) || (allowed.contains(&"integer") && whole())
+    match type_of(value) {
+        "number" => {
+            let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+            allowed.contains(&"number") || (whole && allowed.contains(&"integer"))
+        }
+        kind => may_be(kind, allowed),
+    }
 }
 
 /// Whether a value of a type may be one of those allowed.
@@ -364,17 +382,19 @@ fn may_be(known: &str, allowed: &[&str]) -> bool {
 }
 
 fn words(types: &[&str]) -> String {
-    let word = |name: &&str| match *name {
-        "string" => "text",
-        "integer" => "a whole number",
-        "number" => "a number",
-        "boolean" => "true or false",
-        "array" => "a list",
-        "object" => "an object",
-        "null" => "null",
-        other => other,
-    }
-    .to_owned();
+    let word = |name: &&str| {
+        match *name {
+            "string" => "text",
+            "integer" => "a whole number",
+            "number" => "a number",
+            "boolean" => "true or false",
+            "array" => "a list",
+            "object" => "an object",
+            "null" => "null",
+            other => other,
+        }
+        .to_owned()
+    };
     let words: Vec<String> = types.iter().map(word).collect();
     if words.is_empty() { "a value".to_owned() } else { words.join(" or ") }
 }

@@ -109,9 +109,10 @@ fn bracketed(inside: &str) -> Result<Read<'_>, String> {
         }
     }
     let (index, after) = inside.split_once(']').ok_or_else(unclosed)?;
-    let number: i64 = index.trim().parse().map_err(|_not_a_number| {
-        format!("has [{index}], where only a whole number or a name in quotes may stand")
-    })?;
+    let number: i64 = index
+        .trim()
+        .parse()
+        .map_err(|_not_a_number| format!("has [{index}], where only a whole number or a name in quotes may stand"))?;
     Ok((number.to_string(), Some(number), after))
 }
 

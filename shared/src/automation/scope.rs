@@ -153,7 +153,10 @@ impl<'a> Scope<'a> {
         let given = matches!(self.trigger, TriggerData::Given);
         let message = format!("Nothing is called {name} here.");
         let hint = if given {
-            format!("Write trigger_data.{} if whoever starts it gives that, or define the variable {name}.", path.as_str())
+            format!(
+                "Write trigger_data.{} if whoever starts it gives that, or define the variable {name}.",
+                path.as_str()
+            )
         } else {
             "Use a field of the trigger, the output_as of an earlier action, a variable, a date or user.".to_owned()
         };
@@ -174,7 +177,9 @@ impl<'a> Scope<'a> {
         names.extend(self.outputs.iter().map(|output| output.name.to_owned()));
         match self.trigger {
             TriggerData::Fields { fields, .. } => names.extend(fields.keys().cloned()),
-            TriggerData::Like { item, .. } => names.extend(item.as_object().into_iter().flatten().map(|(name, _)| name.clone())),
+            TriggerData::Like { item, .. } => {
+                names.extend(item.as_object().into_iter().flatten().map(|(name, _)| name.clone()))
+            }
             _ => {}
         }
         names
@@ -190,11 +195,9 @@ impl<'a> Scope<'a> {
             }
             TriggerData::Given => Ok(Knowledge::Nothing),
             TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
-            TriggerData::Like { of, item } => Path::follow(steps, item).map(Knowledge::Like).ok_or_else(|| {
-                let mut wrong = nothing_at(path, &format!("the answer of {of}"), item, steps);
-                wrong.meaning = wrong.meaning.map(|name| format!("{prefix}{name}"));
-                Box::new(wrong)
-            }),
+            TriggerData::Like { of, item } => Path::follow(steps, item)
+                .map(Knowledge::Like)
+                .ok_or_else(|| Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps))),
             TriggerData::Fields { of, fields, example } => in_fields(fields, example, steps).ok_or_else(|| {
                 let written: Vec<&str> = steps.iter().map(Step::name).collect();
                 let message = format!("The event {of} has no field {}.", written.join("."));
@@ -217,7 +220,11 @@ fn in_fields<'a>(
         return Some(known);
     }
     let same = |one: &[Step], other: &[Step]| {
-        one.len() <= other.len() && one.iter().zip(other).all(|(one, other)| one.name() == other.name() || (one.is_index() && other.is_index()))
+        one.len() <= other.len()
+            && one
+                .iter()
+                .zip(other)
+                .all(|(one, other)| one.name() == other.name() || (one.is_index() && other.is_index()))
     };
     let parsed = |field: &String| Path::parse(field).ok();
     if fields.keys().filter_map(parsed).any(|field| same(steps, field.steps())) || like.is_some() {
@@ -256,7 +263,8 @@ fn nothing_at(path: &Path, what: &str, value: &Value, steps: &[Step]) -> WrongPa
     match reached {
         Some((Value::Object(members), before, missing)) => {
             let written = path.steps().len() - steps.len();
-            let prefix: Vec<&str> = path.steps().iter().take(written).map(Step::name).chain(before.iter().map(Step::name)).collect();
+            let prefix: Vec<&str> =
+                path.steps().iter().take(written).map(Step::name).chain(before.iter().map(Step::name)).collect();
             let prefix = if prefix.is_empty() { String::new() } else { format!("{}.", prefix.join(".")) };
             wrong.among(missing.name(), members.keys().cloned().collect(), &prefix)
         }

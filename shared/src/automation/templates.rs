@@ -133,9 +133,7 @@ pub fn filled_in(value: &Value, data: &Data<'_>) -> Value {
     match value {
         Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data),
         Value::Array(items) => items.iter().map(|item| filled_in(item, data)).collect(),
-        Value::Object(members) => {
-            members.iter().map(|(name, value)| (name.clone(), filled_in(value, data))).collect()
-        }
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), filled_in(value, data))).collect(),
         other => other.clone(),
     }
 }

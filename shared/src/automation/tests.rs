@@ -1,5 +1,7 @@
 //! Definitions and what is said of them: every code, where it points, and what it hides.
 
+mod mistakes;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
@@ -7,6 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
+use self::mistakes::mistakes;
 use super::*;
 use crate::{
     catalogue::BuiltInTools,
@@ -181,115 +184,6 @@ fn told(report: &Report) -> BTreeSet<(String, &'static str)> {
 
 type Places<'t> = &'t [(&'t str, Value)];
 
-/// What is changed in [`base`], and all that is then said.
-fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>)> {
-    const TEXT: &str = "/actions/1/parameters/text";
-    let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
-    vec![
-        (vec![], vec![]),
-        // The shape.
-        (vec![("/name", json!(null))], vec![("/name", "missing_field")]),
-        (vec![("/name", json!(7))], vec![("/name", "wrong_type")]),
-        (vec![("/name", json!(" "))], vec![("/name", "invalid_value")]),
-        (vec![("/variable", json!({}))], vec![("/variable", "unknown_field")]),
-        (vec![("/actions/0/channel", json!("C"))], vec![("/actions/0/channel", "unknown_field")]),
-        (vec![("/service", json!("Slack"))], vec![("/service", "unknown_field")]),
-        (vec![("/actions/0/params", json!({}))], vec![("/actions/0/params", "duplicate_field")]),
-        (vec![("/actions/0/parameters", json!("sheet"))], vec![("/actions/0/parameters", "wrong_type"), ("/actions/0/parameters/sheet", "missing_parameter")]),
-        (vec![("/actions/1/id", json!("look"))], vec![("/actions/1/id", "duplicate_id")]),
-        (vec![("/actions/1/id", json!(null))], vec![("/actions/1/id", "missing_field")]),
-        (vec![("/actions/1/output_as", json!("found"))], vec![("/actions/1/output_as", "duplicate_name")]),
-        (vec![("/actions/1/output_as", json!("limit"))], vec![("/actions/1/output_as", "duplicate_name")]),
-        (vec![("/actions/1/output_as", json!("today"))], vec![("/actions/1/output_as", "duplicate_name")]),
-        (vec![("/actions/1/output_as", json!("a b"))], vec![("/actions/1/output_as", "invalid_value")]),
-        (vec![("/prompt", json!("Hello"))], vec![("/prompt", "wrong_body")]),
-        (vec![("/actions", json!([]))], vec![("/actions", "wrong_body"), ("/fingerprints/read_rows", "unused_fingerprint"), ("/fingerprints/slack_post_message", "unused_fingerprint")]),
-        (vec![("/actions/0", json!("look"))], vec![("/actions/0", "wrong_type"), ("/fingerprints/read_rows", "unused_fingerprint"), (TEXT, "unknown_path"), ("/actions/1/condition/path", "unknown_path")]),
-        (vec![("/fingerprints/read_rows", json!(3))], vec![("/fingerprints/read_rows", "wrong_type"), ("/actions/0/tool", "schema_not_read")]),
-        // The trigger.
-        (vec![("/trigger_type", json!("cron"))], vec![("/trigger_type", "invalid_value")]),
-        (vec![("/trigger_config", json!(null))], vec![("/trigger_config", "missing_field")]),
-        (vec![("/trigger_config/channel", json!("C"))], vec![("/trigger_config/channel", "unknown_field")]),
-        (vec![("/trigger_config/event_type", json!("mesage"))], vec![("/trigger_config/event_type", "unknown_event")]),
-        (vec![("/trigger_config/event_type", json!("reaction_added"))], vec![("/trigger_config/event_type", "not_checked")]),
-        // Tools.
-        (vec![("/actions/-", action("slack_post_mesage"))], vec![("/actions/2/tool", "unknown_tool")]),
-        (vec![("/actions/-", action("llm_classify"))], vec![("/actions/2/tool", "unknown_tool")]),
-        (vec![("/actions/-", action("broken"))], vec![("/actions/2/tool", "unknown_tool")]),
-        (vec![("/actions/-", action("gone"))], vec![("/actions/2/tool", "inactive_tool")]),
-        (vec![("/actions/-", action("twice"))], vec![("/actions/2/tool", "ambiguous_tool")]),
-        (vec![("/actions/-", action("transfer"))], vec![("/actions/2/tool", "tool_needs_call")]),
-        (vec![("/actions/-", json!({"id": "x", "tool": "odd", "parameters": {}})), ("/fingerprints/odd", json!("odd-1"))], vec![("/actions/2/tool", "not_checked")]),
-        (vec![("/fingerprints/slack_post_message", json!(null))], vec![("/actions/1/tool", "schema_not_read")]),
-        (vec![("/fingerprints/slack_post_message", json!("slack-0")), ("/actions/1/parameters/message", json!("x"))], vec![("/fingerprints/slack_post_message", "tool_changed")]),
-        (vec![("/fingerprints/slack_post_message", json!("v3"))], vec![("/fingerprints/slack_post_message", "tool_changed")]),
-        (vec![("/fingerprints/other", json!("x"))], vec![("/fingerprints/other", "unused_fingerprint")]),
-        (vec![("/actions/-", json!({"id": "x", "tool": "gmail_find_email"})), ("/fingerprints/gmail_find_email", json!("gmail-1"))], vec![("/actions/2/tool", "not_connected")]),
-        // Parameters.
-        (vec![("/actions/1/parameters/channel", json!(null))], vec![("/actions/1/parameters/channel", "missing_parameter")]),
-        (vec![("/actions/1/parameters", json!({}))], vec![("/actions/1/parameters/channel", "missing_parameter"), (TEXT, "missing_parameter")]),
-        (vec![("/actions/1/parameters/chanel", json!("C"))], vec![("/actions/1/parameters/chanel", "unknown_parameter")]),
-        (vec![("/actions/1/parameters/limit", json!("5"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
-        (vec![("/actions/1/parameters/limit", json!(1.5))], vec![("/actions/1/parameters/limit", "wrong_type")]),
-        (vec![("/actions/1/parameters/limit", json!(50))], vec![("/actions/1/parameters/limit", "invalid_parameter")]),
-        (vec![("/actions/1/parameters/limit", json!("{{limit}}"))], vec![]),
-        (vec![("/actions/1/parameters/limit", json!("{{event.count}}"))], vec![]),
-        (vec![("/actions/1/parameters/limit", json!("{{found.count}}"))], vec![]),
-        (vec![("/actions/1/parameters/limit", json!("{{channel}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
-        (vec![("/actions/1/parameters/limit", json!("{{event.text}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
-        (vec![("/actions/1/parameters/limit", json!("{{found.rows}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
-        (vec![("/actions/1/parameters/limit", json!("about {{limit}}"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
-        (vec![("/actions/1/parameters/limit", json!("{{event.more}}"))], vec![("/actions/1/parameters", "not_checked")]),
-        (vec![("/actions/1/parameters/text", json!("{{limit}}"))], vec![(TEXT, "wrong_type")]),
-        (vec![("/actions/1/parameters/tags", json!(["a", 1]))], vec![("/actions/1/parameters/tags/1", "wrong_type")]),
-        (vec![("/actions/1/parameters/tags", json!("a"))], vec![("/actions/1/parameters/tags", "wrong_type")]),
-        (vec![("/actions/1/parameters/kind", json!("alrt"))], vec![("/actions/1/parameters/kind", "not_allowed")]),
-        (vec![("/actions/1/parameters/kind", json!("{{event.text}}!"))], vec![("/actions/1/parameters", "not_checked")]),
-        (vec![("/actions/1/parameters/at", json!("tomorrow"))], vec![("/actions/1/parameters/at", "invalid_parameter")]),
-        (vec![("/actions/1/parameters/to", json!({"name": "x"}))], vec![("/actions/1/parameters/to/id", "invalid_parameter")]),
-        (vec![("/actions/1/parameters/to", json!({"id": "{{event.user}}"}))], vec![]),
-        (vec![("/actions/1/parameters/unfurl", json!(""))], vec![]),
-        // The alias is checked as the name is.
-        (vec![("/actions/1/parameters", json!(null)), ("/actions/1/params", json!({"channel": 1}))], vec![("/actions/1/params/channel", "wrong_type"), ("/actions/1/params/text", "missing_parameter")]),
-        // Templates.
-        (vec![(TEXT, json!("{{#if event}}x{{/if}}"))], vec![(TEXT, "handlebars_block")]),
-        (vec![(TEXT, json!("{{event.text"))], vec![(TEXT, "unclosed_template")]),
-        (vec![(TEXT, json!("{{a {{b}} }}"))], vec![(TEXT, "nested_template")]),
-        (vec![(TEXT, json!("{{upper event.text}}"))], vec![(TEXT, "invalid_template")]),
-        (vec![(TEXT, json!("{{event_data.event.text}}"))], vec![(TEXT, "event_data")]),
-        (vec![(TEXT, json!("{{event.txt}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{trigger_data.event.txt}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{trigger_data.event.text}} {{event.files[0].name}} {{event.files.-1.name}}"))], vec![]),
-        (vec![(TEXT, json!("{{score}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{event.text.length}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{found.rws}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{many.7}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{user.age}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{today}} {{now_minus_6h_utc}}"))], vec![]),
-        (vec![(TEXT, json!("{{today.year}}"))], vec![(TEXT, "unknown_path")]),
-        (vec![(TEXT, json!("{{sent.ts}}"))], vec![(TEXT, "output_not_yet")]),
-        (vec![("/actions/0/parameters/sheet", json!("{{sent}}"))], vec![("/actions/0/parameters/sheet", "output_not_yet")]),
-        (vec![("/actions/1/parameters/{{x}}", json!("y"))], vec![("/actions/1/parameters/{{x}}", "unknown_parameter")]),
-        (vec![("/variables/channel", json!("{{event.channel}}"))], vec![("/variables/channel", "template_not_allowed")]),
-        (vec![("/variables/a", json!("{{b}}")), ("/variables/b", json!("{{a}}"))], vec![("/variables/a", "template_not_allowed"), ("/variables/b", "template_not_allowed")]),
-        // Conditions.
-        (vec![("/actions/1/condition", json!("found.count > 0"))], vec![("/actions/1/condition", "invalid_condition")]),
-        (vec![("/actions/1/condition/op", json!("greater_than"))], vec![("/actions/1/condition/op", "unknown_operator")]),
-        (vec![("/actions/1/condition/value", json!(null))], vec![("/actions/1/condition/value", "missing_field")]),
-        (vec![("/actions/1/condition/path", json!("found.cont"))], vec![("/actions/1/condition/path", "unknown_path")]),
-        (vec![("/actions/1/condition/op", json!("starts_with")), ("/actions/1/condition/value", json!("1"))], vec![("/actions/1/condition/op", "operator_misfit")]),
-        (vec![("/actions/1/condition", json!({"operator": "OR", "clauses": [{"operator": "AND", "clauses": [{"path": "event.txt", "op": "exists"}]}]}))], vec![("/actions/1/condition/clauses/0/clauses/0/path", "unknown_path")]),
-        (vec![("/trigger_config/filters/path", json!("event.txt"))], vec![("/trigger_config/filters/path", "unknown_path")]),
-        (vec![("/trigger_config/filters/value", json!("{{event.txt}}"))], vec![("/trigger_config/filters/value", "unknown_path")]),
-        (vec![("/trigger_config/filters", json!({"path": "found.count", "op": "exists"}))], vec![("/trigger_config/filters/path", "unknown_path")]),
-        (vec![("/trigger_config/filters", json!({"path": "event.text", "op": "contains_any", "value": ["urgent", "asap"]}))], vec![]),
-        (vec![("/trigger_config/filters", json!({"field": "event.text", "contains": "urgent"}))], vec![]),
-        // Everything at once.
-        (vec![("/name", json!(null)), ("/actions/1/parameters/chanel", json!("C")), ("/trigger_config/event_type", json!("mesage"))],
-         vec![("/name", "missing_field"), ("/actions/1/parameters/chanel", "unknown_parameter"), ("/trigger_config/event_type", "unknown_event")]),
-    ]
-}
-
 #[test]
 fn each_mistake_is_told_at_its_place_and_nothing_that_follows_from_it() {
     let known = known();
@@ -370,7 +264,9 @@ fn drift_names_what_changed() {
 
 #[test]
 fn services_and_their_events_are_checked() {
-    let told_of = |definition: &Value, service: KnownService| told(&report(definition, &Known { trigger_service: service, ..known() }));
+    let told_of = |definition: &Value, service: KnownService| {
+        told(&report(definition, &Known { trigger_service: service, ..known() }))
+    };
     let here = |capabilities: Value| KnownService::Here {
         name: "Slack".into(),
         connection: connected(),
@@ -416,21 +312,32 @@ fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths
     assert_eq!(told_of(&polling(), answered(json!([mail]))), "");
     assert_eq!(told_of(&polling(), answered(json!({"messages": [mail], "more": false}))), "");
     assert_eq!(told_of(&polling(), answered(mail.clone())), "");
-    assert_eq!(
-        told_of(&polling(), answered(json!([{"title": "Hi"}]))),
-        "/actions/0/parameters/text unknown_path"
-    );
+    assert_eq!(told_of(&polling(), answered(json!([{"title": "Hi"}]))), "/actions/0/parameters/text unknown_path");
     assert_eq!(told_of(&polling(), answered(json!([]))), "/trigger_config/source_tool not_checked");
     let batch = with(polling(), &[("/trigger_config/aggregation_mode", json!("batch"))]);
     assert_eq!(told_of(&batch, answered(json!([mail]))), "/trigger_config/source_tool not_checked");
     let failed = Preflight::Failed("The service answered 500.".into());
     assert_eq!(told_of(&polling(), failed), "/trigger_config/source_tool preflight_failed");
     for (places, expected) in [
-        (&[("/trigger_config/source_tool", json!("slack_post_message")), ("/fingerprints/gmail_find_email", json!(null))][..],
-         "/trigger_config/source_tool source_tool_acts, /trigger_config/source_tool wrong_service"),
-        (&[("/trigger_config/tool_params", json!({"query": "x"}))], "/trigger_config/tool_params/query unknown_parameter"),
-        (&[("/trigger_config/tool_params", json!({"q": "{{trigger_data.x}}"}))], "/trigger_config/tool_params/q unknown_path"),
-        (&[("/trigger_config/polling_interval_minutes", json!(1))], "/trigger_config/polling_interval_minutes invalid_value"),
+        (
+            &[
+                ("/trigger_config/source_tool", json!("slack_post_message")),
+                ("/fingerprints/gmail_find_email", json!(null)),
+            ][..],
+            "/trigger_config/source_tool source_tool_acts, /trigger_config/source_tool wrong_service",
+        ),
+        (
+            &[("/trigger_config/tool_params", json!({"query": "x"}))],
+            "/trigger_config/tool_params/query unknown_parameter",
+        ),
+        (
+            &[("/trigger_config/tool_params", json!({"q": "{{trigger_data.x}}"}))],
+            "/trigger_config/tool_params/q unknown_path",
+        ),
+        (
+            &[("/trigger_config/polling_interval_minutes", json!(1))],
+            "/trigger_config/polling_interval_minutes invalid_value",
+        ),
         (&[("/trigger_config/aggregation_mode", json!("all"))], "/trigger_config/aggregation_mode invalid_value"),
     ] {
         assert_eq!(told_of(&with(polling(), places), Preflight::NotAsked), expected);
@@ -445,7 +352,9 @@ fn schedules_have_times_that_mean_something() {
         definition["actions"] = json!([{"id": "a", "tool": "read_rows", "parameters": {"sheet": "s"}}]);
         definition["fingerprints"] = json!({"read_rows": "v3"});
         let told = told(&report(&definition, &known)).into_iter();
-        told.map(|(place, code)| format!("{} {code}", place.trim_start_matches("/trigger_config/"))).collect::<Vec<_>>().join(", ")
+        told.map(|(place, code)| format!("{} {code}", place.trim_start_matches("/trigger_config/")))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     for (config, expected) in [
         (json!({"interval": "5min"}), ""),
@@ -459,10 +368,16 @@ fn schedules_have_times_that_mean_something() {
         (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berln"}), "timezone unknown_timezone"),
         (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": "Monday"}), ""),
         (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 0}), ""),
-        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 7}), "day_of_week invalid_value"),
+        (
+            json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 7}),
+            "day_of_week invalid_value",
+        ),
         (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC"}), "day_of_week missing_field"),
         (json!({"interval": "5min", "time_of_day": "09:00"}), "time_of_day unknown_field"),
-        (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 1}), "day_of_week unknown_field"),
+        (
+            json!({"interval": "daily", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 1}),
+            "day_of_week unknown_field",
+        ),
     ] {
         assert_eq!(schedule("schedule_recurring", config.clone()), expected, "{config}");
     }
@@ -481,7 +396,10 @@ fn schedules_have_times_that_mean_something() {
     }
     assert_eq!(schedule("manual", json!({})), "");
     assert_eq!(schedule("manual", json!({"interval": "daily"})), "interval unknown_field");
-    let asked = with(base(), &[("/trigger_type", json!("schedule_recurring")), ("/trigger_config", json!({"interval": "5min"}))]);
+    let asked = with(
+        base(),
+        &[("/trigger_type", json!("schedule_recurring")), ("/trigger_config", json!({"interval": "5min"}))],
+    );
     assert!(told(&report(&asked, &known)).iter().all(|(_, code)| *code == "unknown_path"), "a schedule brings no data");
 }
 
@@ -530,8 +448,18 @@ fn every_code_is_met() {
     }
     // Those of the other tests in this file.
     met.extend([
-        "too_large", "invalid_schema", "unknown_service", "inactive_service", "webhooks_not_supported", "polling_not_supported",
-        "in_the_past", "unknown_timezone", "timezone_assumed", "source_tool_acts", "wrong_service", "preflight_failed",
+        "too_large",
+        "invalid_schema",
+        "unknown_service",
+        "inactive_service",
+        "webhooks_not_supported",
+        "polling_not_supported",
+        "in_the_past",
+        "unknown_timezone",
+        "timezone_assumed",
+        "source_tool_acts",
+        "wrong_service",
+        "preflight_failed",
     ]);
     let missing: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).filter(|code| !met.contains(code)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -552,7 +480,9 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
         assert_eq!(told(&report(&definition, &known)), BTreeSet::from([(place.to_owned(), "too_large")]));
     }
     // As many mistakes as fit: the list has an end.
-    let wrong: Vec<Value> = (0..200).map(|index| json!({"id": index.to_string(), "tool": "read_rows", "parameters": {"a": 1, "b": "{{c}}"}})).collect();
+    let wrong: Vec<Value> = (0..200)
+        .map(|index| json!({"id": index.to_string(), "tool": "read_rows", "parameters": {"a": 1, "b": "{{c}}"}}))
+        .collect();
     let wrong = report(&with(base(), &[("/actions", json!(wrong))]), &known);
     assert_eq!((wrong.diagnostics.len(), wrong.truncated), (MOST_DIAGNOSTICS, true));
 }

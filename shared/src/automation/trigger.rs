@@ -165,7 +165,9 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let text = run_at?;
     let at = if let Ok(moment) = text.parse::<Timestamp>() {
         moment
-    } else if let Some(local) = text.parse::<civil::DateTime>().ok().filter(|_| text.contains('T') || text.contains(' ')) {
+    } else if let Some(local) =
+        text.parse::<civil::DateTime>().ok().filter(|_| text.contains('T') || text.contains(' '))
+    {
         if zone.is_none() {
             assume_utc(config, "run_at");
         }
@@ -203,7 +205,12 @@ fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
     if time_of_day.is_some() && zone.is_none() && config.get("timezone").is_none() {
         assume_utc(config, "time_of_day");
     }
-    Some(Trigger::ScheduleRecurring { interval: interval?, time_of_day, day_of_week, zone: zone.unwrap_or(TimeZone::UTC) })
+    Some(Trigger::ScheduleRecurring {
+        interval: interval?,
+        time_of_day,
+        day_of_week,
+        zone: zone.unwrap_or(TimeZone::UTC),
+    })
 }
 
 fn time_of_day(config: &mut Members<'_, '_>, text: &str) -> Option<civil::Time> {
@@ -249,7 +256,8 @@ fn zone(config: &mut Members<'_, '_>) -> Option<TimeZone> {
     if zone.is_none() {
         let known: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
         let place = config.place("timezone");
-        let hint = "Write a name of the IANA time zone database, for example \"Europe/Berlin\" or \"America/New_York\".";
+        let hint =
+            "Write a name of the IANA time zone database, for example \"Europe/Berlin\" or \"America/New_York\".";
         let error = Diagnostic::error(Code::UnknownTimezone, place, "There is no such time zone.", hint);
         let meant = nearest(&name, known.iter().map(String::as_str));
         config.diagnostics.push(error.found(&name.into()).meaning(meant));

@@ -7,13 +7,16 @@ use super::{
     definition::{Action, Body, Definition},
     diagnostics::{Code, Diagnostic, Diagnostics, child},
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
-    parameters,
+    nearest, parameters,
     run_request::RunRequest,
     scope::{Knowledge, Output, Scope, TriggerData},
     trigger::{Polling, Trigger, check_time},
-    nearest,
 };
-use crate::{connections::Connection, error::Problems, models::{ToolRef, WebhookPayload, folded_name}};
+use crate::{
+    connections::Connection,
+    error::Problems,
+    models::{ToolRef, WebhookPayload, folded_name},
+};
 
 /// Tools that runs of actions will have, and do not have yet.
 const LLM_TOOLS: [&str; 3] = ["llm_classify", "llm_transform", "llm_agent"];
@@ -26,7 +29,8 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
     check_service(definition, known, diagnostics);
     check_tools(definition, known, diagnostics);
     let trigger_data = trigger_data(definition, known);
-    let scope = Scope { variables: &definition.variables, outputs: Vec::new(), later: Vec::new(), trigger: trigger_data };
+    let scope =
+        Scope { variables: &definition.variables, outputs: Vec::new(), later: Vec::new(), trigger: trigger_data };
     if let Some(Trigger::Polling(polling)) = &definition.trigger {
         check_source(polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
     }
@@ -83,7 +87,9 @@ fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagn
                     if capabilities.webhook_events.contains(event_type)
                         && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
                     {
-                        let message = format!("The fields of {name}'s event {event_type} are not described, so no path into trigger_data is checked.");
+                        let message = format!(
+                            "The fields of {name}'s event {event_type} are not described, so no path into trigger_data is checked."
+                        );
                         let hint = "Start it with a sample event before you rely on its fields.";
                         let place = "/trigger_config/event_type";
                         diagnostics.push(Diagnostic::warning(Code::NotChecked, place, message, hint));
@@ -98,7 +104,9 @@ fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagn
                     let message = format!("{name} is not to be polled.");
                     diagnostics.push(Diagnostic::error(Code::PollingNotSupported, "/trigger_type", message, hint));
                 }
-                Trigger::Polling(Polling { event_type: Some(event), .. }) if !capabilities.polling_endpoints.is_empty() => {
+                Trigger::Polling(Polling { event_type: Some(event), .. })
+                    if !capabilities.polling_endpoints.is_empty() =>
+                {
                     let events: Vec<String> = capabilities.polling_endpoints.keys().cloned().collect();
                     check_event(name, event, &events, diagnostics);
                 }
@@ -164,9 +172,8 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
             }
         }
         (Some(Trigger::Polling(polling)), _) => match (&known.preflight, polling.aggregation_mode) {
-            (Preflight::Answered(answer), "per_item" | "latest") => {
-                item_of(answer).map_or(TriggerData::Unknown, |item| TriggerData::Like { of: &polling.source_tool, item })
-            }
+            (Preflight::Answered(answer), "per_item" | "latest") => item_of(answer)
+                .map_or(TriggerData::Unknown, |item| TriggerData::Like { of: &polling.source_tool, item }),
             _ => TriggerData::Unknown,
         },
         _ => TriggerData::Unknown,
@@ -312,7 +319,9 @@ fn check_fingerprint(
     known: &Known,
     diagnostics: &mut Diagnostics,
 ) {
-    let hint = format!("Call fetch_tool_data([\"{name}\"]) and put its fingerprint into \"fingerprints\": {{\"{name}\": \"...\"}}.");
+    let hint = format!(
+        "Call fetch_tool_data([\"{name}\"]) and put its fingerprint into \"fingerprints\": {{\"{name}\": \"...\"}}."
+    );
     let Some(read) = read else {
         let message = format!("The schema of {name} was not read before it was used.");
         diagnostics.push(Diagnostic::error(Code::SchemaNotRead, place, message, hint));
@@ -336,7 +345,9 @@ fn check_fingerprint(
         (Some(changes), None) if !changes.is_empty() => {
             format!("{name} has changed since its schema was read: {}.", changes.join("; "))
         }
-        (Some(_), None) => format!("{name} has changed since its schema was read: its parameters are the same, its details or what carries it out are not."),
+        (Some(_), None) => format!(
+            "{name} has changed since its schema was read: its parameters are the same, its details or what carries it out are not."
+        ),
         (None, None) => format!("{name} has changed since its schema was read, or this was never its fingerprint."),
     };
     let place = child("/fingerprints", name);
@@ -370,7 +381,9 @@ fn check_actions<'a>(actions: &'a [Action], mut scope: Scope<'a>, known: &'a Kno
         if let Some(name) = &action.output_as
             && scope.outputs.iter().all(|output| output.name != name)
         {
-            let returns = usable.map(|(_, tool)| &tool.returns).filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
+            let returns = usable
+                .map(|(_, tool)| &tool.returns)
+                .filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
             scope.outputs.push(Output { name, returns });
         }
     }
@@ -406,7 +419,8 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
         Operator::StartsWith | Operator::EndsWith if kind != "string" => "==, or contains",
         _ => return,
     };
-    let message = format!("{} is of type {kind}, and {} never holds for that.", clause.path.as_str(), operator.as_str());
+    let message =
+        format!("{} is of type {kind}, and {} never holds for that.", clause.path.as_str(), operator.as_str());
     let place = child(&clause.pointer, "op");
     let error = Diagnostic::error(Code::OperatorMisfit, place, message, format!("Use {instead}."));
     diagnostics.push(error.found(&operator.as_str().into()));
@@ -434,7 +448,10 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
         } else if said.starts_with("is not a known field") {
             (Code::UnknownField, "Leave it out.")
         } else if place.starts_with("/schema") {
-            (Code::InvalidSchema, "Write a JSON Schema of draft 2020-12 with the keywords that docs/automations.md lists.")
+            (
+                Code::InvalidSchema,
+                "Write a JSON Schema of draft 2020-12 with the keywords that docs/automations.md lists.",
+            )
         } else {
             (Code::InvalidValue, "Change it so.")
         };

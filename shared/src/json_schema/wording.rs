@@ -205,7 +205,10 @@ impl<'w> Wording<'w> {
         let wanted: Option<Vec<String>> = others.iter().map(kind_wanted).collect();
         if let Some(wanted) = wanted {
             let problem = format!("must be {}{end}", bare(&wanted.join(" or ")));
-            return Explained { violations: vec![Violation { path: here, pointer: pointer.to_owned(), problem }], distance: 1 };
+            return Explained {
+                violations: vec![Violation { path: here, pointer: pointer.to_owned(), problem }],
+                distance: 1,
+            };
         }
         let closest =
             others.into_iter().zip(1_usize..).min_by_key(|(told, _)| (kind_wanted(told).is_some(), told.distance));

@@ -15,9 +15,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{
-        Automation, AutomationId, AutomationStatus, AutomationVersion, OrganizationId, Timestamp, UserId,
-    },
+    models::{Automation, AutomationId, AutomationStatus, AutomationVersion, OrganizationId, Timestamp, UserId},
 };
 
 const WHAT: &str = "automation";
@@ -38,6 +36,8 @@ pub struct ListedVersion {
     pub created_at: Timestamp,
 }
 
+/// The key of an automation's versions.
+const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
 
 impl Automations {
@@ -127,7 +127,7 @@ impl Automations {
 
     fn of(&self, organization: OrganizationId, automation: AutomationId) -> super::table::Query {
         self.versions
-            .query("#automation_id = :automation")
+            .query(OF_AUTOMATION)
             .filter("#organization_id = :organization")
             .with([(":automation", text(automation)), (":organization", text(organization))])
             .attributes(LISTED)
@@ -219,7 +219,8 @@ impl Automations {
         versions
             .each_page(|items| {
                 let key_of = |mut item: Item| {
-                    let parts = ["automation_id", "version"].map(|name| item.remove(name).map(|value| (name.to_owned(), value)));
+                    let parts = ["automation_id", "version"]
+                        .map(|name| item.remove(name).map(|value| (name.to_owned(), value)));
                     parts.into_iter().flatten().collect::<Item>()
                 };
                 keys.extend(items.into_iter().map(key_of));
@@ -229,14 +230,16 @@ impl Automations {
         if self.versions.delete_all(keys, deadline).await?.is_err() {
             return Err(Error::Conflict("not all versions are deleted yet; send the same request again".into()));
         }
-        let gone = self.automations.delete(id(automation)).when("#organization_id = :organization AND #deleting = :true");
+        let gone =
+            self.automations.delete(id(automation)).when("#organization_id = :organization AND #deleting = :true");
         let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];
         gone.with(values).unless_refused().await.map(drop)
     }
 }
 
 /// What is said when an automation is not as it was read.
-pub const OVERTAKEN: &str = "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
+pub const OVERTAKEN: &str =
+    "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
 
 fn version_key(automation: AutomationId, version: u64) -> Item {
     key([("automation_id", text(automation)), ("version", amount(version))])

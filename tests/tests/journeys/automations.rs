@@ -72,9 +72,15 @@ async fn an_agent_is_refused_repairs_from_the_text_and_is_accepted_and_a_person_
     let shown = world.automation("GET", &format!("/{id}"), &Value::Null).await;
     assert_eq!(shown.headers["etag"], "\"1\"");
     let shown = shown.expect(200);
-    assert_eq!((&shown["definition"], &shown["status"], &shown["created_by"]), (&fixed, &json!("pending_review"), &json!(world.home.user_id)));
+    assert_eq!(
+        (&shown["definition"], &shown["status"], &shown["created_by"]),
+        (&fixed, &json!("pending_review"), &json!(world.home.user_id))
+    );
     let active = world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
-    assert_eq!((&active["automation"]["status"], &active["automation"]["active_version"]), (&json!("active"), &json!(1)));
+    assert_eq!(
+        (&active["automation"]["status"], &active["automation"]["active_version"]),
+        (&json!("active"), &json!(1))
+    );
     let shown = world.automation("GET", &format!("/{id}"), &Value::Null).await.expect(200);
     assert_eq!((&shown["activated_by"], &shown["active_version"]), (&json!(world.home.user_id), &json!(1)));
 }
@@ -129,16 +135,20 @@ async fn versions_are_kept_compared_activated_and_rolled_back() {
     assert_eq!((numbers, &versions["next_cursor"]), (vec![&json!(2), &json!(1)], &json!(null)));
     let first = world.automation("GET", &at("/versions?limit=1"), &Value::Null).await.expect(200);
     let cursor = first["next_cursor"].as_str().unwrap();
-    let next = world.automation("GET", &at(&format!("/versions?limit=1&cursor={cursor}")), &Value::Null).await.expect(200);
+    let next =
+        world.automation("GET", &at(&format!("/versions?limit=1&cursor={cursor}")), &Value::Null).await.expect(200);
     assert_eq!((&first["items"][0]["version"], &next["items"][0]["version"]), (&json!(2), &json!(1)));
     let one = world.automation("GET", &at("/versions/1"), &Value::Null).await.expect(200);
     assert_eq!(one["definition"], world.urgent_messages());
     assert_eq!(one["checked"]["slack_post_message"]["fingerprint"], world.fingerprint("slack_post_message"));
     let diff = world.automation("GET", &at("/diff?from=1&to=2"), &Value::Null).await.expect(200);
-    assert_eq!(diff["changes"], json!([
-        {"pointer": "/actions/0/output_as", "change": "added", "to": "sent"},
-        {"pointer": "/variables/team", "change": "changed", "from": "C024BE91L", "to": "C0TEAM"},
-    ]));
+    assert_eq!(
+        diff["changes"],
+        json!([
+            {"pointer": "/actions/0/output_as", "change": "added", "to": "sent"},
+            {"pointer": "/variables/team", "change": "changed", "from": "C024BE91L", "to": "C0TEAM"},
+        ])
+    );
     assert_eq!(world.automation("GET", &at("/diff?from=1&to=x"), &Value::Null).await.wrong_fields(), ["to"]);
     world.automation("GET", &at("/versions/3"), &Value::Null).await.expect(404);
 
@@ -203,13 +213,22 @@ async fn what_is_not_connected_may_be_saved_and_not_activated() {
     let parameters = json!({"type": "object", "properties": {}});
     world.service_tool_with("Notion", "notion_search", &json!({"parameters": parameters}));
     let mut definition = world.urgent_messages();
-    definition["actions"].as_array_mut().unwrap().push(json!({"id": "look", "tool": "notion_search", "parameters": {}}));
+    definition["actions"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": "look", "tool": "notion_search", "parameters": {}}));
     definition["fingerprints"]["notion_search"] = json!(world.fingerprint("notion_search"));
     let saved = world.deploy(&definition).await.expect(201);
-    assert_eq!((told(&saved), &saved["diagnostics"][0]["severity"]), (vec!["/actions/1/tool not_connected".to_owned()], &json!("warning")));
+    assert_eq!(
+        (told(&saved), &saved["diagnostics"][0]["severity"]),
+        (vec!["/actions/1/tool not_connected".to_owned()], &json!("warning"))
+    );
     let id = saved["automation"]["id"].as_str().unwrap();
     let refused = world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(422);
-    assert_eq!((told(&refused), &refused["diagnostics"][0]["severity"]), (vec!["/actions/1/tool not_connected".to_owned()], &json!("error")));
+    assert_eq!(
+        (told(&refused), &refused["diagnostics"][0]["severity"]),
+        (vec!["/actions/1/tool not_connected".to_owned()], &json!("error"))
+    );
     // By then it is.
     world.pipedream.connect("apn_notion", &world.home.organization_id, "notion");
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -225,12 +244,20 @@ async fn names_of_services_tools_and_events_lead_to_what_there_is() {
         let mut definition = world.urgent_messages();
         change(&mut definition);
         let body = world.deploy(&definition).await.body;
-        body["diagnostics"].as_array().unwrap().iter().map(|one| (one["code"].as_str().unwrap().to_owned(), one["did_you_mean"].clone())).collect::<Vec<_>>()
+        body["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (one["code"].as_str().unwrap().to_owned(), one["did_you_mean"].clone()))
+            .collect::<Vec<_>>()
     };
     let expect = |code: &str, meant: &str| vec![(code.to_owned(), json!(meant))];
     assert_eq!(said(&|it| it["trigger_config"]["service"] = json!("slack")).await, []);
     assert_eq!(said(&|it| it["trigger_config"]["service"] = json!("Slak")).await, expect("unknown_service", "Slack"));
-    assert_eq!(said(&|it| it["trigger_config"]["event_type"] = json!("mesage")).await, expect("unknown_event", "message"));
+    assert_eq!(
+        said(&|it| it["trigger_config"]["event_type"] = json!("mesage")).await,
+        expect("unknown_event", "message")
+    );
     let unknown = said(&|it| {
         it["actions"][0]["tool"] = json!("slack_post_mesage");
         it["fingerprints"] = json!({});
@@ -249,11 +276,13 @@ async fn a_look_up_that_fails_is_said() {
 #[tokio::test]
 async fn tools_of_the_organization_and_built_in_ones_are_used_as_any_other() {
     let world = world().await;
-    let tool = world.tool(&json!({
-        "type": "api_request", "label": "Open ticket", "description": "Opens a ticket.", "method": "POST",
-        "url": "https://tickets.example.com/new",
-        "body": {"title": {"mode": "ai", "schema": {"type": "string", "description": "Title"}, "required": true}},
-    })).await;
+    let tool = world
+        .tool(&json!({
+            "type": "api_request", "label": "Open ticket", "description": "Opens a ticket.", "method": "POST",
+            "url": "https://tickets.example.com/new",
+            "body": {"title": {"mode": "ai", "prompt": "The title"}},
+        }))
+        .await;
     let (id, name) = (tool["id"].as_str().unwrap(), tool["name"].as_str().unwrap().replace('-', "_"));
     let properties = tool["function_schema"]["parameters"]["properties"].as_object().unwrap();
     let title = properties.keys().next().unwrap();
@@ -274,9 +303,10 @@ async fn tools_of_the_organization_and_built_in_ones_are_used_as_any_other() {
         let mut wrong = right.clone();
         wrong["actions"][1]["parameters"] = json!({title: "At {{time.tme}}", "other": 1});
         wrong["fingerprints"][used] = json!("v99");
-        assert_eq!(told(&world.deploy(&wrong).await.expect(422)), [
-            format!("/fingerprints/{used} tool_changed"), format!("/actions/1/parameters/{title} unknown_path"),
-        ]);
+        assert_eq!(
+            told(&world.deploy(&wrong).await.expect(422)),
+            [format!("/fingerprints/{used} tool_changed"), format!("/actions/1/parameters/{title} unknown_path"),]
+        );
     }
 }
 
@@ -285,13 +315,15 @@ async fn the_tool_that_is_polled_is_called_once_and_its_answer_is_checked() {
     let world = world().await;
     world.service("Clock", None);
     world.service_capabilities("Clock", &json!({"supports_polling": true}));
-    let polling = |path: &str| json!({
-        "name": "Weekday", "trigger_type": "polling", "dry_run": true,
-        "trigger_config": {"service": "Clock", "source_tool": "current_time", "tool_params": {"timeZone": "{{zone}}"}},
-        "actions": [{"id": "a", "tool": "slack_post_message", "parameters": {"channel": "C", "text": path}}],
-        "variables": {"zone": "Europe/Lisbon"},
-        "fingerprints": {"current_time": "built-in", "slack_post_message": world.fingerprint("slack_post_message")},
-    });
+    let polling = |path: &str| {
+        json!({
+            "name": "Weekday", "trigger_type": "polling", "dry_run": true,
+            "trigger_config": {"service": "Clock", "source_tool": "current_time", "tool_params": {"timeZone": "{{zone}}"}},
+            "actions": [{"id": "a", "tool": "slack_post_message", "parameters": {"channel": "C", "text": path}}],
+            "variables": {"zone": "Europe/Lisbon"},
+            "fingerprints": {"current_time": "built-in", "slack_post_message": world.fingerprint("slack_post_message")},
+        })
+    };
     let good = world.deploy(&polling("{{trigger_data.weekday}}")).await.expect(200);
     assert_eq!((&good["result"], told(&good)), (&json!("ok"), vec![]));
     let bad = world.deploy(&polling("{{trigger_data.weekdy}}")).await.expect(200);
@@ -333,7 +365,7 @@ async fn bad_input_is_answered_before_anything_is_looked_up() {
         definition[name] = value;
         definition
     };
-    let action = json!({"id": "a", "tool": "no_such", "parameters": {"x": "{{{{{{"}});
+    let action = json!({"tool": "{{{{{{"});
     world.deploy(&good).await.expect(201);
     world.aws.clear_operations();
     let before = stored(&world);

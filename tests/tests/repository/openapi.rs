@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod agents_and_phone_numbers;
+mod automations;
 mod calls;
 mod changes;
 mod discovery;
@@ -134,6 +135,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
     ];
     let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
     let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts()).chain(discovery::parts()).chain(mcp::parts());
+    let given = given.chain(automations::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
@@ -391,8 +393,12 @@ async fn lesser_roles() -> Given {
         }) else {
             continue;
         };
-        let path =
-            operation.path.replace("{slug}", &world.home.slug).replace("{id}", NOBODY).replace("{service}", "vapi");
+        let path = operation
+            .path
+            .replace("{slug}", &world.home.slug)
+            .replace("{id}", NOBODY)
+            .replace("{service}", "vapi")
+            .replace("{version}", "1");
         let event = Event::new(&route.method, &path).user(&viewer);
         given.note(operation.id.leak(), 403, &world.send(&route.function, &event).await);
     }
