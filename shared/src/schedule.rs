@@ -33,11 +33,7 @@ where
 ///
 /// # Errors
 /// When the runtime API is out of reach.
-pub async fn serve_event<D, F, Fut, R>(
-    function: &'static str,
-    deps: D,
-    handle: F,
-) -> Result<(), lambda_runtime::Error>
+pub async fn serve_event<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
     F: Fn(&'static D, Value, Deadline) -> Fut + Copy + Send + Sync + 'static,

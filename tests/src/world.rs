@@ -184,7 +184,8 @@ impl World {
         }
         let mut at_twilio = twilio::Options::default();
         let files = local::catalogue::files().expect("the catalogue's files can be read");
-        let mut at_pipedream = pipedream.unwrap_or_else(|| pipedream::Options::default().with_components(files.values()));
+        let mut at_pipedream =
+            pipedream.unwrap_or_else(|| pipedream::Options::default().with_components(files.values()));
         for tenant in [&home, &other] {
             at_vapi = at_vapi.with_number(&tenant.phone_number, &tenant.assistant_id);
             at_twilio = at_twilio.with_account(&tenant.twilio_sid, &tenant.twilio_token, &[&tenant.phone_number]);

@@ -16,7 +16,18 @@ const LONGEST_EVENT: usize = 80;
 const AUTH_TYPES: [&str; 5] = ["oauth2", "api_key", "basic", "phone_number", "none"];
 /// Operators of a condition.
 const OPERATORS: [&str; 13] = [
-    "<", ">", "<=", ">=", "==", "!=", "contains", "contains_any", "not_contains", "starts_with", "ends_with", "exists",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "==",
+    "!=",
+    "contains",
+    "contains_any",
+    "not_contains",
+    "starts_with",
+    "ends_with",
+    "exists",
     "not_exists",
 ];
 

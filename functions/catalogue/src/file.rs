@@ -267,11 +267,11 @@ fn read_component(
             problems.add(format!("{place}/{name}"), "must be 1 to 200 bytes");
         }
     }
-    if let Some(ConnectionKind::Pipedream { app }) = connection {
-        if !component.key.starts_with(&format!("{app}-")) {
-            let problem = format!("is no component of {app}, the app that the organization connects");
-            problems.add(format!("{place}/key"), problem);
-        }
+    if let Some(ConnectionKind::Pipedream { app }) = connection
+        && !component.key.starts_with(&format!("{app}-"))
+    {
+        let problem = format!("is no component of {app}, the app that the organization connects");
+        problems.add(format!("{place}/key"), problem);
     }
     let overlay = overlay.map(|overlay| Overlay::read(overlay, &format!("{pointer}/overlay"), problems));
     let derived = derive(&component, &overlay.unwrap_or_default(), pointer, problems)?;
@@ -287,9 +287,10 @@ fn read_component(
 /// Category, effect and danger must tell the same.
 fn agree(category: Option<&str>, effect: bool, destructive: bool, pointer: &str, problems: &mut Problems) {
     let (place, problem) = match (category, effect, destructive) {
-        (Some("read" | "search"), true, _) => {
-            ("effect", "must be false of a tool that reads or searches; if it may change something, its category is write")
-        }
+        (Some("read" | "search"), true, _) => (
+            "effect",
+            "must be false of a tool that reads or searches; if it may change something, its category is write",
+        ),
         (Some("write" | "delete"), false, _) => ("effect", "must be true of a tool that writes or deletes"),
         (Some("delete"), true, false) => ("destructive", "must be true of a tool that deletes"),
         _ => return,

@@ -18,8 +18,25 @@ use crate::{
 
 /// Of what Pipedream sends of a prop.
 const KEPT: [&str; 19] = [
-    "name", "type", "app", "label", "description", "optional", "default", "options", "min", "max", "remoteOptions",
-    "useQuery", "reloadProps", "hidden", "disabled", "readOnly", "secret", "withLabel", "format",
+    "name",
+    "type",
+    "app",
+    "label",
+    "description",
+    "optional",
+    "default",
+    "options",
+    "min",
+    "max",
+    "remoteOptions",
+    "useQuery",
+    "reloadProps",
+    "hidden",
+    "disabled",
+    "readOnly",
+    "secret",
+    "withLabel",
+    "format",
 ];
 const LONGEST_NAME: usize = 40;
 const LONGEST_DESCRIPTION: usize = 1_000;
@@ -47,7 +64,10 @@ pub(crate) async fn draft(deps: &Deps, app: &str, keys: &[String], deadline: Dea
         keys
     };
     if keys.is_empty() {
-        return Err(Error::invalid("import.app", format!("{app} has no actions at Pipedream; look the app's slug up there")));
+        return Err(Error::invalid(
+            "import.app",
+            format!("{app} has no actions at Pipedream; look the app's slug up there"),
+        ));
     }
     let (mut tools, mut left_out): (Vec<Value>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     let service = service_name(app);
@@ -124,7 +144,8 @@ fn kept(prop: &Value) -> Value {
 
 /// `google_calendar` is Google Calendar, and `slack_v2` Slack.
 fn service_name(app: &str) -> String {
-    let is_version = |word: &&str| word.len() > 1 && word.starts_with('v') && word[1..].bytes().all(|byte| byte.is_ascii_digit());
+    let is_version =
+        |word: &&str| word.len() > 1 && word.starts_with('v') && word[1..].bytes().all(|byte| byte.is_ascii_digit());
     let words = app.split('_').filter(|word| !word.is_empty() && !is_version(word) && *word != "oauth");
     let capital = |word: &str| {
         let mut letters = word.chars();

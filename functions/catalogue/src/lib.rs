@@ -56,7 +56,9 @@ pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Val
             let files = event.get("files").and_then(Value::as_object).into_iter().flatten().collect();
             serde_json::to_value(Box::pin(load::load(deps, files, dry_run, deadline)).await?)
         }
-        Asked::Import { app, keys } => serde_json::to_value(Box::pin(import::draft(deps, &app, &keys, deadline)).await?),
+        Asked::Import { app, keys } => {
+            serde_json::to_value(Box::pin(import::draft(deps, &app, &keys, deadline)).await?)
+        }
     };
     answer.map_err(Error::internal)
 }

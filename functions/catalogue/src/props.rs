@@ -152,7 +152,8 @@ impl Overlay {
         overlay.required = names(&mut fields, "required");
         overlay.show = names(&mut fields, "show");
         overlay.hide = names(&mut fields, "hide");
-        overlay.fixed = fields.members("fixed").into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        overlay.fixed =
+            fields.members("fixed").into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         overlay.dependent_required = fields.get("dependentRequired").cloned();
         fields.finish();
         overlay
@@ -294,7 +295,11 @@ fn fate(prop: &Prop, overlay: &Overlay) -> Result<Fate, String> {
     }
     if let Some(value) = overlay.fixed.get(name) {
         let fits = jsonschema_type(&schema, value);
-        return if fits { Ok(Fate::Fixed(value.clone())) } else { Err(format!("the fixed {name} is no {}", prop.kind)) };
+        return if fits {
+            Ok(Fate::Fixed(value.clone()))
+        } else {
+            Err(format!("the fixed {name} is no {}", prop.kind))
+        };
     }
     let shown = overlay.show.contains(name);
     let out = if prop.is_secret() && !(shown && prop.secret.is_none()) {
@@ -339,7 +344,9 @@ fn type_schema(kind: &str) -> Result<Option<Value>, String> {
         _ if kind.starts_with("$.interface.") => None,
         _ if kind.starts_with("$.airtable.") => Some(json!({"type": "string"})),
         _ if is_proxy(kind) => {
-            return Err(format!("is of type {kind}, with which a model could ask anything; bind the tool to a request"));
+            return Err(format!(
+                "is of type {kind}, with which a model could ask anything; bind the tool to a request"
+            ));
         }
         _ => return Err(format!("is of the type {kind}, which is not known")),
     })

@@ -146,7 +146,8 @@ impl Check<'_> {
         for name in left {
             let placed = in_path.contains(name) || template.query.iter().any(|query| query == name);
             if !placed && !has_body {
-                let problem = format!("{name} goes nowhere: it stands neither in the path nor in query, and there is no body");
+                let problem =
+                    format!("{name} goes nowhere: it stands neither in the path nor in query, and there is no body");
                 self.refuse("/query", problem);
             }
         }
@@ -201,7 +202,10 @@ impl Check<'_> {
             if !fields.iter().any(|field| field.name == *name) {
                 let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
                 let known = known.join(", ");
-                self.refuse(&format!("/auth/{place}"), format!("{name} is no field of the credential; known are {known}"));
+                self.refuse(
+                    &format!("/auth/{place}"),
+                    format!("{name} is no field of the credential; known are {known}"),
+                );
             }
         }
         if let RequestAuth::Body { members } = &template.auth {

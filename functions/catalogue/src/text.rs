@@ -96,7 +96,7 @@ mod tests {
         fn whatever_comes_in_is_short_and_plain(text in "\\PC{0,60}[\\[\\]()*`]{0,6}\\PC{0,60}", longest in 0_usize..80) {
             let shown = plain(&text, longest);
             proptest::prop_assert!(shown.len() <= longest);
-            let has_marks = shown.contains(|letter| is_mark(letter));
+            let has_marks = shown.contains(is_mark);
             proptest::prop_assert!(!has_marks, "{}", shown);
         }
     }

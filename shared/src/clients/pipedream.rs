@@ -160,12 +160,21 @@ impl Pipedream {
 
     /// Looks an action up. `None`: there is no such action.
     pub async fn action(&self, project: &Project, key: &str, deadline: Deadline) -> Result<Option<Action>, Error> {
+        self.look_up(project, key, deadline).await
+    }
+
+    async fn look_up<T: DeserializeOwned>(
+        &self,
+        project: &Project,
+        key: &str,
+        deadline: Deadline,
+    ) -> Result<Option<T>, Error> {
         #[derive(Deserialize)]
-        struct Answer {
-            data: Action,
+        struct Answer<T> {
+            data: T,
         }
         let call = Call { method: Method::GET, path: format!("actions/{}", segment(key)), body: None };
-        match self.send::<Answer>(project, &call, Retry::Harmless, deadline).await {
+        match self.send::<Answer<T>>(project, &call, Retry::Harmless, deadline).await {
             Ok(answer) => Ok(Some(answer.data)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),

@@ -272,6 +272,20 @@ fn everything_that_cannot_be_checked_is_named_at_once() {
 }
 
 #[test]
+fn text_may_have_to_be_json() {
+    let schema = json!({"properties": {"blocks": {"type": "string", "contentMediaType": "application/json"}}});
+    assert_eq!(violations(schema.clone(), json!({"blocks": "[{\"a\": 1}]"})), Vec::<String>::new());
+    let told = violations(schema.clone(), json!({"blocks": "[{a: 1}]"}));
+    assert_eq!(told, ["blocks: must be JSON as text; it cannot be read at line 1 column 3"]);
+    // Nothing of the text is repeated, and depth is bounded.
+    let deep = violations(schema, json!({"blocks": "[".repeat(100_000)}));
+    assert_eq!(deep.len(), 1);
+    assert!(deep[0].starts_with("blocks: must be JSON as text"), "{deep:?}");
+    let other = refused(json!({"contentMediaType": "text/html"}));
+    assert!(other[0].1.contains("application/json"), "{other:?}");
+}
+
+#[test]
 fn a_keyword_without_effect_or_sense_is_refused() {
     for (schema, field) in [
         (json!({"then": true}), "then"),

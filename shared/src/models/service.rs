@@ -54,7 +54,7 @@ fn half_digest(content: &str) -> [u8; 16] {
 }
 
 fn hexadecimal(bytes: [u8; 16]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Uuid::from_bytes(bytes).simple().to_string()
 }
 
 /// A row of `services`.

@@ -48,8 +48,7 @@ impl Services {
     pub async fn loaded(&self) -> Result<(Vec<Service>, Vec<ServiceTool>, Vec<ServiceCapabilities>)> {
         let services = self.services.scan().filter("attribute_exists(#name)").now();
         let (tools, capabilities) = (self.tools.scan().now(), self.capabilities.scan().now());
-        let (services, tools, capabilities) =
-            try_join!(services.collect(), tools.collect(), capabilities.collect())?;
+        let (services, tools, capabilities) = try_join!(services.collect(), tools.collect(), capabilities.collect())?;
         Ok((services, tools, capabilities))
     }
 

@@ -309,6 +309,24 @@ async fn a_failed_request_for_a_token_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn an_apps_actions_are_listed_page_by_page_and_read_whole() {
+    let pipedream = start();
+    let client = client(&pipedream.url);
+    pipedream.inject(Fault::status(500).on("GET", "/actions"));
+    let keys = client.action_keys(&project(), "google_sheets", ample()).await.unwrap();
+    assert_eq!(keys, ["google_sheets-add-single-row"]);
+    let component = client.component(&project(), &keys[0], ample()).await.unwrap().unwrap();
+    assert_eq!((component.key.as_str(), component.version.as_str()), ("google_sheets-add-single-row", "2.1.12"));
+    assert_eq!(component.configurable_props[0]["type"], "app");
+    assert_eq!(component.annotations.unwrap()["readOnlyHint"], false);
+    assert!(client.action_keys(&project(), "no such&app=gmail", ample()).await.unwrap().is_empty());
+    assert!(client.component(&project(), "gmail-nothing", ample()).await.unwrap().is_none());
+    pipedream.inject(Fault::status(403).on("GET", "/actions"));
+    let refused = client.action_keys(&project(), "gmail", ample()).await.unwrap_err();
+    assert_eq!(class(&refused), "rejected 403");
+}
+
+#[tokio::test]
 async fn an_action_is_looked_up_by_its_key() {
     let pipedream = start();
     let client = client(&pipedream.url);

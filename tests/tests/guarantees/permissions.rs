@@ -100,7 +100,6 @@ async fn asked(own: bool) -> Permissions {
     settle(&mut asked, &mut world, &sms).await;
 
     catalogue(&mut asked, &mut world).await;
-
     // Looking at an agent's tools repairs what differs: one is missing in the table, one at VAPI.
     let (missing, stale) = (world.tool(&ai_sms()).await, world.attached(&ai_sms()).await);
     let mut model = world.model();

@@ -11,7 +11,10 @@ use shared::{
     models::{Binding, ConnectionKind, ExecutionStatus, Service, ServiceTool, ToolRef, Trigger},
     tool::{CallContext, Conversation, Subject},
 };
-use tests::{Fault, Trouble, World, automation::{AMPLE, organization}};
+use tests::{
+    Fault, Trouble, World,
+    automation::{AMPLE, organization},
+};
 
 async fn invoke(world: &World, event: Value) -> Result<Value> {
     Box::pin(catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_secs(30)))).await
@@ -131,6 +134,7 @@ async fn a_dry_run_tells_what_would_change_and_writes_nothing() {
 type Refused = (&'static str, Value, &'static str, &'static str);
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
     let world = World::start().await;
     let (chat, weather) = ("/chat.json", "/weather.json/tools/0");
@@ -163,7 +167,12 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/component/props/1/secret"), json!(true), "/tools/0/component/props/1", "secret"),
         (at(chat, "/tools/0/overlay/fixed"), json!({"mark": "no"}), "/tools/0/component/props/3", "fixed mark"),
         (at(chat, "/tools/0/overlay/required"), json!(["no"]), "/tools/0/overlay/required/no", "no prop"),
-        (at(chat, "/tools/0/overlay/properties/blocks/contentMediaType"), json!("text/csv"), "/tools/0/component", "application/json"),
+        (
+            at(chat, "/tools/0/overlay/properties/blocks/contentMediaType"),
+            json!("text/csv"),
+            "/tools/0/component",
+            "application/json",
+        ),
         (at(chat, "/tools/0/overlay/properties/blocks/colour"), json!(1), "/tools/0/component", "colour"),
         (at(chat, "/tools/0/parameters"), json!({"type": "object"}), "/tools/0/parameters", "overlay"),
         (at(chat, "/tools/0/examples"), json!([]), "/tools/0/examples", "1 to 5"),
@@ -171,32 +180,70 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/examples/0/blocks"), json!("[1"), "/tools/0/examples/0", "JSON"),
         (at(chat, "/tools/0/examples/0/made_up"), json!(1), "/tools/0/examples/0", "made_up"),
         (at(chat, "/capabilities/auth_types"), json!(["magic"]), "/capabilities/auth_types", "oauth2"),
-        (at(chat, "/capabilities/webhook_payload_schemas/message/example"), json!({"event": {"text": "x"}}),
-            "/capabilities/webhook_payload_schemas/message/trigger_data_fields/tags[0].name", "nowhere"),
-        (at(chat, "/capabilities/webhook_payload_schemas/message/example_condition/path"), json!("event.words"),
-            "/capabilities/webhook_payload_schemas/message/example_condition/path", "nowhere"),
-        (at(chat, "/capabilities/webhook_payload_schemas/message/example_condition/op"), json!("has"),
-            "/capabilities/webhook_payload_schemas/message/example_condition/op", "contains_any"),
-        (at(chat, "/capabilities/webhook_payload_schemas/message/example_condition"), json!({"operator": "XOR", "clauses": [{"op": "exists"}]}),
-            "/capabilities/webhook_payload_schemas/message/example_condition/clauses/0/path", "required"),
-        (at(chat, "/capabilities/polling_endpoints/found/source_tool"), json!("chat_look"),
-            "/capabilities/polling_endpoints/found/source_tool", "no tool"),
-        (at(chat, "/capabilities/polling_endpoints/found/source_tool"), json!("chat_send"),
-            "/capabilities/polling_endpoints/found/source_tool", "changes something"),
-        (at(chat, "/capabilities/polling_endpoints/found/tool_params"), json!({"q": 5}),
-            "/capabilities/polling_endpoints/found/tool_params", "chat_find"),
+        (
+            at(chat, "/capabilities/webhook_payload_schemas/message/example"),
+            json!({"event": {"text": "x"}}),
+            "/capabilities/webhook_payload_schemas/message/trigger_data_fields/tags[0].name",
+            "nowhere",
+        ),
+        (
+            at(chat, "/capabilities/webhook_payload_schemas/message/example_condition/path"),
+            json!("event.words"),
+            "/capabilities/webhook_payload_schemas/message/example_condition/path",
+            "nowhere",
+        ),
+        (
+            at(chat, "/capabilities/webhook_payload_schemas/message/example_condition/op"),
+            json!("has"),
+            "/capabilities/webhook_payload_schemas/message/example_condition/op",
+            "contains_any",
+        ),
+        (
+            at(chat, "/capabilities/webhook_payload_schemas/message/example_condition"),
+            json!({"operator": "XOR", "clauses": [{"op": "exists"}]}),
+            "/capabilities/webhook_payload_schemas/message/example_condition/clauses/0/path",
+            "required",
+        ),
+        (
+            at(chat, "/capabilities/polling_endpoints/found/source_tool"),
+            json!("chat_look"),
+            "/capabilities/polling_endpoints/found/source_tool",
+            "no tool",
+        ),
+        (
+            at(chat, "/capabilities/polling_endpoints/found/source_tool"),
+            json!("chat_send"),
+            "/capabilities/polling_endpoints/found/source_tool",
+            "changes something",
+        ),
+        (
+            at(chat, "/capabilities/polling_endpoints/found/tool_params"),
+            json!({"q": 5}),
+            "/capabilities/polling_endpoints/found/tool_params",
+            "chat_find",
+        ),
         (at(weather, "/parameters/type"), json!("array"), "/tools/0/parameters/type", "object"),
         (at(weather, "/parameters/oneOf"), json!([{}]), "/tools/0/parameters/oneOf", "top level"),
         (at(weather, "/parameters/required/0"), json!("height"), "/tools/0/parameters/required", "height"),
         (at(weather, "/parameters/properties/latitude/type"), json!("degrees"), "/tools/0/parameters", "degrees"),
-        (at(weather, "/parameters/properties/latitude/description"), json!(null), "/tools/0/parameters/properties/latitude/description", "model"),
+        (
+            at(weather, "/parameters/properties/latitude/description"),
+            json!(null),
+            "/tools/0/parameters/properties/latitude/description",
+            "model",
+        ),
         (at(weather, "/request/url"), json!("http://api.open-meteo.com/v1/forecast"), "/tools/0/request/url", "https"),
         (at(weather, "/request/url"), json!("https://{latitude}.example.com/x"), "/tools/0/request/url", "written out"),
         (at(weather, "/request/url"), json!("https://10.0.0.1/x"), "/tools/0/request/url", "written out"),
         (at(weather, "/request/url"), json!("https://a.example.com:8443/x"), "/tools/0/request/url", "port"),
         (at(weather, "/request/url"), json!("https://a.example.com@b.example.com/x"), "/tools/0/request/url", "user"),
         (at(weather, "/request/url"), json!("https://a.example.com/{place}"), "/tools/0/request/url", "no parameter"),
-        (at(weather, "/request/url"), json!("https://a.example.com/{latitude}"), "/tools/0/request/url", "string or integer"),
+        (
+            at(weather, "/request/url"),
+            json!("https://a.example.com/{latitude}"),
+            "/tools/0/request/url",
+            "string or integer",
+        ),
         (at(weather, "/request/url"), json!("https://a.example.com/x?y=1"), "/tools/0/request/url", "query"),
         (at(weather, "/request/url"), json!("https://a.example.com/../{latitude"), "/tools/0/request/url", "{name}"),
         (at(weather, "/request/method"), json!("TRACE"), "/tools/0/request/method", "GET"),
@@ -205,12 +252,32 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(weather, "/request/body"), json!("json"), "/tools/0/request/body", "GET"),
         (at(weather, "/request/fixed/latitude"), json!(1), "/tools/0/request/fixed/latitude", "parameter"),
         (at(weather, "/request/headers"), json!({"X-Api-Key": "k"}), "/tools/0/request/headers/X-Api-Key", "secret"),
-        (at(weather, "/request/headers"), json!({"Host": "b.example.com"}), "/tools/0/request/headers/Host", "leave it out"),
-        (at(weather, "/request/auth"), json!({"type": "bearer", "field": "key"}), "/tools/0/request/auth", "credential"),
+        (
+            at(weather, "/request/headers"),
+            json!({"Host": "b.example.com"}),
+            "/tools/0/request/headers/Host",
+            "leave it out",
+        ),
+        (
+            at(weather, "/request/auth"),
+            json!({"type": "bearer", "field": "key"}),
+            "/tools/0/request/auth",
+            "credential",
+        ),
         (at(weather, "/request/colour"), json!(1), "/tools/0/request/colour", "not a known field"),
-        (at(weather, "/request/idempotency_key"), json!({"in": "header", "name": "Idempotency-Key"}), "/tools/0/request/idempotency_key", "GET"),
+        (
+            at(weather, "/request/idempotency_key"),
+            json!({"in": "header", "name": "Idempotency-Key"}),
+            "/tools/0/request/idempotency_key",
+            "GET",
+        ),
         ("/weather.json/connection", json!({"type": "credential", "fields": []}), "/connection/fields", "at least one"),
-        ("/weather.json/connection", json!({"type": "credential", "fields": [{"name": "key", "description": "There."}]}), "/tools/0/request/auth", "required"),
+        (
+            "/weather.json/connection",
+            json!({"type": "credential", "fields": [{"name": "key", "description": "There."}]}),
+            "/tools/0/request/auth",
+            "required",
+        ),
         ("/weather.json/name", json!("CHAT"), "/name", "chat.json"),
     ];
     for (pointer, value, place, word) in refused {
@@ -220,7 +287,9 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         assert_eq!(report["result"], "refused", "{pointer} = {value}");
         let file = pointer.split('/').nth(1).unwrap();
         let found = report["refused"].as_array().unwrap().iter().any(|refusal| {
-            refusal["file"] == file && refusal["pointer"] == place && refusal["problem"].as_str().unwrap().contains(word)
+            refusal["file"] == file
+                && refusal["pointer"] == place
+                && refusal["problem"].as_str().unwrap().contains(word)
         });
         assert!(found, "{pointer} = {value}: {report:#}");
         assert_eq!(stored(&world), Vec::<Value>::new(), "{pointer} = {value}");
@@ -251,9 +320,8 @@ async fn everything_wrong_in_all_files_is_told_at_once() {
     let places: BTreeSet<(&str, &str)> = (report["refused"].as_array().unwrap().iter())
         .map(|refusal| (refusal["file"].as_str().unwrap(), refusal["pointer"].as_str().unwrap()))
         .collect();
-    let expected = [
-        ("chat.json", "/tools/0/title"), ("chat.json", "/tools/1/returns"), ("weather.json", "/tools/0/category"),
-    ];
+    let expected =
+        [("chat.json", "/tools/0/title"), ("chat.json", "/tools/1/returns"), ("weather.json", "/tools/0/category")];
     assert!(expected.iter().all(|place| places.contains(place)), "{report:#}");
     assert_eq!(report["more"], 0);
     // However much it is, the answer is not.
@@ -268,8 +336,15 @@ async fn everything_wrong_in_all_files_is_told_at_once() {
 async fn an_event_that_asks_for_nothing_is_refused() {
     let world = World::start().await;
     for event in [
-        json!(null), json!([]), json!({}), json!({"files": {}}), json!({"files": []}), json!({"files": small(), "dry": true}),
-        json!({"files": small(), "dry_run": "yes"}), json!({"import": {}}), json!({"import": {"app": "slack", "keys": "x"}}),
+        json!(null),
+        json!([]),
+        json!({}),
+        json!({"files": {}}),
+        json!({"files": []}),
+        json!({"files": small(), "dry": true}),
+        json!({"files": small(), "dry_run": "yes"}),
+        json!({"import": {}}),
+        json!({"import": {"app": "slack", "keys": "x"}}),
     ] {
         let answer = invoke(&world, event.clone()).await;
         assert!(matches!(answer, Err(Error::Invalid(_))), "{event}: {answer:?}");
@@ -288,11 +363,19 @@ async fn what_disappears_becomes_inactive_and_comes_back() {
     fewer.as_object_mut().unwrap().remove("weather.json");
     let report = load(&world, &fewer).await;
     assert_eq!(report["services"]["Chat"]["deactivated"], json!(["chat_find"]));
-    assert_eq!(report["services"]["Weather"], json!({"service": "deactivated", "deactivated": ["weather_get_forecast"], "unchanged": 0}));
-    for (table, name) in [("service_tools", "chat_find"), ("service_tools", "weather_get_forecast"), ("services", "Weather")] {
+    assert_eq!(
+        report["services"]["Weather"],
+        json!({"service": "deactivated", "deactivated": ["weather_get_forecast"], "unchanged": 0})
+    );
+    for (table, name) in
+        [("service_tools", "chat_find"), ("service_tools", "weather_get_forecast"), ("services", "Weather")]
+    {
         assert_eq!(row(&world, table, name)["is_active"], false, "{name}");
     }
-    assert_eq!((&row(&world, "services", "Weather")["tools"], &row(&world, "services", "Chat")["tools"]), (&json!(0), &json!(1)));
+    assert_eq!(
+        (&row(&world, "services", "Weather")["tools"], &row(&world, "services", "Chat")["tools"]),
+        (&json!(0), &json!(1))
+    );
     assert_eq!(row(&world, "service_capabilities", "chat")["supports_polling"], false);
     assert_eq!(load(&world, &fewer).await["services"], json!({}), "what is gone stays gone");
 
@@ -300,7 +383,10 @@ async fn what_disappears_becomes_inactive_and_comes_back() {
     assert_eq!(report["services"]["Weather"]["service"], "reactivated");
     assert_eq!(report["services"]["Chat"]["changed"], json!([{"name": "chat_find", "fields": ["is_active"]}]));
     let again = row(&world, "service_tools", "chat_find");
-    assert_eq!((&again["is_active"], &again["fingerprint"], &again["created_at"]), (&json!(true), &first["fingerprint"], &first["created_at"]));
+    assert_eq!(
+        (&again["is_active"], &again["fingerprint"], &again["created_at"]),
+        (&json!(true), &first["fingerprint"], &first["created_at"])
+    );
 }
 
 #[tokio::test]
@@ -312,7 +398,8 @@ async fn a_changed_tool_says_what_it_was() {
     let mut files = small();
     set(&mut files, "/weather.json/tools/0/parameters/properties/latitude/maximum", &json!(80));
     let report = load(&world, &files).await;
-    let expected = json!([{"name": "weather_get_forecast", "fields": ["fingerprint", "parameters", "previous", "version"]}]);
+    let expected =
+        json!([{"name": "weather_get_forecast", "fields": ["fingerprint", "parameters", "previous", "version"]}]);
     assert_eq!(report["services"]["Weather"]["changed"], expected);
     assert_eq!(report["services"]["Weather"]["service"], "unchanged");
     assert!(report["services"].get("Chat").is_none(), "{report}");
@@ -348,7 +435,12 @@ async fn a_load_that_breaks_off_is_mended_by_the_next() {
     let whole = World::start().await;
     load(&whole, &small()).await;
     let expected: BTreeSet<String> = essentials(&whole);
-    for (table, action) in [("service_tools", "PutItem"), ("service_capabilities", "PutItem"), ("services", "PutItem"), ("service_tools", "Scan")] {
+    for (table, action) in [
+        ("service_tools", "PutItem"),
+        ("service_capabilities", "PutItem"),
+        ("services", "PutItem"),
+        ("service_tools", "Scan"),
+    ] {
         let world = World::start().await;
         world.aws.inject(Fault::new(action, table, Trouble::Error("AccessDeniedException")));
         let broken = invoke(&world, json!({"files": small()})).await;
@@ -412,7 +504,10 @@ async fn an_apps_components_become_a_draft() {
     let world = World::start().await;
     let answer = invoke(&world, json!({"import": {"app": "slack_v2"}})).await.unwrap();
     let draft = &answer["draft"];
-    assert_eq!((&draft["name"], &draft["connection"]), (&json!("Slack"), &json!({"type": "pipedream", "app": "slack_v2"})));
+    assert_eq!(
+        (&draft["name"], &draft["connection"]),
+        (&json!("Slack"), &json!({"type": "pipedream", "app": "slack_v2"}))
+    );
     let tools = draft["tools"].as_array().unwrap();
     let post = tools.iter().find(|tool| tool["name"] == "slack_post_message").unwrap_or_else(|| panic!("{answer:#}"));
     assert_eq!((&post["component"]["key"], &post["category"]), (&json!("slack_v2-post-message"), &json!("write")));
@@ -471,8 +566,10 @@ async fn connect_all(world: &World, services: &[Service]) {
                 world.pipedream.connect(&format!("apn_{app}"), &world.home.organization_id, app);
             }
             ConnectionKind::Credential { fields } => {
-                let credential: Value =
-                    fields.iter().map(|field| (field.name.clone(), json!(format!("value-of-{}", field.name)))).collect();
+                let credential: Value = fields
+                    .iter()
+                    .map(|field| (field.name.clone(), json!(format!("value-of-{}", field.name))))
+                    .collect();
                 let deadline = Deadline::after(AMPLE);
                 let connected = connections.connect(organization(world), service, &credential, deadline).await.unwrap();
                 assert!(matches!(connected, Connecting::Connected { .. }), "{}", service.name);
@@ -524,6 +621,8 @@ async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
         }
     }
     for run in world.pipedream.runs() {
-        assert!(rows.iter().any(|row| matches!(&row.binding, Binding::Pipedream { component, .. } if *component == run.id)));
+        assert!(
+            rows.iter().any(|row| matches!(&row.binding, Binding::Pipedream { component, .. } if *component == run.id))
+        );
     }
 }

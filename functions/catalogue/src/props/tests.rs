@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(clippy::needless_pass_by_value, reason = "cases are written where they are used")]
 
 use super::*;
 
@@ -77,7 +78,11 @@ fn each_kind_of_prop_has_its_schema() {
             json!({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "description": "Which"}),
             true,
         ),
-        (json!({"type": "integer", "options": [{"label": "High", "value": 2}]}), json!({"type": "integer", "enum": [2], "description": "One of 2 (High)."}), true),
+        (
+            json!({"type": "integer", "options": [{"label": "High", "value": 2}]}),
+            json!({"type": "integer", "enum": [2], "description": "One of 2 (High)."}),
+            true,
+        ),
         // A long list is no enum.
         (
             json!({"type": "string", "options": many}),
@@ -103,7 +108,11 @@ fn each_kind_of_prop_has_its_schema() {
             false,
         ),
         (json!({"type": "string", "default": 5, "optional": true}), json!({"type": "string"}), false),
-        (json!({"type": "string[]", "default": ["x"]}), json!({"type": "array", "items": {"type": "string"}, "default": ["x"]}), true),
+        (
+            json!({"type": "string[]", "default": ["x"]}),
+            json!({"type": "array", "items": {"type": "string"}, "default": ["x"]}),
+            true,
+        ),
         (
             json!({"type": "string[]", "format": "file-ref", "optional": true, "label": "Files"}),
             json!({"type": "array", "items": {"type": "string"}, "description": "Files. Public https addresses."}),
@@ -243,7 +252,16 @@ fn what_is_not_known_to_be_harmless_counts_as_harm() {
     assert_eq!(of(json!({"readOnlyHint": true}), none(), json!({})), (false, false));
     // A claim to read only beside an argument that acts is not believed.
     assert_eq!(of(json!({"readOnlyHint": true}), creates(), json!({})), (true, true));
-    assert_eq!(of(json!({"readOnlyHint": true}), creates(), json!({"fixed": {"createIfNotFound": true}})), (true, true));
-    assert_eq!(of(json!({"readOnlyHint": true}), creates(), json!({"fixed": {"createIfNotFound": false}})), (false, false));
-    assert_eq!(of(json!({"readOnlyHint": true}), json!([{"name": "address", "type": "string"}]), json!({})), (false, false));
+    assert_eq!(
+        of(json!({"readOnlyHint": true}), creates(), json!({"fixed": {"createIfNotFound": true}})),
+        (true, true)
+    );
+    assert_eq!(
+        of(json!({"readOnlyHint": true}), creates(), json!({"fixed": {"createIfNotFound": false}})),
+        (false, false)
+    );
+    assert_eq!(
+        of(json!({"readOnlyHint": true}), json!([{"name": "address", "type": "string"}]), json!({})),
+        (false, false)
+    );
 }

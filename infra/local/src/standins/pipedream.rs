@@ -380,8 +380,7 @@ impl Pipedream {
         if let Some(version) = body.get("version") {
             let mut all = self.options.actions.iter();
             let found = all.find(|action| action.key == key && version.as_str() == Some(&action.version));
-            let missing =
-                || Problem::new(404, "component_not_found", format!("no version {version} of action {key}"));
+            let missing = || Problem::new(404, "component_not_found", format!("no version {version} of action {key}"));
             action = found.ok_or_else(missing)?;
         }
         let props = body.get("configured_props").cloned().unwrap_or_else(|| json!({}));

@@ -211,3 +211,45 @@ async fn the_catalogue_is_listed_in_pages_and_read_by_key() {
     assert_eq!(app, [&json!({ "name": "googleSheets", "type": "app", "app": "google_sheets" })]);
     assert_eq!(get("/no-such-action").await.0, 404);
 }
+
+#[tokio::test]
+async fn components_of_the_catalogue_are_served_beside_older_versions() {
+    let files = local::catalogue::files().expect("the files can be read");
+    let options = pipedream::Options::default().with_components(files.values()).with_account(
+        "apn_sheet",
+        "org-1",
+        "google_sheets",
+    );
+    let pipedream = pipedream::start(anywhere(), options).expect("a free port");
+    let token = token(&pipedream).await;
+    let get = async |path: &str| {
+        let request = client().get(format!("{}{ACTIONS}{path}", pipedream.url)).bearer_auth(&token);
+        json(request.header("x-pd-environment", "development")).await
+    };
+    // The newest version is the one that is listed and looked up.
+    let key = "google_sheets-add-single-row";
+    let (_, page) = get("?app=google_sheets&limit=100").await;
+    let listed: Vec<_> = page["data"].as_array().expect("a list").iter().filter(|item| item["key"] == key).collect();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["version"], "3.0.0");
+    assert_eq!(get(&format!("/{key}")).await.1["data"]["version"], "3.0.0");
+    // Each version runs with its own props.
+    let props = |more: Value| {
+        let mut props = json!({
+            "googleSheets": { "authProvisionId": "apn_sheet" }, "sheetId": "s", "worksheetId": "0", "myColumnData": ["a"],
+        });
+        props.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        props
+    };
+    for (version, more, expected) in [
+        ("2.1.12", json!({ "hasHeaders": true }), 200),
+        ("3.0.0", json!({ "hasHeaders": true }), 400),
+        ("3.0.0", json!({ "rowIndex": 2 }), 200),
+        ("3.0.0", json!({ "rowIndex": "2" }), 400),
+        ("9.9.9", json!({}), 404),
+    ] {
+        let body =
+            json!({ "id": key, "version": version, "external_user_id": "org-1", "configured_props": props(more) });
+        assert_eq!(run(&pipedream, &token, &body).await.0, expected, "{body}");
+    }
+}

@@ -64,15 +64,6 @@ impl Pipedream {
         key: &str,
         deadline: Deadline,
     ) -> Result<Option<Component>, Error> {
-        #[derive(Deserialize)]
-        struct Answer {
-            data: Component,
-        }
-        let call = Call { method: Method::GET, path: format!("actions/{}", segment(key)), body: None };
-        match self.send::<Answer>(project, &call, Retry::Harmless, deadline).await {
-            Ok(answer) => Ok(Some(answer.data)),
-            Err(error) if error.status() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.look_up(project, key, deadline).await
     }
 }
