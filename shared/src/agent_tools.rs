@@ -90,17 +90,10 @@ impl AgentTools {
     }
 
     fn offered(&self, told: Told) -> impl Iterator<Item = Arc<dyn Tool>> {
-        self.list().map(move |described| {
-            Arc::new(Offered { tools: self.clone(), described, told }) as Arc<dyn Tool>
-        })
+        self.list().map(move |described| Arc::new(Offered { tools: self.clone(), described, told }) as Arc<dyn Tool>)
     }
 
-    async fn carry_out(
-        &self,
-        kind: Kind,
-        arguments: Map<String, Value>,
-        context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    async fn carry_out(&self, kind: Kind, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
         let (organization, deadline) = (context.organization, context.deadline);
         match kind {
             Kind::InitialMdFetch => {
@@ -110,7 +103,8 @@ impl AgentTools {
                 Ok(Answer::found(found.to_text(), json!(found)))
             }
             Kind::FetchToolData => {
-                let found = self.discovery.fetch_tool_data(organization, &names(&arguments, "tool_names"), deadline).await?;
+                let found =
+                    self.discovery.fetch_tool_data(organization, &names(&arguments, "tool_names"), deadline).await?;
                 Ok(Answer::found(found.to_text(), json!(found)))
             }
             Kind::SearchTools => {
@@ -167,7 +161,11 @@ impl Answer {
                 let data = json!({"errors": problems});
                 Ok(Self { failed: true, text: format!("The arguments are wrong:\n{}", lines.join("\n")), data })
             }
-            Error::Forbidden(_) | Error::NotFound(_) | Error::Conflict(_) | Error::Malformed(_) | Error::OverBudget(_) => {
+            Error::Forbidden(_)
+            | Error::NotFound(_)
+            | Error::Conflict(_)
+            | Error::Malformed(_)
+            | Error::OverBudget(_) => {
                 let mut sentence = error.to_string();
                 if let Some(first) = sentence.get_mut(..1) {
                     first.make_ascii_uppercase();

@@ -12,8 +12,8 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 
 use crate::{
     accounts::Accounts,
-    agent_tools::{self, AgentTools, ToolCaller},
     actions::{Services, ToolTokens, query::Knowledge},
+    agent_tools::{self, AgentTools, ToolCaller},
     automation::Deployment,
     catalogue::Catalogue,
     clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
@@ -28,9 +28,8 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries, OrganizationMembers,
-        Organizations, PhoneNumbers,
-        Quotas, Services as ServicesTable, Tools,
+        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries,
+        OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
     tool::Tool,

@@ -16,9 +16,7 @@ use base64::{
 use ring::{
     rand::SystemRandom,
     rsa::PublicKeyComponents,
-    signature::{
-        ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
-    },
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair},
 };
 use serde_json::{Value, json};
 use shared::models::Timestamp;

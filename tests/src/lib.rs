@@ -32,6 +32,6 @@ pub use local::{catalogue, standins};
 pub use process::Process;
 pub use template::Template;
 pub use world::{
-    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, PROTOCOL, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request, automation_event, phone,
-    preemptive_sms, said, slack_action, sms_without_call,
+    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, PROTOCOL, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request,
+    automation_event, phone, preemptive_sms, said, slack_action, sms_without_call,
 };

@@ -12,8 +12,8 @@ use shared::{
 
 use crate::{
     Aws,
-    issuer::AUDIENCE,
     aws::{TABLE_PREFIX, identity},
+    issuer::AUDIENCE,
     world::{
         LLM_MODEL, LLM_SECRET, ORGANIZATION_SECRETS, Options, PIPEDREAM_SECRET, TOOL_TOKEN_SECRET, TWILIO_SECRETS,
         VAPI_SECRET,

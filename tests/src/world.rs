@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 use shared::clients;
 use uuid::Uuid;
 
-pub use mcp::{PROTOCOL, said};
 pub use automations::automation_event;
+pub use mcp::{PROTOCOL, said};
 use seed::seed;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
@@ -216,7 +216,8 @@ impl World {
         let issuer = Issuer::start().await;
         let process = Process::connect(&options, &aws, [&vapi.url, &twilio.url, &pipedream.url, &issuer.url]);
         process.tokens.warm().await.expect("the token secret can be read");
-        let world = Self { options, home, other, template, process, aws, vapi, twilio, pipedream, llm, site, issuer, http };
+        let world =
+            Self { options, home, other, template, process, aws, vapi, twilio, pipedream, llm, site, issuer, http };
         for tenant in [&world.home, &world.other] {
             world.prove(tenant, &tenant.assistant_id).await;
         }
@@ -227,8 +228,11 @@ impl World {
 
     /// A new process with empty caches and new connections, as after a cold start.
     pub fn restart(&mut self) {
-        self.process =
-            Process::connect(&self.options, &self.aws, [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url]);
+        self.process = Process::connect(
+            &self.options,
+            &self.aws,
+            [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url],
+        );
     }
 
     /// Sends an event to a function by its name, and does what follows the answer.

@@ -115,7 +115,10 @@ fn official_mcp_client(stack: &Stack) {
         "resource": format!("{}{path}", about.api_url),
     });
     assert_eq!(seen["refused"], refused);
-    assert_eq!((&seen["server"], &seen["listChanged"], &seen["onePage"]), (&json!("switchboard"), &json!(false), &json!(true)));
+    assert_eq!(
+        (&seen["server"], &seen["listChanged"], &seen["onePage"]),
+        (&json!("switchboard"), &json!(false), &json!(true))
+    );
     assert_eq!(seen["tools"], json!(["initial_md_fetch", "fetch_tool_data", "search_tools", "deploy_automation"]));
     assert_eq!(seen["overview"], json!({"isError": false, "begins": "Available Slack tools:"}));
     assert_eq!(seen["wrong"], json!({"isError": true, "text": "The argument \"services\" must be a list, not text."}));

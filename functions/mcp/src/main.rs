@@ -1,7 +1,7 @@
 //! POST /api/{slug}/mcp: finding tools and deploying automations, for clients of the Model Context Protocol.
 
-use shared::{Platform, http};
 use mcp::{Deps, handle};
+use shared::{Platform, http};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {

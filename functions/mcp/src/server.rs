@@ -7,8 +7,8 @@ use http_body_util::BodyExt;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
     },
     service::RequestContext,
     transport::streamable_http_server::{
@@ -32,8 +32,7 @@ const LIST_HOLDS: u64 = 5 * 60 * 1_000;
 /// Bytes of a request; a definition is refused above a far smaller size, with a reason.
 const LARGEST_REQUEST: usize = 4 * 1024 * 1024;
 
-const INSTRUCTIONS: &str =
-    "Build automations for an organization. List what a service offers with initial_md_fetch, or find tools with \
+const INSTRUCTIONS: &str = "Build automations for an organization. List what a service offers with initial_md_fetch, or find tools with \
      search_tools; read the schema of each tool you use with fetch_tool_data; then save the automation with \
      deploy_automation. If it is refused, correct everything that it names and deploy again. A person activates it.";
 

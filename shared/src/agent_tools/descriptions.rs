@@ -53,7 +53,8 @@ fn initial_md_fetch() -> AgentTool {
         "type": "array", "items": {"type": "string"},
         "description": "Names of services, in any case: [\"Slack\", \"Google Calendar\"]",
     });
-    let cursor = json!({"type": "string", "description": "next_cursor of the answer before, for the tools that follow"});
+    let cursor =
+        json!({"type": "string", "description": "next_cursor of the answer before, for the tools that follow"});
     AgentTool {
         kind: Kind::InitialMdFetch,
         title: "List what services offer",

@@ -60,7 +60,8 @@ async fn a_token_of_each_kind_of_key_is_verified_and_the_keys_are_asked_for_once
         let forged = format!("{message}.{}", BASE64_URL_SAFE_NO_PAD.encode(bytes));
         assert_eq!(refused(verify(&verifier, &forged).await), "the token's signature is wrong", "{key}");
         let claims = encoded(&json!({"alg": key.to_uppercase(), "kid": key}), &issuer.claims("user|2"));
-        let swapped = format!("{}.{}.{signature}", message.split('.').next().unwrap(), claims.split('.').nth(1).unwrap());
+        let swapped =
+            format!("{}.{}.{signature}", message.split('.').next().unwrap(), claims.split('.').nth(1).unwrap());
         assert_eq!(refused(verify(&verifier, &swapped).await), "the token's signature is wrong", "{key}");
     }
     assert_eq!(issuer.asked(), 1);
@@ -135,10 +136,22 @@ async fn the_algorithm_is_the_keys_and_nothing_in_the_header_is_believed() {
         ("rs256", json!({"alg": "RS512", "kid": "rs256"}), other_algorithm),
         ("rs256", json!({"alg": "PS256", "kid": "rs256"}), other_algorithm),
         ("es256", json!({"alg": "EdDSA", "kid": "eddsa"}), "the token's signature is wrong"),
-        ("es256", json!({"alg": "ES256", "kid": "es256", "crit": ["b64"], "b64": false}), "the token demands extensions that are not known here"),
-        ("es256", json!({"alg": "ES256", "kid": "es256", "crit": []}), "the token demands extensions that are not known here"),
+        (
+            "es256",
+            json!({"alg": "ES256", "kid": "es256", "crit": ["b64"], "b64": false}),
+            "the token demands extensions that are not known here",
+        ),
+        (
+            "es256",
+            json!({"alg": "ES256", "kid": "es256", "crit": []}),
+            "the token demands extensions that are not known here",
+        ),
         // A key that the token brings along is none of the issuer's.
-        ("es256", json!({"alg": "ES256", "kid": "mine", "jwk": issuer.jwk("es256")}), "the token's key is not one of the issuer's"),
+        (
+            "es256",
+            json!({"alg": "ES256", "kid": "mine", "jwk": issuer.jwk("es256")}),
+            "the token's key is not one of the issuer's",
+        ),
     ] {
         let token = issuer.signed_as(key, &header, &claims);
         assert_eq!(refused(verify(&verifier, &token).await), expected, "{header}");
@@ -153,7 +166,8 @@ async fn the_algorithm_is_the_keys_and_nothing_in_the_header_is_believed() {
         assert_eq!(refused(verify(&verifier, &token).await), other_algorithm);
     }
     let unsigned = format!("{}.", encoded(&json!({"alg": "none", "kid": "es256"}), &claims));
-    for token in ["", ".", "..", "a.b.c", "a.b", &unsigned, &encoded(&json!({"alg": "ES256", "kid": "es256"}), &claims)] {
+    for token in ["", ".", "..", "a.b.c", "a.b", &unsigned, &encoded(&json!({"alg": "ES256", "kid": "es256"}), &claims)]
+    {
         assert_eq!(refused(verify(&verifier, token).await), unreadable, "{token}");
     }
     assert_eq!(refused(verify(&verifier, &"a".repeat(20_000)).await), "the token is too long");

@@ -264,8 +264,11 @@ fn every_route_with_an_authorizer_has_a_least_role_and_no_other_has() {
     let mut named: Vec<(&str, &str)> = LEAST_ROLES.iter().map(|(method, path, _)| (*method, *path)).collect();
     named.sort_unstable();
     let routes = tests::Template::read().routes();
-    let with_authorizer: Vec<(&str, &str)> =
-        routes.iter().filter(|route| route.jwt || verifies(route)).map(|route| (&route.method[..], &route.path[..])).collect();
+    let with_authorizer: Vec<(&str, &str)> = routes
+        .iter()
+        .filter(|route| route.jwt || verifies(route))
+        .map(|route| (&route.method[..], &route.path[..]))
+        .collect();
     assert_eq!(named, with_authorizer);
 }
 

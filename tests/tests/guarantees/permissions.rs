@@ -389,7 +389,8 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     for tool in read["structuredContent"]["tools"].as_array().unwrap() {
         let known = &tool["parameters"]["properties"];
         let named = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
-        let arguments: serde_json::Map<String, Value> = named.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
+        let arguments: serde_json::Map<String, Value> =
+            named.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
         let call = json!({"name": tool["id"], "fingerprint": tool["fingerprint"], "arguments": arguments});
         world.mcp_call("call_tool", &call).await;
     }
@@ -408,7 +409,11 @@ async fn building_agent(asked: &mut Permissions, world: &mut World) {
     );
     let tools = json!(["initial_md_fetch", "search_tools", "deploy_automation"]);
     for _again in 0..2 {
-        world.llm.script([block(&calls), block("return finalResponse();"), "\"Done\"".to_owned()].iter().map(|text| Turn::text(text)));
+        world.llm.script(
+            [block(&calls), block("return finalResponse();"), "\"Done\"".to_owned()]
+                .iter()
+                .map(|text| Turn::text(text)),
+        );
         world.start_run(&json!({"prompt": "Build it", "tools": tools})).await.expect(202);
         world.restart();
         world.aws.clear_operations();

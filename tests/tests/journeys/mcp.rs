@@ -37,7 +37,8 @@ fn has(actual: &Value, expected: &Value) -> bool {
             expected.iter().all(|(name, value)| actual.get(name).is_some_and(|actual| has(actual, value)))
         }
         (Value::Array(actual), Value::Array(expected)) => {
-            actual.len() == expected.len() && actual.iter().zip(expected).all(|(actual, expected)| has(actual, expected))
+            actual.len() == expected.len()
+                && actual.iter().zip(expected).all(|(actual, expected)| has(actual, expected))
         }
         _ => actual == expected,
     }
@@ -97,7 +98,10 @@ async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do()
             })
         );
         assert!(tool["title"].is_string() && tool["description"].is_string(), "{tool}");
-        assert_eq!((&tool["inputSchema"]["type"], &tool["inputSchema"]["additionalProperties"]), (&json!("object"), &json!(false)));
+        assert_eq!(
+            (&tool["inputSchema"]["type"], &tool["inputSchema"]["additionalProperties"]),
+            (&json!("object"), &json!(false))
+        );
         assert!(tool.get("outputSchema").is_none(), "{tool}");
     }
     let cursor = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"cursor": "x"}});
@@ -116,10 +120,8 @@ async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do()
 async fn without_a_good_token_a_client_is_told_where_it_gets_one() {
     let world = world(Options::default()).await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    let metadata = format!(
-        "https://api.switchboard.example/.well-known/oauth-protected-resource/api/{}/mcp",
-        world.home.slug
-    );
+    let metadata =
+        format!("https://api.switchboard.example/.well-known/oauth-protected-resource/api/{}/mcp", world.home.slug);
     let claims = world.issuer.claims(&world.home.user_id);
     let mut expired = claims.clone();
     expired["exp"] = json!(Timestamp::now().as_seconds() - 3_600);
@@ -188,7 +190,8 @@ async fn the_metadata_leads_to_the_issuer() {
 
 #[tokio::test]
 async fn a_scope_that_is_asked_for_must_be_there() {
-    let options = Options { variables: vec![("MCP_SCOPES", "switchboard/agents openid".to_owned())], ..Options::default() };
+    let options =
+        Options { variables: vec![("MCP_SCOPES", "switchboard/agents openid".to_owned())], ..Options::default() };
     let world = world(options).await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let refused = world.mcp(&ping).await;
@@ -223,7 +226,10 @@ async fn another_organization_is_not_found_and_an_issuer_that_is_down_is_no_bad_
 
 #[tokio::test]
 async fn a_page_of_another_origin_is_refused_and_one_that_may_ask_reads_every_answer() {
-    let options = Options { variables: vec![("MCP_ORIGINS", "https://app.example, https://b.example".to_owned())], ..Options::default() };
+    let options = Options {
+        variables: vec![("MCP_ORIGINS", "https://app.example, https://b.example".to_owned())],
+        ..Options::default()
+    };
     let world = world(options).await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     for (origin, allowed) in [
@@ -284,7 +290,11 @@ async fn wrong_arguments_are_sentences_that_the_model_can_act_on() {
         ("initial_md_fetch", json!({"services": []}), "The arguments are wrong:\n- service"),
         ("fetch_tool_data", json!({"tool_names": [7]}), "The argument \"tool_names[0]\" must be text"),
         ("search_tools", json!({"trigger": "sms"}), "The argument \"trigger\" must be one of webhook, polling."),
-        ("search_tools", json!({"limit": 1000}), "The arguments are wrong:\n- limit: must be a whole number from 1 to 100"),
+        (
+            "search_tools",
+            json!({"limit": 1000}),
+            "The arguments are wrong:\n- limit: must be a whole number from 1 to 100",
+        ),
         ("search_tools", json!({"cursor": "x"}), "The arguments are wrong:\n- cursor"),
         ("deploy_automation", json!({"automation": "{}"}), "The argument \"automation\" must be an object, not text."),
     ] {
@@ -329,7 +339,10 @@ async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
 
     let viewer = world.member(&world.home, Some("viewer"));
     let refused = world.mcp_call_of(&viewer, "call_tool", &call).await;
-    assert_eq!(said(&refused), (true, "This needs at least the role member in this organization; ask one of its owners for it."));
+    assert_eq!(
+        said(&refused),
+        (true, "This needs at least the role member in this organization; ask one of its owners for it.")
+    );
 
     let mut drifted = call.clone();
     drifted["fingerprint"] = json!("v7");
@@ -339,7 +352,10 @@ async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
 
     let mut wrong = call.clone();
     wrong["arguments"] = json!({"text": 7});
-    assert_eq!(said(&world.mcp_call("call_tool", &wrong).await), (true, "The argument \"text\" must be text, not a number."));
+    assert_eq!(
+        said(&world.mcp_call("call_tool", &wrong).await),
+        (true, "The argument \"text\" must be text, not a number.")
+    );
     let mut made_up = call.clone();
     made_up["arguments"]["channel"] = json!("C1");
     assert!(said(&world.mcp_call("call_tool", &made_up).await).0);
@@ -371,7 +387,8 @@ async fn call_tool_calls_what_can_be_found_and_nothing_else() {
 
     // Where it is not offered it is no tool.
     let without = self::world(Options::default()).await;
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "call_tool", "arguments": now}});
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "call_tool", "arguments": now}});
     assert_eq!(without.mcp(&message).await.expect(200)["error"]["code"], -32602);
 }
 
@@ -400,9 +417,16 @@ async fn the_same_tools_are_definitions_of_functions_and_can_be_called() {
     // What a model writes in the strict form: everything is there, null where it means nothing.
     let search = json!({"q": "post a message", "services": null, "category": null, "trigger": null, "connected": null, "limit": 1, "cursor": null});
     let found = world.agent_tool_of(user, "search_tools", &search).await.expect(200);
-    assert_eq!((&found["success"], &found["data"]["items"][0]["name"]), (&json!(true), &json!("slack_post_message")), "{found}");
+    assert_eq!(
+        (&found["success"], &found["data"]["items"][0]["name"]),
+        (&json!(true), &json!("slack_post_message")),
+        "{found}"
+    );
     let wrong = world.agent_tool_of(user, "search_tools", &json!({"limit": "many"})).await.expect(200);
-    assert_eq!(wrong, json!({"success": false, "text": "The argument \"limit\" must be a whole number, not text.", "data": null}));
+    assert_eq!(
+        wrong,
+        json!({"success": false, "text": "The argument \"limit\" must be a whole number, not text.", "data": null})
+    );
     for name in ["call_tool", "sum", "search%20tools"] {
         world.agent_tool_of(user, name, &json!({})).await.expect(404);
     }
@@ -441,14 +465,21 @@ async fn an_agent_deploys_what_it_has_read_and_repairs_what_is_refused() {
     assert!(failed && text.contains("event.text") && text.contains("contains"), "{text}");
     assert_eq!(refused["structuredContent"]["result"], "failed");
     let pointers = refused["structuredContent"]["diagnostics"].as_array().unwrap().iter();
-    let pointers: Vec<&str> = pointers.filter(|it| it["severity"] == "error").map(|it| it["pointer"].as_str().unwrap()).collect();
-    assert!(pointers.contains(&"/actions/0/parameters/text") && pointers.contains(&"/actions/0/condition/op"), "{pointers:?}");
+    let pointers: Vec<&str> =
+        pointers.filter(|it| it["severity"] == "error").map(|it| it["pointer"].as_str().unwrap()).collect();
+    assert!(
+        pointers.contains(&"/actions/0/parameters/text") && pointers.contains(&"/actions/0/condition/op"),
+        "{pointers:?}"
+    );
     assert!(world.aws.rows("automations").is_empty());
 
     // A viewer finds and reads, and does not deploy; nobody is asked to guess why.
     let viewer = world.member(&world.home, Some("viewer"));
     let by_viewer = world.mcp_call_of(&viewer, "deploy_automation", &json!({"automation": right})).await;
-    assert_eq!(said(&by_viewer), (true, "This needs at least the role member in this organization; ask one of its owners for it."));
+    assert_eq!(
+        said(&by_viewer),
+        (true, "This needs at least the role member in this organization; ask one of its owners for it.")
+    );
 
     let checked = world.mcp_call("deploy_automation", &json!({"automation": right, "dry_run": true})).await;
     assert!(!said(&checked).0, "{checked}");
@@ -465,7 +496,8 @@ async fn an_agent_deploys_what_it_has_read_and_repairs_what_is_refused() {
     assert_eq!((rows.len(), &rows[0]["created_by"]), (1, &json!(world.home.user_id)), "{rows:?}");
 
     // The same over function calling.
-    let called = world.agent_tool_of(&world.home.user_id, "deploy_automation", &json!({"automation": wrong})).await.expect(200);
+    let called =
+        world.agent_tool_of(&world.home.user_id, "deploy_automation", &json!({"automation": wrong})).await.expect(200);
     assert_eq!((&called["success"], &called["data"]["result"]), (&json!(false), &json!("failed")), "{called}");
 }
 
@@ -498,10 +530,12 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
     let right = urgent(&data["structuredContent"]["tools"][0]["fingerprint"]);
     let mut wrong = right.clone();
     wrong["actions"][0]["parameters"]["text"] = json!("{{event.txt}}");
-    let script = |definition: &Value| format!("````tool\nreturn deploy_automation({{automation: {definition}}});\n````");
+    let script =
+        |definition: &Value| format!("````tool\nreturn deploy_automation({{automation: {definition}}});\n````");
     let turns = || {
         [
-            "````tool\nreturn initial_md_fetch([\"slack\"]);\nreturn search_tools(\"post a message\");\n````".to_owned(),
+            "````tool\nreturn initial_md_fetch([\"slack\"]);\nreturn search_tools(\"post a message\");\n````"
+                .to_owned(),
             "````tool\nreturn fetch_tool_data([\"slack_post_message\"]);\n````".to_owned(),
             script(&wrong),
             script(&right),
@@ -515,7 +549,11 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
     let run = world.start_run(&json!({"prompt": "Alert me", "tools": tools})).await.expect(202);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = world.run(run["id"].as_str().unwrap()).await.expect(200);
-    assert_eq!((&run["status"], &run["result"]), (&json!("completed"), &json!("It waits for you to activate it.")), "{run}");
+    assert_eq!(
+        (&run["status"], &run["result"]),
+        (&json!("completed"), &json!("It waits for you to activate it.")),
+        "{run}"
+    );
     let calls: Vec<&Value> =
         run["steps"].as_array().unwrap().iter().flat_map(|step| step["calls"].as_array().unwrap()).collect();
     let outcomes: Vec<_> = calls.iter().map(|call| call["outcome"].as_str().unwrap()).collect();
@@ -523,7 +561,10 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
     assert!(calls[0]["result"].as_str().unwrap().starts_with("Available Slack tools:\n"), "{run}");
     assert!(calls[3]["result"].to_string().contains("event.text"), "{run}");
     let rows = world.aws.rows("automations");
-    assert_eq!((rows.len(), &rows[0]["created_by"], &rows[0]["status"]), (1, &json!(world.home.user_id), &json!("pending_review")));
+    assert_eq!(
+        (rows.len(), &rows[0]["created_by"], &rows[0]["status"]),
+        (1, &json!(world.home.user_id), &json!("pending_review"))
+    );
 
     // Whoever began the run has lost the role meanwhile.
     let member = world.member(&world.home, Some("member"));
@@ -541,7 +582,11 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
 #[tokio::test]
 async fn a_run_that_names_no_tools_is_not_offered_them() {
     let world = world(Options::default()).await;
-    world.llm.script([Turn::text("````tool\nreturn search_tools(\"message\");\n````"), Turn::text("````tool\nreturn finalResponse();\n````"), Turn::text("\"Done\"")]);
+    world.llm.script([
+        Turn::text("````tool\nreturn search_tools(\"message\");\n````"),
+        Turn::text("````tool\nreturn finalResponse();\n````"),
+        Turn::text("\"Done\""),
+    ]);
     let run = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = world.run(run["id"].as_str().unwrap()).await.expect(200);

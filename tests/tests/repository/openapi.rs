@@ -134,7 +134,11 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         part(lesser_roles),
     ];
     let given = parts.into_iter().chain(agents_and_phone_numbers::parts()).chain(keys::parts()).chain(runs::parts());
-    let given = given.chain(tools_test::parts()).chain(privacy_and_budgets::parts()).chain(discovery::parts()).chain(mcp::parts());
+    let given = given
+        .chain(tools_test::parts())
+        .chain(privacy_and_budgets::parts())
+        .chain(discovery::parts())
+        .chain(mcp::parts());
     let given = given.chain(automations::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {

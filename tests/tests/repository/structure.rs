@@ -465,7 +465,8 @@ fn a_function_that_lacks_a_variable_does_not_start_and_names_it() {
         for variable in wire(wiring, &[]).1 {
             let error = wire(wiring, &[&variable]).0.err().map(|error| error.to_string());
             let missing = format!("environment variable {variable} is required");
-            let expected = (required(&variable) || variable == "PUBLIC_URL" || variable.starts_with("JWT_")).then_some(missing);
+            let expected =
+                (required(&variable) || variable == "PUBLIC_URL" || variable.starts_with("JWT_")).then_some(missing);
             assert_eq!(error, expected, "{name} without {variable}");
         }
     }

@@ -13,9 +13,11 @@ const LINES: usize = 8;
 const PROTOCOL: &str = "2025-11-25";
 
 pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
-    let step = progress.step("demo: an agent builds an automation over MCP, is refused, repairs it, and it is activated");
+    let step =
+        progress.step("demo: an agent builds an automation over MCP, is refused, repairs it, and it is activated");
     let mut client = Client { user, next_id: 1 };
-    let hello = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "demo", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "demo", "version": "1"}});
     let server = client.ask("initialize", &hello).await?;
     let listed = client.ask("tools/list", &json!({})).await?;
     let names = listed.get("tools").and_then(Value::as_array).into_iter().flatten().filter_map(|tool| tool.get("name"));
@@ -34,7 +36,10 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
 
     let wrong = definition(&fingerprint, "Urgent: {{event.txt}}", "includes");
     let (refused, why) = client.call("deploy_automation", &json!({"automation": wrong})).await?;
-    must(refused && said(&why).contains("event.text") && said(&why).contains("contains"), &format!("the definition was not refused as it must be: {}", said(&why)))?;
+    must(
+        refused && said(&why).contains("event.text") && said(&why).contains("contains"),
+        &format!("the definition was not refused as it must be: {}", said(&why)),
+    )?;
     let right = definition(&fingerprint, "Urgent: {{event.text}}", "contains");
     let (refused, saved) = client.call("deploy_automation", &json!({"automation": right})).await?;
     must(!refused, &format!("the repaired definition was refused: {}", said(&saved)))?;
@@ -60,7 +65,10 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
             progress.line(&format!("    {}", short(line)));
         }
     }
-    progress.line(&format!("  then a person activates version {version}: {}", activated.pointer("/automation/status").unwrap_or(&Value::Null)));
+    progress.line(&format!(
+        "  then a person activates version {version}: {}",
+        activated.pointer("/automation/status").unwrap_or(&Value::Null)
+    ));
     Ok(())
 }
 

@@ -30,7 +30,11 @@ async fn answers() -> Given {
     given.note("mcpMessage", 403, &scoped.mcp(&ping()).await);
     let well_known = format!("/.well-known/oauth-protected-resource/api/{}/mcp", scoped.home.slug);
     given.note("mcpMetadata", 200, &send(&scoped, &Event::get(&well_known)).await);
-    given.note("mcpMetadata", 404, &send(&scoped, &Event::get("/.well-known/oauth-protected-resource/api/A%20B/mcp")).await);
+    given.note(
+        "mcpMetadata",
+        404,
+        &send(&scoped, &Event::get("/.well-known/oauth-protected-resource/api/A%20B/mcp")).await,
+    );
     given.note("rootMetadata", 200, &send(&scoped, &Event::get("/.well-known/oauth-protected-resource")).await);
 
     let world = World::start().await;
@@ -63,7 +67,11 @@ async fn answers() -> Given {
     given.note("mcpListen", 404, &send(&world, &listen.header("authorization", &token)).await);
     let mut preflight = message;
     preflight.method = "OPTIONS".to_owned();
-    given.note("mcpPreflight", 204, &send(&world, &preflight.clone().header("origin", "https://api.switchboard.example")).await);
+    given.note(
+        "mcpPreflight",
+        204,
+        &send(&world, &preflight.clone().header("origin", "https://api.switchboard.example")).await,
+    );
     given.note("mcpPreflight", 403, &send(&world, &preflight.header("origin", "https://evil.example")).await);
 
     let list = asked(&world, "GET", "agent-tools");
