@@ -25,6 +25,7 @@ run: ## start the whole system on this machine and play the main job once
 # There are no tests in main.rs and no doctests: looking for them would link 19 programs more.
 test: ## every test, the end-to-end test on the local stack included
 	infra/local/make-venv
+	tests/mcp_client/install
 	cargo test --workspace --lib --test '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
@@ -43,7 +44,7 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of everything, 30)
 	cargo bench -p tool-calls --bench parser
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
-	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery)
+	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation)
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv
@@ -62,4 +63,4 @@ catalogue-import: ## print a draft of a file with the components of an app at Pi
 
 clean: ## remove what was built, the tools and the local state
 	cargo clean
-	rm -rf .venv
+	rm -rf .venv tests/mcp_client/node_modules

@@ -94,6 +94,37 @@ async fn belongings(user: &User<'_>, tool: &Value) {
     assert_eq!(user.stack.twilio.messages().last().unwrap().from, about.phone_number);
 }
 
+/// The MCP server through the API as the official TypeScript SDK meets it; says so where there is no Node.
+fn official_mcp_client(stack: &Stack) {
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp_client");
+    let about = &stack.description;
+    if !std::path::Path::new(client).join("node_modules/made-from").is_file() {
+        return println!("skipped: the official MCP SDK is not there; tests/mcp_client/install installs it");
+    }
+    let run = std::process::Command::new("node")
+        .arg("check.mjs")
+        .current_dir(client)
+        .envs([("API", &about.api_url), ("SLUG", &about.slug), ("TOKEN", &about.token)])
+        .output();
+    let Ok(run) = run else { return println!("skipped: there is no Node to run the official MCP SDK with") };
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let seen: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let path = format!("/api/{}/mcp", about.slug);
+    let refused = json!({
+        "status": 401, "metadata": format!("{}/.well-known/oauth-protected-resource{path}", about.api_url),
+        "resource": format!("{}{path}", about.api_url),
+    });
+    assert_eq!(seen["refused"], refused);
+    assert_eq!(
+        (&seen["server"], &seen["listChanged"], &seen["onePage"]),
+        (&json!("switchboard"), &json!(false), &json!(true))
+    );
+    assert_eq!(seen["tools"], json!(["initial_md_fetch", "fetch_tool_data", "search_tools", "deploy_automation"]));
+    assert_eq!(seen["overview"], json!({"isError": false, "begins": "Available Slack tools:"}));
+    assert_eq!(seen["wrong"], json!({"isError": true, "text": "The argument \"services\" must be a list, not text."}));
+    assert_eq!(seen["unknown"], -32602);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_system_as_it_is_deployed_does_its_main_job() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
@@ -105,6 +136,8 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
 
     // A tool is created, attached and called, an SMS goes out; called again, none does.
     let played = local::demo::play(&stack, &progress).await.unwrap();
+
+    official_mcp_client(&stack);
 
     // Who is let in: nobody without a token, nobody with another organization's, no tool call with a wrong token.
     let tools = format!("/api/{}/tools", about.slug);

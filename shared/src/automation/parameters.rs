@@ -363,8 +363,13 @@ fn is_within(inner: &str, outer: &str) -> bool {
 }
 
 fn fits(value: &Value, allowed: &[&str]) -> bool {
-    let whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
-    may_be(type_of(value), allowed) || (allowed.contains(&"integer") && whole())
+    match type_of(value) {
+        "number" => {
+            let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+            allowed.contains(&"number") || (whole && allowed.contains(&"integer"))
+        }
+        kind => may_be(kind, allowed),
+    }
 }
 
 /// Whether a value of a type may be one of those allowed.

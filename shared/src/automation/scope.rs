@@ -195,11 +195,9 @@ impl<'a> Scope<'a> {
             }
             TriggerData::Given => Ok(Knowledge::Nothing),
             TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
-            TriggerData::Like { of, item } => Path::follow(steps, item).map(Knowledge::Like).ok_or_else(|| {
-                let mut wrong = nothing_at(path, &format!("the answer of {of}"), item, steps);
-                wrong.meaning = wrong.meaning.map(|name| format!("{prefix}{name}"));
-                Box::new(wrong)
-            }),
+            TriggerData::Like { of, item } => Path::follow(steps, item)
+                .map(Knowledge::Like)
+                .ok_or_else(|| Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps))),
             TriggerData::Fields { of, fields, example } => in_fields(fields, example, steps).ok_or_else(|| {
                 let written: Vec<&str> = steps.iter().map(Step::name).collect();
                 let message = format!("The event {of} has no field {}.", written.join("."));

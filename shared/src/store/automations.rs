@@ -36,6 +36,8 @@ pub struct ListedVersion {
     pub created_at: Timestamp,
 }
 
+/// The key of an automation's versions.
+const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
 
 impl Automations {
@@ -125,7 +127,7 @@ impl Automations {
 
     fn of(&self, organization: OrganizationId, automation: AutomationId) -> super::table::Query {
         self.versions
-            .query("#automation_id = :automation")
+            .query(OF_AUTOMATION)
             .filter("#organization_id = :organization")
             .with([(":automation", text(automation)), (":organization", text(organization))])
             .attributes(LISTED)

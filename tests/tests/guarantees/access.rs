@@ -26,6 +26,10 @@ const THEIR_CALL: &str = "01930f5e-0000-7000-8000-0000000000c2";
 const RUN: &str = "01930f5e-0000-7000-8000-0000000000d1";
 const THEIR_RUN: &str = "01930f5e-0000-7000-8000-0000000000d2";
 
+/// Automations of the home organization and of the other one.
+const AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e1";
+const THEIR_AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e2";
+
 /// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
@@ -37,6 +41,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/phone-number/{id}", &format!("/phone-number/{}", owner.phone_number_id));
     let path = path.replace("/calls/{id}", &format!("/calls/{CALL}"));
     let path = path.replace("/runs/{id}", &format!("/runs/{RUN}"));
+    let path = path.replace("/automations/{id}", &format!("/automations/{AUTOMATION}")).replace("{version}", "1");
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -77,6 +82,17 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/services/{name}/connect" => json!({}),
         "GET /api/{slug}/discover/initial_md_fetch" => return Event::get(&path).query("service", "slack"),
         "GET /api/{slug}/discover/fetch_tool_data" => return Event::get(&path).query("name", tool),
+        "POST /api/{slug}/automations" => json!({"name": "Hello", "trigger_type": "manual", "prompt": "Hello"}),
+        "PUT /api/{slug}/automations/{id}" => {
+            json!({"name": "Hello", "trigger_type": "manual", "prompt": "Hello again"})
+        }
+        "POST /api/{slug}/automations/{id}/activate" | "POST /api/{slug}/automations/{id}/rollback" => {
+            json!({"version": 1})
+        }
+        "POST /api/{slug}/automations/{id}/pause" => Value::Null,
+        "GET /api/{slug}/automations/{id}/diff" => {
+            return Event::new(&route.method, &path).query("from", "1").query("to", "1");
+        }
         "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         "POST /api/{slug}/mcp" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
@@ -104,6 +120,8 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "knowledge_bases",
         "knowledge_entries",
         "automation_runs",
+        "automations",
+        "automation_versions",
     ];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
@@ -150,6 +168,17 @@ async fn world_with_tools() -> (World, String, String) {
             part["id"] = json!(run);
             world.aws.put("automation_runs", &part);
         }
+    }
+    for (automation, owner) in [(AUTOMATION, &world.home), (THEIR_AUTOMATION, &world.other)] {
+        let definition = json!({"name": "Hello", "trigger_type": "manual", "prompt": "Hello"});
+        world.automation_as(owner, "POST", "", &definition).await.expect(201);
+        let mine = |row: &&Value| row["organization_id"] == owner.organization_id.as_str();
+        let mut row = world.aws.rows("automations").iter().find(mine).unwrap().clone();
+        row["id"] = json!(automation);
+        world.aws.put("automations", &row);
+        let mut version = world.aws.rows("automation_versions").iter().find(mine).unwrap().clone();
+        version["automation_id"] = json!(automation);
+        world.aws.put("automation_versions", &version);
     }
     (world, ours, theirs)
 }
@@ -354,6 +383,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
                 world.send(&route.function, &event).await
             };
             let refused = send(THEIR_BASE).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
+        if route.path.contains("/automations/{id}") {
+            let send = async |automation: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(AUTOMATION, automation);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_AUTOMATION).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }

@@ -19,7 +19,7 @@ use iam::{allows, granted, needed, pascal};
 use serde_json::{Value, json};
 use shared::{
     Deadline,
-    models::{CallOutcome, CallerHash, RunStatus, Timestamp},
+    models::{Binding, CallOutcome, CallerHash, RunStatus, ServiceId, Timestamp},
 };
 use tests::{
     Answer, Event, OWN_KEYS, Options, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
@@ -147,6 +147,8 @@ async fn asked(own: bool) -> Permissions {
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
     automations(&mut asked, &mut world, &[&slack, &query, &lookup]).await;
 
+    deploying(&world, &query, &lookup).await;
+    note(&mut asked, "deploy", &mut world);
     tools_test(&world, [&specific, &slack, &query, &lookup]).await;
     note(&mut asked, "tools-test", &mut world);
     agents(&world).await;
@@ -510,6 +512,65 @@ async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     world.run(run.as_str().unwrap()).await.expect(200);
     world.cancel_run(run.as_str().unwrap()).await.expect(200);
     note(asked, "runs", world);
+}
+
+/// Automations are saved, changed and deleted; tools of every kind are looked up and, where they are polled, called once.
+async fn deploying(world: &World, query: &Value, lookup: &Value) {
+    world.slack_service();
+    world.service_with("SMS", &json!({"connection": {"type": "phone_number"}}));
+    world.service_tool("SMS", "sms_send", "Sends.", &["text"]);
+    let field = json!({"name": "api_key", "description": "The key", "secret": true});
+    world.service_with("Pay", &json!({"connection": {"type": "credential", "fields": [field]}}));
+    world.service_capabilities("Pay", &json!({"supports_polling": true}));
+    let template = json!({
+        "type": "api_request", "method": "GET", "url": "https://127.0.0.1/payments", "auth": {"type": "bearer", "field": "api_key"},
+    });
+    let binding: Binding = serde_json::from_value(template).unwrap();
+    let (secret, pay) = (uuid::Uuid::new_v4().to_string(), ServiceId::of_name("Pay"));
+    world.service_tool_with("Pay", "pay_list", &json!({"effect": false, "binding": binding}));
+    let credentials = json!({pay.to_string(): {"id": secret, "name": "", "updated_at": Timestamp::now()}});
+    world.aws.change("organizations", &world.home.organization_id, json!({"service_credentials": credentials}));
+    let name = format!("switchboard/organizations/services/{}/{pay}/{secret}", world.home.organization_id);
+    world.aws.put_secret(&name, &json!({"api_key": "k"}));
+    world.aws.clear_operations();
+
+    let saved = world.deploy(&world.urgent_messages()).await.expect(201);
+    let id = saved["automation"]["id"].as_str().unwrap();
+    world.deploy(&world.urgent_messages()).await.expect(200);
+    let mut second = world.urgent_messages();
+    second["actions"][0]["tool"] = json!("slack_post_mesage");
+    second["trigger_config"]["service"] = json!("Slak");
+    world.put_automation(id, "\"1\"", &second).await.expect(422);
+    second["actions"][0] = json!({"id": "a", "tool": "sms_send", "parameters": {"text": "Hi"}});
+    second["trigger_config"]["service"] = json!("Slack");
+    second["fingerprints"] = json!({"sms_send": world.fingerprint("sms_send")});
+    world.put_automation(id, "\"1\"", &second).await.expect(200);
+    for path in ["/activate", "/pause"] {
+        world.automation("POST", &format!("/{id}{path}"), &json!({"version": 1})).await.expect(200);
+    }
+    for path in [String::new(), format!("/{id}"), format!("/{id}/versions"), format!("/{id}/diff?from=1&to=2")] {
+        world.automation("GET", &path, &Value::Null).await.expect(200);
+    }
+    world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(204);
+    let (query, lookup) = (query["id"].as_str().unwrap(), lookup["id"].as_str().unwrap());
+    let rows = world.aws.rows("tools");
+    let version = |id: &str| {
+        let row = rows.iter().find(|row| row["id"] == id).unwrap();
+        format!("v{}", row["version"].as_u64().unwrap_or_default())
+    };
+    for (tool, fingerprint, parameters) in [
+        (query, version(query), json!({"query": "house"})),
+        (lookup, version(lookup), json!({})),
+        ("pay_list", world.fingerprint("pay_list"), json!({})),
+    ] {
+        let polling = json!({
+            "name": "Poll", "trigger_type": "polling", "dry_run": true, "prompt": "Look",
+            "trigger_config": {"service": "Pay", "source_tool": tool, "tool_params": parameters},
+            "tools": [], "fingerprints": {tool: fingerprint},
+        });
+        let answer = world.deploy(&polling).await.expect(200);
+        assert_eq!(answer["result"], "ok", "{answer}");
+    }
 }
 
 /// What Lambda needs of a queue to run a function from it, which asks for nothing itself.

@@ -280,7 +280,7 @@ async fn tools_of_the_organization_and_built_in_ones_are_used_as_any_other() {
         .tool(&json!({
             "type": "api_request", "label": "Open ticket", "description": "Opens a ticket.", "method": "POST",
             "url": "https://tickets.example.com/new",
-            "body": {"title": {"mode": "ai", "schema": {"type": "string", "description": "Title"}, "required": true}},
+            "body": {"title": {"mode": "ai", "prompt": "The title"}},
         }))
         .await;
     let (id, name) = (tool["id"].as_str().unwrap(), tool["name"].as_str().unwrap().replace('-', "_"));
@@ -365,7 +365,7 @@ async fn bad_input_is_answered_before_anything_is_looked_up() {
         definition[name] = value;
         definition
     };
-    let action = json!({"id": "a", "tool": "no_such", "parameters": {"x": "{{{{{{"}});
+    let action = json!({"tool": "{{{{{{"});
     world.deploy(&good).await.expect(201);
     world.aws.clear_operations();
     let before = stored(&world);

@@ -168,6 +168,22 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 }
             }
             "automation_runs" => a_run(world).await,
+            "automations" => {
+                world.slack_service();
+                world.deploy(&world.urgent_messages()).await.expect(201);
+                list_of(world, &table, "deploy", "/automations", &json!({"status": CONTENT})).await;
+            }
+            "automation_versions" => {
+                world.slack_service();
+                let saved = world.deploy(&world.urgent_messages()).await;
+                let path = format!("/automations/{}/versions", text(&saved.body["automation"]["id"]));
+                let row = world.aws.rows(&table).remove(0);
+                world.aws.put(&table, &extended(row.clone(), &json!({"newer": CONTENT})));
+                get(world, "deploy", &format!("{path}/1")).await.expect(200);
+                world.aws.put(&table, &extended(row, &json!({"content_hash": [CONTENT]})));
+                assert_eq!(get(world, "deploy", &path).await.expect(200)["items"], json!([]));
+                assert_eq!(get(world, "deploy", &format!("{path}/1")).await.status, 503);
+            }
             "agent_tools" => an_attachment(world).await,
             "organizations" => an_organization(world).await,
             "organization_members" => {

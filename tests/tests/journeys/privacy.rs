@@ -101,6 +101,8 @@ fn every_table_with_something_of_a_person_drops_its_rows() {
     let written_by_the_organization = [
         "agent_tools",
         "agents",
+        "automation_versions",
+        "automations",
         "intents",
         "knowledge_bases",
         "knowledge_entries",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod agents_and_phone_numbers;
+mod automations;
 mod calls;
 mod changes;
 mod discovery;
@@ -138,6 +139,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(privacy_and_budgets::parts())
         .chain(discovery::parts())
         .chain(mcp::parts());
+    let given = given.chain(automations::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
@@ -395,8 +397,12 @@ async fn lesser_roles() -> Given {
         }) else {
             continue;
         };
-        let path =
-            operation.path.replace("{slug}", &world.home.slug).replace("{id}", NOBODY).replace("{service}", "vapi");
+        let path = operation
+            .path
+            .replace("{slug}", &world.home.slug)
+            .replace("{id}", NOBODY)
+            .replace("{service}", "vapi")
+            .replace("{version}", "1");
         let event = Event::new(&route.method, &path).user(&viewer);
         given.note(operation.id.leak(), 403, &world.send(&route.function, &event).await);
     }
@@ -407,7 +413,8 @@ async fn lesser_roles() -> Given {
 fn documented_role(operation: &Operation) -> Option<String> {
     match &operation.value["security"] {
         Value::Array(schemes) => {
-            let jwt = schemes[0].get("jwt").or_else(|| schemes[0].get("verifiedJwt"))?;
+            let scheme = schemes.first()?;
+            let jwt = scheme.get("jwt").or_else(|| scheme.get("verifiedJwt"))?;
             Some(text(&jwt[0]).to_owned())
         }
         _ => None,

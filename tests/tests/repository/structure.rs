@@ -397,7 +397,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 23] = [
+const WIRINGS: [(&str, Wiring); 24] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -405,6 +405,7 @@ const WIRINGS: [(&str, Wiring); 23] = [
     ("catalogue", |platform| catalogue::Deps::new(platform).map(drop)),
     ("create", |platform| create::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
+    ("deploy", |platform| deploy::Deps::new(platform).map(drop)),
     ("detach", |platform| detach::Deps::new(platform).map(drop)),
     ("discover", |platform| discover::Deps::new(platform).map(drop)),
     ("erasures", |platform| erasures::Deps::new(platform).map(drop)),

@@ -65,10 +65,32 @@ async fn what_a_change_takes_is_read_again_and_so_is_its_removal() {
             "updateTool" => Box::pin(tools_change(&world, &validator)).await,
             "updatePhoneNumber" => Box::pin(a_number_changes(&world, &validator)).await,
             "storeKey" => Box::pin(keys_change(&world)).await,
+            "updateAutomation" => Box::pin(a_definition_is_replaced(&world)).await,
             other => panic!("{other} changes something: say here how each of its fields is changed and read again"),
         };
         assert_eq!(changed, properties(&document, body_schema(operation)), "{}", operation.id);
     }
+}
+
+/// A definition is written and read as a whole; gives the fields of both kinds.
+async fn a_definition_is_replaced(world: &World) -> BTreeSet<String> {
+    world.slack_service();
+    let mut actions = world.urgent_messages();
+    let saved = world.deploy(&actions).await.expect(201);
+    let id = text(&saved["automation"]["id"]).to_owned();
+    actions["name"] = json!("Another name");
+    let prompt = json!({
+        "name": "Digest", "trigger_type": "manual", "prompt": "Sum up", "system_prompt": "Be short.", "tools": [],
+        "schema": {"type": "object"}, "model": "a/b", "limits": {"calls": 3},
+    });
+    let mut fields = BTreeSet::from(["dry_run".to_owned()]);
+    for (definition, revision) in [(actions, 1), (prompt, 2)] {
+        world.put_automation(&id, &format!("\"{revision}\""), &definition).await.expect(200);
+        let shown = world.automation("GET", &format!("/{id}"), &Value::Null).await.expect(200);
+        assert_eq!(shown["definition"], definition);
+        fields.extend(definition.as_object().unwrap().keys().cloned());
+    }
+    fields
 }
 
 /// Changes each field by itself and removes it again; gives the fields' names.

@@ -1,0 +1,236 @@
+//! One mistake after the other.
+
+use serde_json::{Value, json};
+
+/// What is changed in [`super::base`], and all that is then said.
+pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>)> {
+    const TEXT: &str = "/actions/1/parameters/text";
+    let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
+    vec![
+        (vec![], vec![]),
+        // The shape.
+        (vec![("/name", json!(null))], vec![("/name", "missing_field")]),
+        (vec![("/name", json!(7))], vec![("/name", "wrong_type")]),
+        (vec![("/name", json!(" "))], vec![("/name", "invalid_value")]),
+        (vec![("/variable", json!({}))], vec![("/variable", "unknown_field")]),
+        (vec![("/actions/0/channel", json!("C"))], vec![("/actions/0/channel", "unknown_field")]),
+        (vec![("/service", json!("Slack"))], vec![("/service", "unknown_field")]),
+        (vec![("/actions/0/params", json!({}))], vec![("/actions/0/params", "duplicate_field")]),
+        (
+            vec![("/actions/0/parameters", json!("sheet"))],
+            vec![("/actions/0/parameters", "wrong_type"), ("/actions/0/parameters/sheet", "missing_parameter")],
+        ),
+        (vec![("/actions/1/id", json!("look"))], vec![("/actions/1/id", "duplicate_id")]),
+        (vec![("/actions/1/id", json!(null))], vec![("/actions/1/id", "missing_field")]),
+        (vec![("/actions/1/output_as", json!("found"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (vec![("/actions/1/output_as", json!("limit"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (vec![("/actions/1/output_as", json!("today"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (vec![("/actions/1/output_as", json!("a b"))], vec![("/actions/1/output_as", "invalid_value")]),
+        (vec![("/prompt", json!("Hello"))], vec![("/prompt", "wrong_body")]),
+        (
+            vec![("/actions", json!([]))],
+            vec![
+                ("/actions", "wrong_body"),
+                ("/fingerprints/read_rows", "unused_fingerprint"),
+                ("/fingerprints/slack_post_message", "unused_fingerprint"),
+            ],
+        ),
+        (
+            vec![("/actions/0", json!("look"))],
+            vec![
+                ("/actions/0", "wrong_type"),
+                ("/fingerprints/read_rows", "unused_fingerprint"),
+                (TEXT, "unknown_path"),
+                ("/actions/1/condition/path", "unknown_path"),
+            ],
+        ),
+        (
+            vec![("/fingerprints/read_rows", json!(3))],
+            vec![("/fingerprints/read_rows", "wrong_type"), ("/actions/0/tool", "schema_not_read")],
+        ),
+        // The trigger.
+        (vec![("/trigger_type", json!("cron"))], vec![("/trigger_type", "invalid_value")]),
+        (vec![("/trigger_config", json!(null))], vec![("/trigger_config", "missing_field")]),
+        (vec![("/trigger_config/channel", json!("C"))], vec![("/trigger_config/channel", "unknown_field")]),
+        (vec![("/trigger_config/event_type", json!("mesage"))], vec![("/trigger_config/event_type", "unknown_event")]),
+        (
+            vec![("/trigger_config/event_type", json!("reaction_added"))],
+            vec![("/trigger_config/event_type", "not_checked")],
+        ),
+        // Tools.
+        (vec![("/actions/-", action("slack_post_mesage"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (vec![("/actions/-", action("llm_classify"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (vec![("/actions/-", action("broken"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (vec![("/actions/-", action("gone"))], vec![("/actions/2/tool", "inactive_tool")]),
+        (vec![("/actions/-", action("twice"))], vec![("/actions/2/tool", "ambiguous_tool")]),
+        (vec![("/actions/-", action("transfer"))], vec![("/actions/2/tool", "tool_needs_call")]),
+        (
+            vec![
+                ("/actions/-", json!({"id": "x", "tool": "odd", "parameters": {}})),
+                ("/fingerprints/odd", json!("odd-1")),
+            ],
+            vec![("/actions/2/tool", "not_checked")],
+        ),
+        (vec![("/fingerprints/slack_post_message", json!(null))], vec![("/actions/1/tool", "schema_not_read")]),
+        (
+            vec![("/fingerprints/slack_post_message", json!("slack-0")), ("/actions/1/parameters/message", json!("x"))],
+            vec![("/fingerprints/slack_post_message", "tool_changed")],
+        ),
+        (
+            vec![("/fingerprints/slack_post_message", json!("v3"))],
+            vec![("/fingerprints/slack_post_message", "tool_changed")],
+        ),
+        (vec![("/fingerprints/other", json!("x"))], vec![("/fingerprints/other", "unused_fingerprint")]),
+        (
+            vec![
+                ("/actions/-", json!({"id": "x", "tool": "gmail_find_email"})),
+                ("/fingerprints/gmail_find_email", json!("gmail-1")),
+            ],
+            vec![("/actions/2/tool", "not_connected")],
+        ),
+        // Parameters.
+        (
+            vec![("/actions/1/parameters/channel", json!(null))],
+            vec![("/actions/1/parameters/channel", "missing_parameter")],
+        ),
+        (
+            vec![("/actions/1/parameters", json!({}))],
+            vec![("/actions/1/parameters/channel", "missing_parameter"), (TEXT, "missing_parameter")],
+        ),
+        (
+            vec![("/actions/1/parameters/chanel", json!("C"))],
+            vec![("/actions/1/parameters/chanel", "unknown_parameter")],
+        ),
+        (vec![("/actions/1/parameters/limit", json!("5"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!(1.5))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!(50))], vec![("/actions/1/parameters/limit", "invalid_parameter")]),
+        (vec![("/actions/1/parameters/limit", json!("{{limit}}"))], vec![]),
+        (vec![("/actions/1/parameters/limit", json!("{{event.count}}"))], vec![]),
+        (vec![("/actions/1/parameters/limit", json!("{{found.count}}"))], vec![]),
+        (
+            vec![("/actions/1/parameters/limit", json!("{{channel}}"))],
+            vec![("/actions/1/parameters/limit", "wrong_type")],
+        ),
+        (
+            vec![("/actions/1/parameters/limit", json!("{{event.text}}"))],
+            vec![("/actions/1/parameters/limit", "wrong_type")],
+        ),
+        (
+            vec![("/actions/1/parameters/limit", json!("{{found.rows}}"))],
+            vec![("/actions/1/parameters/limit", "wrong_type")],
+        ),
+        (
+            vec![("/actions/1/parameters/limit", json!("about {{limit}}"))],
+            vec![("/actions/1/parameters/limit", "wrong_type")],
+        ),
+        (
+            vec![("/actions/1/parameters/limit", json!("{{event.more}}"))],
+            vec![("/actions/1/parameters", "not_checked")],
+        ),
+        (vec![("/actions/1/parameters/text", json!("{{limit}}"))], vec![(TEXT, "wrong_type")]),
+        (vec![("/actions/1/parameters/tags", json!(["a", 1]))], vec![("/actions/1/parameters/tags/1", "wrong_type")]),
+        (vec![("/actions/1/parameters/tags", json!("a"))], vec![("/actions/1/parameters/tags", "wrong_type")]),
+        (vec![("/actions/1/parameters/kind", json!("alrt"))], vec![("/actions/1/parameters/kind", "not_allowed")]),
+        (
+            vec![("/actions/1/parameters/kind", json!("{{event.text}}!"))],
+            vec![("/actions/1/parameters", "not_checked")],
+        ),
+        (
+            vec![("/actions/1/parameters/at", json!("tomorrow"))],
+            vec![("/actions/1/parameters/at", "invalid_parameter")],
+        ),
+        (
+            vec![("/actions/1/parameters/to", json!({"name": "x"}))],
+            vec![("/actions/1/parameters/to/id", "invalid_parameter")],
+        ),
+        (vec![("/actions/1/parameters/to", json!({"id": "{{event.user}}"}))], vec![]),
+        (vec![("/actions/1/parameters/unfurl", json!(""))], vec![]),
+        // The alias is checked as the name is.
+        (
+            vec![("/actions/1/parameters", json!(null)), ("/actions/1/params", json!({"channel": 1}))],
+            vec![("/actions/1/params/channel", "wrong_type"), ("/actions/1/params/text", "missing_parameter")],
+        ),
+        // Templates.
+        (vec![(TEXT, json!("{{#if event}}x{{/if}}"))], vec![(TEXT, "handlebars_block")]),
+        (vec![(TEXT, json!("{{event.text"))], vec![(TEXT, "unclosed_template")]),
+        (vec![(TEXT, json!("{{a {{b}} }}"))], vec![(TEXT, "nested_template")]),
+        (vec![(TEXT, json!("{{upper event.text}}"))], vec![(TEXT, "invalid_template")]),
+        (vec![(TEXT, json!("{{event_data.event.text}}"))], vec![(TEXT, "event_data")]),
+        (vec![(TEXT, json!("{{event.txt}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{trigger_data.event.txt}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{trigger_data.event.text}} {{event.files[0].name}} {{event.files.-1.name}}"))], vec![]),
+        (vec![(TEXT, json!("{{score}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{event.text.length}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{found.rws}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{many.7}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{user.age}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{today}} {{now_minus_6h_utc}}"))], vec![]),
+        (vec![(TEXT, json!("{{today.year}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{sent.ts}}"))], vec![(TEXT, "output_not_yet")]),
+        (
+            vec![("/actions/0/parameters/sheet", json!("{{sent}}"))],
+            vec![("/actions/0/parameters/sheet", "output_not_yet")],
+        ),
+        (vec![("/actions/1/parameters/{{x}}", json!("y"))], vec![("/actions/1/parameters/{{x}}", "unknown_parameter")]),
+        (
+            vec![("/variables/channel", json!("{{event.channel}}"))],
+            vec![("/variables/channel", "template_not_allowed")],
+        ),
+        (
+            vec![("/variables/a", json!("{{b}}")), ("/variables/b", json!("{{a}}"))],
+            vec![("/variables/a", "template_not_allowed"), ("/variables/b", "template_not_allowed")],
+        ),
+        // Conditions.
+        (vec![("/actions/1/condition", json!("found.count > 0"))], vec![("/actions/1/condition", "invalid_condition")]),
+        (
+            vec![("/actions/1/condition/op", json!("greater_than"))],
+            vec![("/actions/1/condition/op", "unknown_operator")],
+        ),
+        (vec![("/actions/1/condition/value", json!(null))], vec![("/actions/1/condition/value", "missing_field")]),
+        (vec![("/actions/1/condition/path", json!("found.cont"))], vec![("/actions/1/condition/path", "unknown_path")]),
+        (
+            vec![("/actions/1/condition/op", json!("starts_with")), ("/actions/1/condition/value", json!("1"))],
+            vec![("/actions/1/condition/op", "operator_misfit")],
+        ),
+        (
+            vec![(
+                "/actions/1/condition",
+                json!({"operator": "OR", "clauses": [{"operator": "AND", "clauses": [{"path": "event.txt", "op": "exists"}]}]}),
+            )],
+            vec![("/actions/1/condition/clauses/0/clauses/0/path", "unknown_path")],
+        ),
+        (
+            vec![("/trigger_config/filters/path", json!("event.txt"))],
+            vec![("/trigger_config/filters/path", "unknown_path")],
+        ),
+        (
+            vec![("/trigger_config/filters/value", json!("{{event.txt}}"))],
+            vec![("/trigger_config/filters/value", "unknown_path")],
+        ),
+        (
+            vec![("/trigger_config/filters", json!({"path": "found.count", "op": "exists"}))],
+            vec![("/trigger_config/filters/path", "unknown_path")],
+        ),
+        (
+            vec![(
+                "/trigger_config/filters",
+                json!({"path": "event.text", "op": "contains_any", "value": ["urgent", "asap"]}),
+            )],
+            vec![],
+        ),
+        (vec![("/trigger_config/filters", json!({"field": "event.text", "contains": "urgent"}))], vec![]),
+        // Everything at once.
+        (
+            vec![
+                ("/name", json!(null)),
+                ("/actions/1/parameters/chanel", json!("C")),
+                ("/trigger_config/event_type", json!("mesage")),
+            ],
+            vec![
+                ("/name", "missing_field"),
+                ("/actions/1/parameters/chanel", "unknown_parameter"),
+                ("/trigger_config/event_type", "unknown_event"),
+            ],
+        ),
+    ]
+}
