@@ -339,6 +339,10 @@ impl Walk<'_, '_, '_> {
             if self.told.iter().any(|told| related(told)) {
                 continue;
             }
+            // Of a template whose type is known, the type has been checked.
+            if matches!(self.spots.get(&within), Some(Spot::Lone(known)) if !known.types().is_empty()) {
+                continue;
+            }
             if self.spots.keys().any(|spot| related(spot)) {
                 self.unchecked.push(within);
                 continue;

@@ -105,7 +105,8 @@ async fn refusals() -> Given {
                 given.note(operation, 422, &send(&world, &event.query("limit", "x")).await);
             }
             "diffAutomationVersions" => {
-                given.note(operation, 422, &send(&world, &event.query("from", "x")).await);
+                let event = automation_event(&world.home, "GET", &format!("/{id}/diff?from=x"), &Value::Null);
+                given.note(operation, 422, &send(&world, &event).await);
             }
             "updateAutomation" => {
                 given.note(operation, 422, &send(&world, &event).await);
