@@ -379,6 +379,8 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let sms = world.tool(&sms_without_call(&world.home)).await;
     let tools = [&[&sms], tools].concat();
     let ids: Vec<&Value> = tools.iter().map(|tool| &tool["id"]).collect();
+    pay_service(world);
+    let paid = json!({"name": "pay_list", "fingerprint": world.fingerprint("pay_list"), "arguments": {}});
     world.restart();
     world.aws.clear_operations();
     let overview = json!({"services": ["Slack", "Twilio", "Slakc"]});
@@ -394,6 +396,7 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
         let call = json!({"name": tool["id"], "fingerprint": tool["fingerprint"], "arguments": arguments});
         world.mcp_call("call_tool", &call).await;
     }
+    world.mcp_call("call_tool", &paid).await;
     for _again in 0..2 {
         let result = world.mcp_call("deploy_automation", &json!({"automation": definition("Over MCP")})).await;
         assert!(!said(&result).0, "{result}");
@@ -514,11 +517,8 @@ async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     note(asked, "runs", world);
 }
 
-/// Automations are saved, changed and deleted; tools of every kind are looked up and, where they are polled, called once.
-async fn deploying(world: &World, query: &Value, lookup: &Value) {
-    world.slack_service();
-    world.service_with("SMS", &json!({"connection": {"type": "phone_number"}}));
-    world.service_tool("SMS", "sms_send", "Sends.", &["text"]);
+/// A service whose tool shows a credential that the organization stored.
+fn pay_service(world: &World) {
     let field = json!({"name": "api_key", "description": "The key", "secret": true});
     world.service_with("Pay", &json!({"connection": {"type": "credential", "fields": [field]}}));
     world.service_capabilities("Pay", &json!({"supports_polling": true}));
@@ -532,6 +532,14 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
     world.aws.change("organizations", &world.home.organization_id, json!({"service_credentials": credentials}));
     let name = format!("switchboard/organizations/services/{}/{pay}/{secret}", world.home.organization_id);
     world.aws.put_secret(&name, &json!({"api_key": "k"}));
+}
+
+/// Automations are saved, changed and deleted; tools of every kind are looked up and, where they are polled, called once.
+async fn deploying(world: &World, query: &Value, lookup: &Value) {
+    world.slack_service();
+    world.service_with("SMS", &json!({"connection": {"type": "phone_number"}}));
+    world.service_tool("SMS", "sms_send", "Sends.", &["text"]);
+    pay_service(world);
     world.aws.clear_operations();
 
     let saved = world.deploy(&world.urgent_messages()).await.expect(201);
