@@ -65,11 +65,28 @@ async fn what_a_change_takes_is_read_again_and_so_is_its_removal() {
             "updateTool" => Box::pin(tools_change(&world, &validator)).await,
             "updatePhoneNumber" => Box::pin(a_number_changes(&world, &validator)).await,
             "storeKey" => Box::pin(keys_change(&world)).await,
+            "chooseServiceAccount" => Box::pin(an_account_is_chosen(&world)).await,
             "updateAutomation" => Box::pin(a_definition_is_replaced(&world)).await,
             other => panic!("{other} changes something: say here how each of its fields is changed and read again"),
         };
         assert_eq!(changed, properties(&document, body_schema(operation)), "{}", operation.id);
     }
+}
+
+/// The account that acts comes first in the list of services; null takes the choice back.
+async fn an_account_is_chosen(world: &World) -> BTreeSet<String> {
+    world.service("Slack", Some("slack"));
+    world.pipedream.connect("apn_second", &world.home.organization_id, "slack");
+    let of_home = |method: &str, path: &str| {
+        tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id)
+    };
+    for (account, first) in [(json!("apn_second"), "apn_second"), (Value::Null, &*world.home.slack_account)] {
+        let choose = of_home("PUT", "services/slack/account").text(json!({"account_id": account}).to_string());
+        Box::pin(world.send("discover", &choose)).await.expect(200);
+        let listed = Box::pin(world.send("discover", &of_home("GET", "services"))).await.expect(200);
+        assert_eq!(listed["items"][0]["connection"]["accounts"][0]["id"], first, "{listed}");
+    }
+    BTreeSet::from(["account_id".to_owned()])
 }
 
 /// A definition is written and read as a whole; gives the fields of both kinds.

@@ -46,7 +46,7 @@ async fn world() -> World {
 }
 
 /// A request for each operation.
-fn asked(world: &World) -> [(&'static str, Event); 8] {
+fn asked(world: &World) -> [(&'static str, Event); 9] {
     let event = |method: &str, path: &str| event(world, method, path);
     [
         (
@@ -64,6 +64,7 @@ fn asked(world: &World) -> [(&'static str, Event); 8] {
         ("searchTools", event("GET", "discover/search").query("q", "mesage")),
         ("searchToolsByBody", event("POST", "discover/search").text(r#"{"q": "message"}"#)),
         ("listServices", event("GET", "services")),
+        ("chooseServiceAccount", event("PUT", "services/slack/account").text(r#"{"account_id": null}"#)),
         ("connectService", event("POST", "services/slack/connect")),
         ("disconnectService", event("DELETE", "services/slack/connection")),
     ]
@@ -113,10 +114,10 @@ async fn refusals() -> Given {
         let nobody = Event { user: None, ..event.clone() };
         given.note(operation, 401, &send(&world, &nobody).await);
         given.note(operation, 404, &send(&world, &event.clone().user(&world.other.user_id)).await);
-        if event.method == "GET" {
+        if event.method == "GET" || event.method == "DELETE" {
             given.note(operation, 422, &send(&world, &event.clone().query("colour", "red")).await);
         }
-        if event.method == "POST" {
+        if event.method == "POST" || event.method == "PUT" {
             given.note(operation, 400, &send(&world, &event.clone().text("{")).await);
             given.note(operation, 422, &send(&world, &event.clone().text(r#"{"colour": "red"}"#)).await);
         }
@@ -130,10 +131,20 @@ async fn refusals() -> Given {
     ] {
         given.note(operation, status, &send(&world, &event(&world, method, path)).await);
     }
+    for (service, account, status) in
+        [("stripe", json!(null), 409), ("nothing", json!(null), 404), ("slack", json!(world.other.slack_account), 422)]
+    {
+        let event = event(&world, "PUT", &format!("services/{service}/account"));
+        let chosen = send(&world, &event.text(json!({"account_id": account}).to_string())).await;
+        given.note("chooseServiceAccount", status, &chosen);
+    }
     let home = &world.home;
     let row = json!({"user_id": home.user_id, "organization_id": home.organization_id, "role": "member"});
     world.aws.put("organization_members", &row);
-    for (operation, event) in asked(&world).into_iter().filter(|(operation, _)| operation.ends_with("connectService")) {
+    for (operation, event) in asked(&world)
+        .into_iter()
+        .filter(|(operation, _)| operation.contains("nnectService") || operation.starts_with("choose"))
+    {
         given.note(operation, 403, &send(&world, &event).await);
     }
     given
