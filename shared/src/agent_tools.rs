@@ -36,6 +36,8 @@ use crate::{
 
 /// Of a text or of its data as JSON, in bytes: clients refuse what has more than some 25,000 tokens.
 const LARGEST_ANSWER: usize = 60_000;
+/// Of the tools in it that are read in full, in bytes. The rest is for the names that have no place.
+const ROOM_FOR_TOOLS: usize = 30_000;
 
 /// Carries the tools out. Clones share what discovery keeps in memory.
 #[derive(Clone)]
@@ -103,8 +105,9 @@ impl AgentTools {
                 Ok(Answer::found(found.to_text(), json!(found)))
             }
             Kind::FetchToolData => {
+                let names = names(&arguments, "tool_names");
                 let found =
-                    self.discovery.fetch_tool_data(organization, &names(&arguments, "tool_names"), deadline).await?;
+                    self.discovery.fetch_tool_data_within(organization, &names, ROOM_FOR_TOOLS, deadline).await?;
                 Ok(Answer::found(found.to_text(), json!(found)))
             }
             Kind::SearchTools => {

@@ -451,7 +451,8 @@ impl Connections {
         deadline: Deadline,
     ) -> Result<ConnectedAccount> {
         let before = self.organizations.get_consistent(organization).await?;
-        let credential = ServiceCredential { id: SecretId::generate(), name, updated_at: Timestamp::now() };
+        let credential =
+            ServiceCredential { id: SecretId::generate(), name, updated_at: Timestamp::now(), newer: Map::new() };
         let account = of_credential(&credential);
         let made = self.intent(organization, service, credential.id, deadline);
         let old = before.service_credentials.get(&service);

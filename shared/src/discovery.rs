@@ -93,7 +93,21 @@ impl Discovery {
         names: &[String],
         deadline: Deadline,
     ) -> Result<ToolData> {
-        tool_data::read(self, organization, names, deadline).await
+        tool_data::read(self, organization, names, tool_data::LONGEST_ANSWER, deadline).await
+    }
+
+    /// As [`Discovery::fetch_tool_data`], in an answer of about so many bytes: tools that have no place in it are named.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn fetch_tool_data_within(
+        &self,
+        organization: OrganizationId,
+        names: &[String],
+        room: usize,
+        deadline: Deadline,
+    ) -> Result<ToolData> {
+        tool_data::read(self, organization, names, room, deadline).await
     }
 
     /// The tools that fit, best first.

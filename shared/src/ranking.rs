@@ -10,7 +10,7 @@ mod words;
 use std::collections::HashMap;
 
 pub use self::{
-    near::{near_words, nearest},
+    near::{Names, near_words, nearest},
     words::{folded, words},
 };
 

@@ -13,6 +13,8 @@ use crate::file::{bounded, texts};
 const LONGEST_NOTES: usize = 4_000;
 const LONGEST_DESCRIPTION: usize = 500;
 const LONGEST_EVENT: usize = 80;
+/// Of all of it as JSON, in bytes: an agent gets it in one answer with the tools, which some clients cut at 60,000.
+const LONGEST: usize = 16_000;
 const AUTH_TYPES: [&str; 5] = ["oauth2", "api_key", "basic", "phone_number", "none"];
 /// Operators of a condition.
 const OPERATORS: [&str; 13] = [
@@ -71,6 +73,10 @@ pub(crate) fn read(value: &Value, problems: &mut Problems) -> Option<ServiceCapa
         }
     }
     fields.finish();
+    if value.to_string().len() > LONGEST {
+        problems
+            .add("/capabilities", format!("must have at most {LONGEST} bytes: shorten the examples and descriptions"));
+    }
     capabilities.supports_webhooks = !capabilities.webhook_events.is_empty();
     capabilities.supports_polling = !capabilities.polling_endpoints.is_empty();
     Some(capabilities)

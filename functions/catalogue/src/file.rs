@@ -30,6 +30,8 @@ const LONGEST_DESCRIPTION: usize = 1_000;
 const LONGEST_RETURNS: usize = 2_000;
 const MOST_TOOLS: usize = 1_000;
 const MOST_EXAMPLES: usize = 5;
+const MOST_KEYWORDS: usize = 20;
+const LONGEST_KEYWORD: usize = 30;
 const CATEGORIES: [&str; 4] = ["read", "write", "search", "delete"];
 /// Actions of ours that a tool may be.
 const BUILT_IN: [&str; 1] = ["sms"];
@@ -155,6 +157,7 @@ fn read_tool(
     let own_effect = flag(&mut fields, "effect");
     let own_destructive = flag(&mut fields, "destructive");
     let bound = read_binding(&mut fields, connection, pointer);
+    let keywords = read_keywords(&mut fields);
     let examples = fields.get("examples");
     let Some(bound) = bound else {
         fields.finish();
@@ -191,6 +194,7 @@ fn read_tool(
         destructive,
         examples,
         parameter_names,
+        keywords,
         previous: None,
         created_at: now,
         updated_at: now,
@@ -363,6 +367,36 @@ fn read_examples(
         read.push(arguments.clone());
     }
     read
+}
+
+/// Words and short phrases, each once.
+fn read_keywords(fields: &mut Fields<'_>) -> Vec<String> {
+    let given = match fields.get("keywords") {
+        None => return Vec::new(),
+        Some(Value::Array(given)) if given.len() <= MOST_KEYWORDS => given,
+        Some(_) => {
+            fields.problem("keywords", format!("must be a list of at most {MOST_KEYWORDS} words or short phrases"));
+            return Vec::new();
+        }
+    };
+    let mut keywords = Vec::new();
+    for (index, keyword) in given.iter().enumerate() {
+        let is_plain = |text: &&str| {
+            let has_word = text.chars().any(char::is_alphanumeric);
+            has_word && text.chars().count() <= LONGEST_KEYWORD && !text.chars().any(char::is_control)
+        };
+        let problem = match keyword.as_str().filter(is_plain) {
+            Some(text) if keywords.iter().any(|other| other == text) => "stands there twice".to_owned(),
+            Some(text) => {
+                keywords.push(text.to_owned());
+                continue;
+            }
+            None => format!("must be a word or short phrase of at most {LONGEST_KEYWORD} characters"),
+        };
+        let place = format!("{}/{index}", fields.path("keywords"));
+        fields.problems().add(place, problem);
+    }
+    keywords
 }
 
 /// The arguments of a schema.

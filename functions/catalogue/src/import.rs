@@ -1,6 +1,9 @@
 //! Import: an app's components at Pipedream as the draft of a file, to be finished by hand. What cannot be a tool is left out,
 //! with the reason.
 
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use shared::{
@@ -38,8 +41,14 @@ const KEPT: [&str; 19] = [
     "withLabel",
     "format",
 ];
+/// So many components are read at once.
+const READ_AT_ONCE: usize = 8;
+/// Of the function's time, what is for the draft.
+const FOR_THE_DRAFT: Duration = Duration::from_secs(3);
 const LONGEST_NAME: usize = 40;
 const LONGEST_DESCRIPTION: usize = 1_000;
+
+const NO_TIME: &str = "there was no time left to read it; import it by its key";
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Draft {
@@ -71,15 +80,24 @@ pub(crate) async fn draft(deps: &Deps, app: &str, keys: &[String], deadline: Dea
     }
     let (mut tools, mut left_out): (Vec<Value>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     let service = service_name(app);
-    for key in keys {
-        let found = deps.pipedream.component(&project, key, deadline).await?;
-        let tool = match found {
-            Some(component) => tool(app, &service, &component),
-            None => Err("there is no action with this key".to_owned()),
+    let (deadline, project) = (deadline.reserving(FOR_THE_DRAFT), &project);
+    let read = |key: String| async move {
+        if deadline.remaining().is_zero() {
+            return (key, Ok(Err(NO_TIME.to_owned())));
+        }
+        let found = match deps.pipedream.component(project, &key, deadline).await {
+            Ok(Some(component)) => Ok(Ok(component)),
+            Ok(None) => Ok(Err("there is no action with this key".to_owned())),
+            Err(_) if deadline.remaining().is_zero() => Ok(Err(NO_TIME.to_owned())),
+            Err(error) => Err(error),
         };
-        match tool {
+        (key, found)
+    };
+    let mut components = stream::iter(keys.to_vec()).map(read).buffered(READ_AT_ONCE);
+    while let Some((key, found)) = components.next().await {
+        match found?.and_then(|component| tool(app, &service, &component)) {
             Ok(tool) => tools.push(tool),
-            Err(why) => left_out.push(LeftOut { key: key.clone(), why }),
+            Err(why) => left_out.push(LeftOut { key, why }),
         }
     }
     let draft = json!({

@@ -2,7 +2,8 @@
 //!
 //! - `{"files": {"slack.json": {…}, …}, "dry_run"?: true}` loads the files, which are the whole catalogue: what is in none of them
 //!   becomes inactive. Everything is checked before anything is written. Gives `{"result": "refused", "refused": [{"file",
-//!   "pointer", "problem"}], "more"}`, or `{"result": "loaded" | "checked", "services": {…}, …}` ([`load::Report`]).
+//!   "pointer", "problem"}], "more"}`, `{"result": "loaded" | "checked", "services": {…}, …}`, or `{"result": "broke_off",
+//!   "problem", "written": {…}}` ([`load::Report`]).
 //! - `{"import": {"app": "slack_v2", "keys"?: ["slack_v2-post-message"]}}` reads an app's components at Pipedream and gives
 //!   `{"draft": {…}, "left_out": [{"key", "why"}]}`; nothing is written.
 //!

@@ -2,15 +2,18 @@
 //!
 //! Whoever loads holds the lease of the catalogue, so two loads never mix. Of a service the tools are written first, then what it
 //! can do, the service's own row last: whoever sees its new edition finds everything else as it is to be. A row that would not
-//! change is not written, so a load that broke off is mended by the next.
+//! change is not written, so a load that broke off is mended by the next; it says what it wrote.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::{
-    Deadline, Result,
+    Deadline, Error, Result,
     error::{self, Problems},
     models::{
         Binding, PreviousTool, Service, ServiceCapabilities, ServiceId, ServiceTool, Timestamp, ToolId, folded_name,
@@ -27,6 +30,12 @@ use crate::{
 const MOST_TOLD: usize = 500;
 /// Rows that are on their way to the tables at one time.
 const WRITES: usize = 16;
+/// Of the function's time, what waiting for another load leaves to this one.
+const FOR_THE_LOAD: Duration = Duration::from_secs(30);
+/// With less, nothing is begun.
+const LEAST_TO_BEGIN: Duration = Duration::from_secs(15);
+/// With less, no further service is begun: a load that is killed could not say what it wrote.
+const LEAST_FOR_A_SERVICE: Duration = Duration::from_secs(5);
 /// What does not count when it is asked whether a row changes.
 const TIMES: [&str; 2] = ["created_at", "updated_at"];
 
@@ -41,6 +50,11 @@ pub enum Report {
         more: usize,
     },
     Loaded(Changes),
+    /// Some was written before it failed. The next load of the same files does the rest.
+    BrokeOff {
+        problem: String,
+        written: Written,
+    },
     /// A dry run.
     Checked(Changes),
 }
@@ -52,6 +66,16 @@ pub struct Refusal {
     /// JSON pointer of its place in the file.
     pub pointer: String,
     pub problem: String,
+}
+
+/// Names of what was written.
+#[derive(Debug, Default, Serialize)]
+pub struct Written {
+    pub tools: Vec<String>,
+    /// Services whose capabilities were written.
+    pub capabilities: Vec<String>,
+    /// Services that are whole: their own row was written last.
+    pub services: Vec<String>,
 }
 
 /// By the name of the service, as it is shown. A service of which nothing changes has no entry.
@@ -99,17 +123,22 @@ pub(crate) async fn load(
         let plan = Plan::of(entries, deps.services.loaded().await?);
         return Ok(Report::Checked(plan.changes));
     }
-    let lease = deps.services.lease(deadline).await?;
+    let lease = deps.services.lease(deadline.reserving(FOR_THE_LOAD)).await?;
     let loaded = async {
         let plan = Plan::of(entries, deps.services.loaded().await?);
-        plan.write(deps).await
+        if deadline.remaining() < LEAST_TO_BEGIN {
+            return Err(Error::Conflict(
+                "too little time is left for a load, and nothing was written; load again".into(),
+            ));
+        }
+        Ok(plan.write(deps, deadline).await)
     };
     let loaded = loaded.await;
     if let Err(error) = lease.release().await {
         // It runs out.
         tracing::warn!("the lease of the catalogue could not be released: {}", error::chain(&error));
     }
-    loaded.map(Report::Loaded)
+    loaded
 }
 
 /// Reads every file, and checks what holds over all of them.
@@ -168,6 +197,40 @@ struct Step {
     service: Option<Service>,
     tools: Vec<ServiceTool>,
     capabilities: Option<ServiceCapabilities>,
+}
+
+impl Step {
+    async fn write(&self, deps: &Deps, deadline: Deadline, written: &mut Written) -> Result<()> {
+        for batch in self.tools.chunks(WRITES) {
+            if deadline.remaining() < LEAST_FOR_A_SERVICE {
+                return Err(Error::Conflict("the time of the load was up; load again".into()));
+            }
+            let mut writes = Vec::with_capacity(WRITES);
+            for tool in batch {
+                writes.push(deps.services.put_tool(tool));
+            }
+            // All of them end, so that it is known of each whether it was written.
+            let mut failed = None;
+            for (tool, result) in batch.iter().zip(join_all(writes).await) {
+                match result {
+                    Ok(()) => written.tools.push(tool.name.clone()),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        if let Some(capabilities) = &self.capabilities {
+            deps.services.put_capabilities(capabilities).await?;
+            written.capabilities.push(capabilities.service_name.clone());
+        }
+        if let Some(service) = &self.service {
+            deps.services.put(service).await?;
+            written.services.push(service.name.clone());
+        }
+        Ok(())
+    }
 }
 
 type Loaded = (Vec<Service>, Vec<ServiceTool>, Vec<ServiceCapabilities>);
@@ -288,23 +351,15 @@ impl Plan {
         self.changes.services.insert(name, changes);
     }
 
-    async fn write(self, deps: &Deps) -> Result<Changes> {
+    async fn write(self, deps: &Deps, deadline: Deadline) -> Report {
+        let mut written = Written::default();
         for step in &self.services {
-            for batch in step.tools.chunks(WRITES) {
-                let mut writes = Vec::with_capacity(WRITES);
-                for tool in batch {
-                    writes.push(deps.services.put_tool(tool));
-                }
-                try_join_all(writes).await?;
-            }
-            if let Some(capabilities) = &step.capabilities {
-                deps.services.put_capabilities(capabilities).await?;
-            }
-            if let Some(service) = &step.service {
-                deps.services.put(service).await?;
+            if let Err(error) = step.write(deps, deadline, &mut written).await {
+                tracing::error!("a load of the catalogue broke off: {}", error::chain(&error));
+                return Report::BrokeOff { problem: error.to_string(), written };
             }
         }
-        Ok(self.changes)
+        Report::Loaded(self.changes)
     }
 }
 

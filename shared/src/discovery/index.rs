@@ -29,6 +29,7 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 /// What a word counts for, by where it stands.
 const IN_NAME: u16 = 4;
 const IN_TITLE: u16 = 3;
+const IN_KEYWORDS: u16 = 3;
 const IN_SERVICE: u16 = 2;
 const ELSEWHERE: u16 = 1;
 
@@ -36,9 +37,9 @@ const ELSEWHERE: u16 = 1;
 const MOST_UNKNOWN: usize = 12;
 
 /// Words that say nothing of what a tool does, as [`words`] gives them.
-const STOP_WORDS: &str = "about all am an and any are as at be by can could do doe for from have how if in into is it like me \
-                          my need of on or our please should so some something that the their them then there thi to tool us \
-                          use want we what when which will with would you your";
+const STOP_WORDS: &str = "about all am an and any are as at be by can could do doe for from have how if in into is it like make \
+                          me my need of on or our please should so some somebody something that the their them then there \
+                          thi to tool us use want we what when which will with would you your";
 
 /// The tools of one maker, as they are searched.
 #[derive(Debug)]
@@ -87,7 +88,8 @@ impl Segment {
             let parameters = tool.parameter_names.join(" ");
             let description = tool.description.clone();
             let about = [&service.name, &service.categories.join(" ")].map(String::as_str).join(" ");
-            segment.add(ListedTool::of_service(tool), &about, &description, &parameters);
+            let keywords = tool.keywords.join(" ");
+            segment.add(ListedTool::of_service(tool), &about, &keywords, &description, &parameters);
         }
         let settled = Timestamp::now() > service.updated_at.plus(SETTLES_WITHIN) && triggers.is_some();
         segment.finish(Some(service), triggers, settled)
@@ -97,7 +99,7 @@ impl Segment {
         let mut segment = SegmentBuilder::default();
         for tool in &own.tools {
             let spec = &tool.tool.spec;
-            segment.add(tool.listed(), "", &spec.description, &parameter_names(spec));
+            segment.add(tool.listed(), "", "", &spec.description, &parameter_names(spec));
         }
         segment.finish(None, Some(Triggers::default()), true)
     }
@@ -105,7 +107,7 @@ impl Segment {
     fn of_built_in<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Self {
         let mut segment = SegmentBuilder::default();
         for spec in specs {
-            segment.add(built_in(spec), "", &spec.description, &parameter_names(spec));
+            segment.add(built_in(spec), "", "", &spec.description, &parameter_names(spec));
         }
         segment.finish(None, Some(Triggers::default()), true)
     }
@@ -149,7 +151,7 @@ struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    fn add(&mut self, tool: ListedTool, about: &str, description: &str, parameters: &str) {
+    fn add(&mut self, tool: ListedTool, about: &str, keywords: &str, description: &str, parameters: &str) {
         if !self.words.next_text() {
             tracing::error!("a tool is left out of the search: there are more than can be numbered");
             return;
@@ -157,6 +159,7 @@ impl SegmentBuilder {
         for (text, times) in [(&tool.name, IN_NAME), (&tool.title, IN_TITLE)] {
             self.words.add(&apart(text), times);
         }
+        self.words.add(keywords, IN_KEYWORDS);
         self.words.add(about, IN_SERVICE);
         for text in [description, &apart(parameters), &tool.category] {
             self.words.add(text, ELSEWHERE);

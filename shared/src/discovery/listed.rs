@@ -18,6 +18,15 @@ pub(super) const HOW_TO_READ_ALL: &str = "… marks a shortened description; fet
 /// Of a name that somebody wrote, what is repeated, in characters.
 const LONGEST_NAME: usize = 100;
 
+/// What is longer names neither a service nor a tool, in characters.
+const LONGEST_KNOWN: usize = 100;
+pub(super) const TOO_LONG: &str = "none has a name of more than 100 characters";
+
+/// Whether there can be no service and no tool of this name: it is not looked for, because a key has 2,048 bytes at most.
+pub(super) fn is_too_long(name: &str) -> bool {
+    name.chars().nth(LONGEST_KNOWN).is_some()
+}
+
 /// Whose a tool is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

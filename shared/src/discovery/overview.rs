@@ -5,11 +5,13 @@ use std::{collections::HashMap, fmt};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Discovery, capabilities, did_you_mean,
-    listed::{HOW_TO_READ_ALL, ListedTool, NameProblem, ProblemKind, ShownConnection, python_bool},
+    listed::{
+        HOW_TO_READ_ALL, ListedTool, NameProblem, ProblemKind, ShownConnection, TOO_LONG, is_too_long, python_bool,
+    },
     nearest_services,
 };
 use crate::{
@@ -22,8 +24,9 @@ use crate::{
 
 /// Services of one request.
 const MOST_SERVICES: usize = 20;
-/// Of the lines of tools in one answer, in bytes: some 20,000 tokens, which an agent's client still takes.
-const LONGEST_LISTS: usize = 80_000;
+/// Of one answer as JSON, capabilities and all, in bytes: an agent's client takes it whole, with what stands around it. As text it
+/// is shorter.
+const LONGEST_PAGE: usize = 35_000;
 /// Of an example event in the text, in bytes.
 const LONGEST_EXAMPLE: usize = 2_000;
 
@@ -66,17 +69,20 @@ pub(super) async fn read(
     let names = distinct(names)?;
     let mut start = cursor.map(|cursor| Start::parse(cursor, &names)).transpose()?;
     let names = names.get(start.as_ref().map_or(0, |start| start.service)..).unwrap_or_default();
-    let ids = names.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
+    let possible: Vec<String> = names.iter().filter(|name| may_be(name)).cloned().collect();
+    let ids = possible.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
     let (services, capabilities, tools) = future::join3(
-        discovery.services.named(names, deadline),
-        capabilities(&discovery.services, names, deadline),
+        discovery.services.named(&possible, deadline),
+        capabilities(&discovery.services, &possible, deadline),
         future::try_join_all(ids),
     )
     .await;
+    let mut tools: HashMap<ServiceId, Vec<ListedServiceTool>> =
+        possible.iter().map(|name| ServiceId::of_name(name)).zip(tools?).collect();
     let services: HashMap<ServiceId, Service> = services?.into_iter().map(|service| (service.id, service)).collect();
     let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
     // Only a name that leads nowhere needs the others.
-    let all = async { if services.len() == names.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
+    let all = async { if services.len() == possible.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
     let connections = async {
         if active.is_empty() { HashMap::new() } else { discovery.connections.of(organization, &active, deadline).await }
     };
@@ -84,8 +90,9 @@ pub(super) async fn read(
     let all = all.inspect_err(|error| tracing::warn!("names of services: {}", error::chain(error))).unwrap_or_default();
 
     let mut overviews = ServiceOverviews { services: Vec::new(), problems: Vec::new(), next_cursor: None };
-    let mut room = LONGEST_LISTS;
-    for (name, tools) in names.iter().zip(tools?) {
+    let mut room = LONGEST_PAGE;
+    for name in names {
+        let after = start.take().and_then(|start| start.after);
         let Some(service) = services.get(&ServiceId::of_name(name)) else {
             overviews.problems.push(unknown(name, &all));
             continue;
@@ -95,29 +102,36 @@ pub(super) async fn read(
             overviews.problems.push(NameProblem::new(name, ProblemKind::Inactive, message));
             continue;
         }
-        let after = start.take().and_then(|start| start.after);
-        let (total, tools, last) = fitting(tools, after.as_deref(), &mut room);
-        if let Some(last) = last
-            && overviews.next_cursor.is_none()
-        {
-            overviews.next_cursor = Some(Start::cursor(&service.name, &last));
-        }
         let connection = connections.remove(&service.id).unwrap_or(Connection::Unknown);
         let (of_service, problem) = match &capabilities {
             Some(all) => (all.get(&folded_name(&service.name)).cloned(), None),
             None => (None, Some(format!("what {} can do could not be read; ask again in a moment", service.name))),
         };
-        overviews.services.push(ServiceOverview {
+        let mut overview = ServiceOverview {
             name: service.name.clone(),
             description: service.description.clone(),
             categories: service.categories.clone(),
             connection_kind: service.connection.clone(),
             connection: ShownConnection::new(service, connection),
-            tools,
-            total,
+            tools: Vec::new(),
+            total: 0,
             capabilities: of_service,
             capabilities_problem: problem,
-        });
+        };
+        let head = json!(overview).to_string().len();
+        if head > room && !overviews.services.is_empty() {
+            overviews.next_cursor = Some(Start::cursor(&service.name, ""));
+            break;
+        }
+        room = room.saturating_sub(head);
+        let tools = tools.remove(&service.id).unwrap_or_default();
+        let (total, tools, last) = fitting(tools, after.as_deref(), &mut room);
+        (overview.tools, overview.total) = (tools, total);
+        overviews.services.push(overview);
+        if let Some(last) = last {
+            overviews.next_cursor = Some(Start::cursor(&service.name, &last));
+            break;
+        }
     }
     Ok(overviews)
 }
@@ -125,7 +139,7 @@ pub(super) async fn read(
 /// The names, each service once.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
-    for name in names.iter().filter(|name| !folded_name(name).is_empty()) {
+    for name in names.iter().filter(|name| !name.trim().is_empty()) {
         if !distinct.iter().any(|other| folded_name(other) == folded_name(name)) {
             distinct.push(name.clone());
         }
@@ -139,7 +153,16 @@ fn distinct(names: &[String]) -> Result<Vec<String>> {
     }
 }
 
+/// Whether there can be a service of this name.
+fn may_be(name: &str) -> bool {
+    !is_too_long(name) && !folded_name(name).is_empty()
+}
+
 fn unknown(name: &str, all: &[Service]) -> NameProblem {
+    if is_too_long(name) {
+        let message = format!("there is no service of this name; {TOO_LONG}");
+        return NameProblem::new(name, ProblemKind::Unknown, message);
+    }
     let near = nearest_services(name, all);
     let next_step = match near.as_slice() {
         [] => "GET /api/{slug}/services lists the services".to_owned(),
@@ -149,7 +172,8 @@ fn unknown(name: &str, all: &[Service]) -> NameProblem {
     NameProblem { did_you_mean: near, ..NameProblem::new(name, ProblemKind::Unknown, message) }
 }
 
-/// How many active tools there are, those of them behind `after` that have room, and the last of those if others follow.
+/// How many active tools there are, those of them behind `after` that have room, one at least, and the last of those if others
+/// follow.
 fn fitting(
     tools: Vec<ListedServiceTool>,
     after: Option<&str>,
@@ -162,12 +186,11 @@ fn fitting(
     let mut listed = Vec::new();
     for tool in left {
         let tool = ListedTool::of_service(tool);
-        let length = tool.name.len() + tool.description.len() + 5;
-        if length > *room {
-            *room = 0;
+        let length = json!(tool).to_string().len() + 1;
+        if length > *room && !listed.is_empty() {
             return (total, listed, Some(last));
         }
-        *room -= length;
+        *room = room.saturating_sub(length);
         last.clone_from(&tool.name);
         listed.push(tool);
     }
@@ -215,7 +238,7 @@ impl fmt::Display for ServiceOverviews {
         }
         f.write_str(&NameProblem::to_text(&self.problems))?;
         if let Some(cursor) = &self.next_cursor {
-            write!(f, "\nThere are more tools: ask again for the same services with cursor {cursor}\n")?;
+            write!(f, "\nThere are more tools or services: ask again for the same services with cursor {cursor}\n")?;
         }
         if self.services.iter().flat_map(|service| &service.tools).any(ListedTool::is_shortened) {
             write!(f, "\n{HOW_TO_READ_ALL}\n")?;

@@ -7,7 +7,7 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, Digest, SHA256, digest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -31,6 +31,8 @@ const LONGEST_QUERY: usize = 500;
 const MOST_SERVICES: usize = 50;
 const USUAL_PAGE: u32 = 10;
 const LARGEST_PAGE: u32 = 100;
+/// Of one page as JSON, in bytes: a client of an agent takes it whole, with what stands around it.
+const LONGEST_PAGE: usize = 45_000;
 
 /// What is looked for: `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`, all that
 /// pass the filters, by name.
@@ -124,34 +126,58 @@ impl ToolSearch {
         problems.into_result(search)
     }
 
-    /// The first tool of the page. A cursor is of this search or of none.
-    fn offset(&self) -> Result<usize> {
-        let Some(cursor) = &self.cursor else { return Ok(0) };
+    /// Where the page begins; none for the first. A cursor is of this search or of none.
+    fn place(&self) -> Result<Option<Place>> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
         let plain = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        let offset = plain
-            .as_deref()
-            .and_then(|plain| plain.split_once(' '))
-            .and_then(|(offset, of)| if of == self.digest() { offset.parse().ok() } else { None });
-        offset.ok_or_else(|| {
-            Error::invalid(
-                "cursor",
-                "is not a next_cursor of this search; repeat the search that gave it, or leave it out",
-            )
-        })
+        let parts: Option<[&str; 3]> = plain.as_deref().and_then(|plain| {
+            let parts: Vec<&str> = plain.split(' ').collect();
+            parts.try_into().ok()
+        });
+        let place = parts
+            .filter(|[_, of, _]| *of == self.digest())
+            .and_then(|[offset, _, list]| Some(Place { offset: offset.parse().ok()?, list: list.to_owned() }));
+        let wrong = "is not a next_cursor of this search; repeat the search that gave it, or leave it out";
+        place.map(Some).ok_or_else(|| Error::invalid("cursor", wrong))
     }
 
-    fn cursor_at(&self, offset: usize) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(format!("{offset} {}", self.digest()))
+    fn cursor_at(&self, Place { offset, list }: &Place) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(format!("{offset} {} {list}", self.digest()))
     }
 
     /// Of what is looked for, whatever the page.
     fn digest(&self) -> String {
         let trigger = self.trigger.map(|trigger| trigger == Trigger::Webhook);
         let what = json!([self.q, self.services, self.category, trigger, self.connected]).to_string();
-        let digest = digest(&SHA256, what.as_bytes());
-        BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..6).unwrap_or_default())
+        short(digest(&SHA256, what.as_bytes()))
     }
+}
+
+/// Where a page begins, in which list.
+struct Place {
+    offset: usize,
+    /// [`digest_of`] all that was found.
+    list: String,
+}
+
+/// Of all that was found, in its order: whatever changes it (a load of the catalogue, a tool of the organization's, a service
+/// that was connected), a page of it would no longer follow the page before.
+fn digest_of(found: &[(&Segment, &ListedTool)]) -> String {
+    let mut context = Context::new(&SHA256);
+    for (segment, tool) in found {
+        let own = tool.id.map(|id| id.to_string());
+        let service = segment.service.as_ref().map(|service| service.name.as_str());
+        for part in [own.as_deref(), service, Some(&tool.name)] {
+            context.update(part.unwrap_or_default().as_bytes());
+            context.update(&[0]);
+        }
+    }
+    short(context.finish())
+}
+
+fn short(digest: Digest) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(digest.as_ref().get(..6).unwrap_or_default())
 }
 
 fn services(fields: &mut Fields<'_>) -> Vec<String> {
@@ -186,7 +212,7 @@ pub(super) async fn read(
     search: &ToolSearch,
     deadline: Deadline,
 ) -> Result<FoundTools> {
-    let offset = search.offset()?;
+    let place = search.place()?;
     let (index, own) =
         future::try_join(discovery.index(deadline), OwnTools::read(&discovery.tools, organization)).await?;
     let index = index.with(Segment::of_organization(&own));
@@ -234,6 +260,11 @@ pub(super) async fn read(
     notes.extend(notes_on(search, &index, &narrowed, &ranked, &connections));
     let limit = search.limit.unwrap_or(USUAL_PAGE) as usize;
     let total = ranked.found.len();
+    let offset = place.as_ref().map_or(0, |place| place.offset);
+    let list = if place.is_some() || total > limit { digest_of(&ranked.found) } else { String::new() };
+    if place.is_some_and(|place| place.list != list) {
+        return Err(Error::invalid("cursor", "the tools have changed; begin again without cursor"));
+    }
     let page: Vec<(&Segment, &ListedTool)> = ranked.found.iter().skip(offset).take(limit).copied().collect();
     let mut shown: Vec<Service> = Vec::new();
     for service in page.iter().filter_map(|(segment, _)| segment.service.as_ref()) {
@@ -253,17 +284,23 @@ pub(super) async fn read(
             ShownConnection::new(service, connection)
         }),
     });
-    let items: Vec<FoundTool> = items.collect();
+    let mut room = LONGEST_PAGE;
+    let has_room = |item: &FoundTool| {
+        let length = json!(item).to_string().len();
+        // One has a place in any case, or the pages would not go on.
+        let fits = length <= room || room == LONGEST_PAGE;
+        room = room.saturating_sub(length);
+        fits
+    };
+    let items: Vec<FoundTool> = items.take_while(has_room).collect();
     notes.extend(ambiguous(&items, &index, &own));
     let next = offset + items.len();
+    let next_cursor = (next < total && !items.is_empty()).then(|| {
+        let list = if list.is_empty() { digest_of(&ranked.found) } else { list };
+        search.cursor_at(&Place { offset: next, list })
+    });
     let corrected = ranked.corrected.into_iter().map(|(word, taken_as)| Correction { word, taken_as });
-    Ok(FoundTools {
-        next_cursor: (next < total && !items.is_empty()).then(|| search.cursor_at(next)),
-        items,
-        total,
-        corrected: corrected.collect(),
-        notes,
-    })
+    Ok(FoundTools { next_cursor, items, total, corrected: corrected.collect(), notes })
 }
 
 /// That several tools have one name, of which one is the organization's: by its name none of them can be told.

@@ -7,12 +7,12 @@ use std::{
 
 use futures_util::future;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     Discovery, MOST_SUGGESTED, did_you_mean,
     index::{self, BUILT_IN},
-    listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source, python_bool},
+    listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source, TOO_LONG, is_too_long, python_bool},
     own_tools::{OwnTool, OwnTools, category, fingerprint},
     python_json::dumps,
 };
@@ -21,14 +21,16 @@ use crate::{
     connections::Connection,
     error,
     models::{OrganizationId, Service, ServiceId, ServiceTool, Tool, ToolId},
-    ranking::nearest,
+    ranking::Names,
     tool::{Parameters, ToolSpec, sample_arguments},
 };
 
 /// Names of one request.
 const MOST_NAMES: usize = 200;
-/// Of the parameters of all tools in one answer, in bytes: less than Lambda answers at most (6 MB), as text too.
-const LONGEST_ANSWER: usize = 2_000_000;
+/// So many unknown names are compared with those that there are.
+const MOST_COMPARED: usize = 10;
+/// Of all tools in one answer, as JSON, in bytes: less than Lambda answers at most (6 MB), as text too.
+pub(super) const LONGEST_ANSWER: usize = 2_000_000;
 
 /// The tools that were asked for, in that order, each once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -98,10 +100,12 @@ pub(super) async fn read(
     discovery: &Discovery,
     organization: OrganizationId,
     names: &[String],
+    mut room: usize,
     deadline: Deadline,
 ) -> Result<ToolData> {
     let names = distinct(names)?;
-    let known = known(discovery, organization, &names, deadline).await?;
+    let short: Vec<String> = names.iter().filter(|name| !is_too_long(name)).cloned().collect();
+    let known = known(discovery, organization, &short, deadline).await?;
     let by_id: HashMap<ToolId, OwnTool> =
         known.by_id.iter().filter_map(|(id, row)| Some((*id, OwnTool::of_row(row.as_ref().ok()?).ok()?))).collect();
     let mut found: Vec<(&str, Result<Candidate<'_>, NameProblem>)> = Vec::new();
@@ -126,12 +130,12 @@ pub(super) async fn read(
         }
         discovery.connections.of(organization, &services, deadline).await
     };
-    let is_unknown = |found: &Result<Candidate<'_>, NameProblem>| {
-        found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
+    let is_unknown = |name: &str, found: &Result<Candidate<'_>, NameProblem>| {
+        !is_too_long(name) && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
     };
     // Only a name that leads nowhere needs the others.
     let index = async {
-        if !found.iter().any(|(_, found)| is_unknown(found)) {
+        if !found.iter().any(|(name, found)| is_unknown(name, found)) {
             return None;
         }
         let index = discovery.index(deadline).await;
@@ -144,10 +148,11 @@ pub(super) async fn read(
         .flat_map(|segment| &segment.tools)
         .map(|tool| tool.name.as_str())
         .collect();
-    let own: Vec<&str> = known.own.tools.iter().map(|own| own.tool.spec.name.as_str()).collect();
+    let own = known.own.tools.iter().map(|own| own.tool.spec.name.as_str());
+    let all = Names::of(listed.into_iter().chain(own));
+    let (mut compared, were_read) = (0, index.is_some());
 
     let mut data = ToolData { tools: Vec::new(), problems: Vec::new() };
-    let mut room = LONGEST_ANSWER;
     let mut answered: HashSet<(Source, String)> = HashSet::new();
     for (name, found) in found {
         match found {
@@ -157,7 +162,8 @@ pub(super) async fn read(
                 if !answered.insert((details.source, id)) {
                     continue;
                 }
-                let length = details.parameters.to_string().len();
+                // The text has the schema with blanks, so it may be longer.
+                let length = details.to_string().len().max(json!(details).to_string().len());
                 if length > room && !data.tools.is_empty() {
                     let message = "this answer is full; ask for this tool in another request".to_owned();
                     data.problems.push(NameProblem::new(name, ProblemKind::LeftOut, message));
@@ -167,8 +173,9 @@ pub(super) async fn read(
                 data.tools.push(details);
             }
             Err(problem) if problem.problem == ProblemKind::Unknown => {
-                let all = listed.iter().chain(&own).copied();
-                data.problems.push(unknown(name, all, index.is_some()));
+                compared += usize::from(!is_too_long(name));
+                let near = (compared <= MOST_COMPARED).then_some(&all);
+                data.problems.push(unknown(name, near, were_read));
             }
             Err(problem) => data.problems.push(problem),
         }
@@ -279,9 +286,17 @@ fn whose(tool: &ListedTool) -> String {
     }
 }
 
-fn unknown<'a>(name: &str, all: impl Iterator<Item = &'a str>, were_read: bool) -> NameProblem {
-    let near: Vec<String> = nearest(name, all, MOST_SUGGESTED).into_iter().map(str::to_owned).collect();
+/// `all` is none for a name that is not compared any more.
+fn unknown(name: &str, all: Option<&Names<'_>>, were_read: bool) -> NameProblem {
+    if is_too_long(name) {
+        return NameProblem::new(name, ProblemKind::Unknown, format!("there is no tool of this name; {TOO_LONG}"));
+    }
+    let near = all.map(|all| all.nearest(name, MOST_SUGGESTED)).unwrap_or_default();
+    let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
     let next_step = match near.as_slice() {
+        [] if all.is_none() => {
+            format!("near names are given for the first {MOST_COMPARED} unknown names; ask for this one by itself")
+        }
         [] if were_read => "the search finds tools by what they do".to_owned(),
         [] => "which names are near could not be read".to_owned(),
         near => did_you_mean(near),

@@ -117,6 +117,9 @@ pub struct ServiceCredential {
     #[serde(default)]
     pub name: String,
     pub updated_at: Timestamp,
+    /// What a newer version wrote: the credentials of all services are written together.
+    #[serde(flatten)]
+    pub newer: Map<String, Value>,
 }
 
 const fn yes() -> bool {
@@ -165,6 +168,9 @@ pub struct ServiceTool {
     /// Names of its parameters, for the index that is searched.
     #[serde(default)]
     pub parameter_names: Vec<String>,
+    /// Other words for what it does: `notify`, `alert`. They are searched and not shown.
+    #[serde(default)]
+    pub keywords: Vec<String>,
     /// What it was before its fingerprint changed last, so that drift can be told in detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousTool>,
@@ -214,6 +220,8 @@ pub struct ListedServiceTool {
     pub destructive: bool,
     #[serde(default)]
     pub parameter_names: Vec<String>,
+    #[serde(default)]
+    pub keywords: Vec<String>,
 }
 
 /// What carries a service tool out.

@@ -6,39 +6,66 @@ use strsim::osa_distance;
 
 /// Of a word that was mistyped, at most so many are taken as what was meant.
 const MOST_NEAR: usize = 4;
-/// Words of fewer letters are too like each other to guess.
+/// Names of fewer letters are in too many others.
 const SHORTEST: usize = 3;
-/// From here on two edits may be mistakes.
-const LONG: usize = 6;
+/// From here on one edit may be a mistake: shorter words are too like each other to guess.
+const ONE_EDIT: usize = 4;
+/// From here on two may be: `remind` is no `refund`, and `invite` no `invoice`.
+const TWO_EDITS: usize = 8;
 /// The beginning of a word says enough from here on.
 const SHORTEST_BEGINNING: usize = 4;
 
 /// The names nearest to what somebody wrote, nearest first, at most `most`; none that is altogether different. Case does not
 /// matter.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
-    let written: String = written.to_lowercase().chars().take(200).collect();
-    let length = written.chars().count();
-    let mut near: Vec<(usize, &str)> = names
-        .into_iter()
-        .filter_map(|name| {
+    Names::of(names).nearest(written, most)
+}
+
+/// Names among which several are looked for.
+pub struct Names<'a>(Vec<Name<'a>>);
+
+struct Name<'a> {
+    name: &'a str,
+    folded: String,
+    length: usize,
+    letters: u64,
+}
+
+impl<'a> Names<'a> {
+    pub fn of(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let fold = |name: &'a str| {
             let folded = name.to_lowercase();
-            let other = folded.chars().count();
-            let allowed = (length.max(other) / 3).max(1);
-            if length.abs_diff(other) <= allowed {
-                let distance = osa_distance(&written, &folded);
+            Name { name, length: folded.chars().count(), letters: letters(&folded), folded }
+        };
+        Self(names.into_iter().map(fold).collect())
+    }
+
+    /// As [`nearest`].
+    pub fn nearest(&self, written: &str, most: usize) -> Vec<&'a str> {
+        let written: String = written.to_lowercase().chars().take(200).collect();
+        let (length, letters) = (written.chars().count(), letters(&written));
+        let near = |Name { name, folded, length: other, letters: in_other }: &Name<'a>| {
+            let allowed = (length.max(*other) / 3).max(1);
+            // An edit changes two letters at most.
+            let may_be =
+                length.abs_diff(*other) <= allowed && (letters ^ in_other).count_ones() as usize <= 2 * allowed;
+            if may_be {
+                let distance = osa_distance(&written, folded);
                 if distance <= allowed {
-                    return Some((distance, name));
+                    return Some((distance, *name));
                 }
             }
             // `slack_post` for `slack_post_message`, and the reverse.
-            let contains =
-                length >= SHORTEST && (folded.contains(&written) || written.contains(&folded)) && other >= SHORTEST;
-            contains.then(|| (allowed + length.abs_diff(other), name))
-        })
-        .collect();
-    near.sort_unstable();
-    near.dedup();
-    near.into_iter().take(most).map(|(_, name)| name).collect()
+            let contains = length >= SHORTEST
+                && *other >= SHORTEST
+                && (folded.contains(&written) || written.contains(folded.as_str()));
+            contains.then(|| (allowed + length.abs_diff(*other), *name))
+        };
+        let mut near: Vec<(usize, &str)> = self.0.iter().filter_map(near).collect();
+        near.sort_unstable();
+        near.dedup();
+        near.into_iter().take(most).map(|(_, name)| name).collect()
+    }
 }
 
 /// For each of some words that are not in the vocabulary, the words in it that may have been meant, with how much a match
@@ -69,6 +96,7 @@ pub fn near_words<'a>(unknown: &[String], vocabulary: impl Iterator<Item = &'a s
 /// A word that is looked for among many: what tells most of them at a glance.
 struct Wanted<'a> {
     word: &'a str,
+    stem: &'a str,
     length: usize,
     letters: u64,
     /// How many edits may lie between.
@@ -78,11 +106,14 @@ struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     fn new(word: &'a str) -> Self {
         let length = word.chars().count();
-        let edits = if length < SHORTEST { 0 } else { 1 + usize::from(length >= LONG) };
-        Self { word, length, letters: letters(word), edits }
+        let edits = usize::from(length >= ONE_EDIT) + usize::from(length >= TWO_EDITS);
+        Self { word, stem: stem(word), length, letters: letters(word), edits }
     }
 
     fn distance(&self, word: &str, letters: u64) -> Option<usize> {
+        if word.starts_with(self.stem) && stem(word) == self.stem {
+            return Some(1);
+        }
         let edited = self.edits > 0
             && self.word.len().abs_diff(word.len()) <= 4 * self.edits
             // An edit changes two letters at most.
@@ -96,6 +127,14 @@ impl<'a> Wanted<'a> {
         let begins = shorter >= SHORTEST_BEGINNING && (word.starts_with(self.word) || self.word.starts_with(word));
         begins.then_some(2)
     }
+}
+
+/// What forms of a word have in common: `schedul` of `schedule`, `scheduled` and `scheduling`.
+fn stem(word: &str) -> &str {
+    let endings = ["ing", "ed", "er", "e"].iter();
+    let mut stems =
+        endings.filter_map(|ending| word.strip_suffix(ending)).filter(|stem| stem.len() >= SHORTEST_BEGINNING);
+    stems.next().unwrap_or(word)
 }
 
 /// Which letters a word has, a bit each; letters beyond ASCII share bits.
@@ -120,14 +159,16 @@ mod tests {
             ("chanel", "channel"),
             ("calender", "calendar"),
             ("clanedar", "calendar"),
-            ("snd", "send"),
+            ("sned", "send"),
             ("reufnd", "refund"),
             ("posting", "post"),
             ("calen", "calendar"),
+            ("messaging", "message"),
+            ("refunded", "refund"),
         ] {
             assert_eq!(meant(typed), [word], "{typed}");
         }
-        for strange in ["zebra", "ro", "x", "日本", "sendsendsend-nothing", "kat-dog"] {
+        for strange in ["zebra", "ro", "x", "日本", "sendsendsend-nothing", "kat-dog", "snd", "remind", "passenger"] {
             let found = meant(strange);
             assert!(found.is_empty() || strange.starts_with("send"), "{strange}: {found:?}");
         }

@@ -23,6 +23,9 @@ use crate::{
 const LOAD: &str = "load";
 const LEASE: Duration = Duration::from_secs(70);
 
+/// Of a partition key, what DynamoDB takes at most, in bytes.
+const LONGEST_KEY: usize = 2_048;
+
 #[derive(Clone)]
 pub struct Services {
     services: Table,
@@ -86,7 +89,9 @@ impl Services {
         services: &[String],
         deadline: Deadline,
     ) -> Result<HashMap<String, ServiceCapabilities>> {
-        let mut keys: Vec<String> = services.iter().map(|name| folded_name(name)).collect();
+        // A batch with a key that cannot be is refused whole.
+        let can_be = |key: &String| (1..=LONGEST_KEY).contains(&key.len());
+        let mut keys: Vec<String> = services.iter().map(|name| folded_name(name)).filter(can_be).collect();
         keys.sort();
         keys.dedup();
         let keys = keys.into_iter().map(|name| Item::from([("service_name".to_owned(), text(name))])).collect();

@@ -17,7 +17,7 @@ use tests::{
 };
 
 async fn invoke(world: &World, event: Value) -> Result<Value> {
-    Box::pin(catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_secs(30)))).await
+    Box::pin(catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_secs(60)))).await
 }
 
 async fn load(world: &World, files: &Value) -> Value {
@@ -160,6 +160,12 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/description"), json!("é".repeat(600)), "/tools/0/description", "1000 bytes"),
         (at(chat, "/tools/0/description"), json!("a\u{1b}[31m"), "/tools/0/description", "control"),
         (at(chat, "/tools/0/returns"), json!(null), "/tools/0/returns", "required"),
+        (at(chat, "/tools/0/keywords"), json!("notify"), "/tools/0/keywords", "a list"),
+        (at(chat, "/tools/0/keywords"), json!(vec!["x"; 21]), "/tools/0/keywords", "at most 20"),
+        (at(chat, "/tools/0/keywords"), json!(["tell", "tell"]), "/tools/0/keywords/1", "twice"),
+        (at(chat, "/tools/0/keywords"), json!(["tell", "x".repeat(31)]), "/tools/0/keywords/1", "30 characters"),
+        (at(chat, "/tools/0/keywords"), json!([7]), "/tools/0/keywords/0", "a word"),
+        (at(chat, "/tools/0/keywords"), json!(["?\n"]), "/tools/0/keywords/0", "a word"),
         (at(chat, "/tools/0/component"), json!(null), "/tools/0", "one of component"),
         (at(chat, "/tools/0/component/props"), json!([]), "/tools/0/component/props", "type app"),
         (at(chat, "/tools/0/component/props/1/type"), json!("sql"), "/tools/0/component/props/1", "sql"),
@@ -179,6 +185,12 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/examples"), json!([{"text": 5}]), "/tools/0/examples/0", "text"),
         (at(chat, "/tools/0/examples/0/blocks"), json!("[1"), "/tools/0/examples/0", "JSON"),
         (at(chat, "/tools/0/examples/0/made_up"), json!(1), "/tools/0/examples/0", "made_up"),
+        (
+            at(chat, "/capabilities/polling_endpoints/found/tool_params/long"),
+            json!("x".repeat(16_000)),
+            "/capabilities",
+            "16000",
+        ),
         (at(chat, "/capabilities/auth_types"), json!(["magic"]), "/capabilities/auth_types", "oauth2"),
         (
             at(chat, "/capabilities/webhook_payload_schemas/message/example"),
@@ -444,7 +456,23 @@ async fn a_load_that_breaks_off_is_mended_by_the_next() {
         let world = World::start().await;
         world.aws.inject(Fault::new(action, table, Trouble::Error("AccessDeniedException")));
         let broken = invoke(&world, json!({"files": small()})).await;
-        assert!(broken.is_err(), "{table} {action}: {broken:?}");
+        match action {
+            "Scan" => assert!(broken.is_err(), "{broken:?}"),
+            _ => {
+                let broken = broken.unwrap();
+                assert_eq!(broken["result"], "broke_off", "{table}: {broken}");
+                // It says what was written, no more and no less.
+                let written: BTreeSet<&str> = ["tools", "services", "capabilities"]
+                    .iter()
+                    .flat_map(|kind| broken["written"][kind].as_array().unwrap())
+                    .map(|name| name.as_str().unwrap())
+                    .collect();
+                let rows = stored(&world);
+                let name = |row: &Value| row.get("name").unwrap_or(&row["service_name"]).as_str().unwrap().to_owned();
+                let there: BTreeSet<String> = rows.iter().map(name).collect();
+                assert!(written.iter().copied().eq(there.iter().map(String::as_str)), "{table}: {broken} {there:?}");
+            }
+        }
         let report = load(&world, &small()).await;
         assert_eq!(report["result"], "loaded", "{table} {action}");
         assert_eq!(essentials(&world), expected, "{table} {action}");
@@ -456,7 +484,7 @@ async fn a_load_that_breaks_off_is_mended_by_the_next() {
 async fn tools_of_a_load_that_broke_off_and_is_never_repeated_end() {
     let world = World::start().await;
     world.aws.inject(Fault::new("PutItem", "services", Trouble::Error("AccessDeniedException")));
-    assert!(invoke(&world, json!({"files": small()})).await.is_err());
+    assert_eq!(load(&world, &small()).await["result"], "broke_off");
     let mut files = small();
     files.as_object_mut().unwrap().remove("chat.json");
     load(&world, &files).await;
@@ -497,6 +525,22 @@ async fn two_loads_do_not_mix() {
     let refused = catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_millis(300))).await;
     assert!(matches!(&refused, Err(Error::Conflict(why)) if why.contains("catalogue")), "{refused:?}");
     assert!(world.process.catalogue.services.all().await.unwrap().len() == 2, "the lease is no service");
+    // It does not wait until there is no time left to load.
+    let waited = std::time::Instant::now();
+    let deadline = Deadline::after(Duration::from_secs(31));
+    let refused = catalogue::handle(&world.process.catalogue, json!({"files": small()}), deadline).await;
+    assert!(matches!(&refused, Err(Error::Conflict(_))) && waited.elapsed() < Duration::from_secs(5), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_load_begins_to_write_only_with_time_to_end() {
+    let world = World::start().await;
+    let event = json!({"files": small()});
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let refused = catalogue::handle(&world.process.catalogue, event, deadline).await;
+    assert!(matches!(&refused, Err(Error::Conflict(why)) if why.contains("nothing was written")), "{refused:?}");
+    assert_eq!(stored(&world), Vec::<Value>::new());
+    assert_eq!(load(&world, &small()).await["result"], "loaded", "nobody is in its way");
 }
 
 #[tokio::test]
@@ -555,6 +599,65 @@ async fn an_import_asks_for_every_page_and_leaves_out_what_can_be_no_tool() {
         .collect();
     assert!(left_out["big_app-action-230"].as_str().unwrap().contains("reload"), "{left_out:?}");
     assert!(left_out["big_app-action-231"].as_str().unwrap().contains("sql"), "{left_out:?}");
+}
+
+#[tokio::test]
+async fn an_import_leaves_out_what_it_has_no_time_for() {
+    let world = World::start().await;
+    let keys = json!(["slack_v2-post-message", "slack_v2-list-channels"]);
+    let event = json!({"import": {"app": "slack_v2", "keys": keys}});
+    let deadline = Deadline::after(Duration::from_secs(3));
+    let answer = catalogue::handle(&world.process.catalogue, event, deadline).await.unwrap();
+    assert_eq!(answer["draft"]["tools"], json!([]));
+    let left: Vec<&Value> = answer["left_out"].as_array().unwrap().iter().map(|left| &left["key"]).collect();
+    assert_eq!(json!(left), keys);
+    assert!(answer["left_out"][1]["why"].as_str().unwrap().contains("no time"), "{answer}");
+}
+
+/// Each component of the catalogue is what the registry has: the files are held against something that is not made of them.
+#[test]
+fn every_component_is_as_the_registry_has_it() {
+    let registry: Vec<Value> = serde_json::from_str(include_str!("../../fixtures/pipedream_components.json")).unwrap();
+    let of_key = |key: &Value| registry.iter().find(|of| of["key"] == *key);
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for (file, content) in files().as_object().unwrap() {
+        for tool in content["tools"].as_array().unwrap() {
+            let Some(component) = tool.get("component") else { continue };
+            compared += 1;
+            let key = &component["key"];
+            let Some(real) = of_key(key) else {
+                wrong.push(format!("{file}: {key} is in no registry"));
+                continue;
+            };
+            let app_prop = component["props"].as_array().unwrap().iter().find(|prop| prop["type"] == "app");
+            let app_prop = app_prop.map_or(&Value::Null, |prop| &prop["name"]);
+            for (what, ours, theirs) in [
+                ("version", &component["version"], &real["version"]),
+                ("app prop", app_prop, &real["app_prop"]),
+                ("app", &content["connection"]["app"], &real["app"]),
+                ("annotations", &component["annotations"], &real["annotations"]),
+            ] {
+                if ours != theirs {
+                    wrong.push(format!("{file}: {key}: {what} is {ours}, and {theirs} in the registry"));
+                }
+            }
+            let (ours, theirs) = (props(&component["props"]), props(&real["props"]));
+            if ours != theirs {
+                wrong.push(format!("{file}: {key}: {ours:?} is {theirs:?} in the registry"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared > 40 && compared == registry.len(), "{compared} of {}", registry.len());
+}
+
+/// Of each prop the name, the type and whether it is required.
+fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
+    let prop = |prop: &Value| {
+        let text = |name: &str| prop[name].as_str().unwrap().to_owned();
+        (text("name"), text("type"), prop["optional"] != true)
+    };
+    of.as_array().unwrap().iter().map(prop).collect()
 }
 
 /// Connects the home organization to each service, in the way of each.

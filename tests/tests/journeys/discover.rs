@@ -176,7 +176,7 @@ async fn a_long_list_goes_on_with_its_cursor_and_no_tool_is_missing() {
             None => break,
         }
     }
-    assert_eq!((seen.len(), pages), (403, 2));
+    assert!(seen.len() == 403 && (3..20).contains(&pages), "{} on {pages} pages", seen.len());
     let mut distinct = seen.clone();
     distinct.sort();
     distinct.dedup();
@@ -197,9 +197,34 @@ async fn a_request_that_names_no_service_or_too_many_is_told_so() {
     let many: Vec<_> = many.iter().map(|name| ("service", name.as_str())).collect();
     assert_eq!(get(&world, "discover/initial_md_fetch", &many).await.wrong_fields(), ["service"]);
     assert_eq!(get(&world, "discover/initial_md_fetch", &[("services", "x")]).await.wrong_fields(), ["services"]);
-    let long = "x".repeat(10_000);
-    let found = overview(&world, &[&long]).await;
-    assert!(found["problems"][0]["name"].as_str().unwrap().len() < 200);
+}
+
+/// A key of DynamoDB's has 1 to 2,048 bytes, and a batch with another is refused whole.
+#[tokio::test]
+async fn a_name_that_can_be_none_costs_no_other_name_anything() {
+    let world = world().await;
+    for name in ["x".repeat(2_049), "x".repeat(20_000), "é".repeat(101), "-".to_owned()] {
+        let found = overview(&world, &["Slack", &name]).await;
+        assert_eq!(found["services"][0]["capabilities"]["supports_webhooks"], true, "{found}");
+        assert_eq!(names(&found["services"]), ["Slack"]);
+        assert_eq!(found["problems"][0]["problem"], "unknown", "{found}");
+        assert!(found["problems"][0]["name"].as_str().unwrap().len() < 250);
+        let found = tool_data(&world, &json!(["slack_post_message", name])).await;
+        assert_eq!((names(&found["tools"]), names(&found["problems"]).len()), (vec!["slack_post_message"], 1));
+        assert_eq!(found["problems"][0]["problem"], "unknown", "{found}");
+    }
+    // Nothing is read for names that cannot be.
+    world.aws.clear_operations();
+    let long = ["x".repeat(101), "y".repeat(3_000)];
+    let found = overview(&world, &[&long[0], &long[1]]).await;
+    assert_eq!(names(&found["problems"]).len(), 2);
+    assert!(found["problems"][1]["message"].as_str().unwrap().contains("100 characters"), "{found}");
+    let found = tool_data(&world, &json!(long)).await;
+    assert!(found["problems"][1]["message"].as_str().unwrap().contains("100 characters"), "{found}");
+    let tables = ["service_tools", "service_capabilities"];
+    let read: Vec<_> =
+        world.aws.dynamodb().into_iter().filter(|one| tables.iter().any(|table| one.on == [*table])).collect();
+    assert!(read.is_empty(), "{read:?}");
 }
 
 // ------------------------------------------------------------------------------------------------- fetch_tool_data
@@ -347,6 +372,23 @@ async fn a_connection_that_cannot_be_asked_is_said_so() {
     assert!(listed["notes"][0].as_str().unwrap().contains("could not be asked"), "{listed}");
 }
 
+#[tokio::test]
+async fn near_names_are_looked_for_for_the_first_unknown_ones_and_the_others_say_so() {
+    let world = world().await;
+    let asked: Vec<String> = (0..40).map(|number| format!("slack_post_messag{number}")).collect();
+    let found = tool_data(&world, &json!(asked)).await;
+    let problems = found["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 40);
+    for (number, problem) in problems.iter().enumerate() {
+        let (near, message) = (&problem["did_you_mean"][0], problem["message"].as_str().unwrap());
+        if number < 10 {
+            assert_eq!(near, "slack_post_message", "{problem}");
+        } else {
+            assert!(near.is_null() && message.contains("the first 10 unknown names"), "{problem}");
+        }
+    }
+}
+
 // ---------------------------------------------------------------------------------------------------------- search
 
 /// Nothing half read is kept.
@@ -391,6 +433,78 @@ async fn a_tool_is_found_by_what_it_does_with_typing_errors_too() {
         "{text}"
     );
     assert!(text.contains("No tool has the word mesage; looked for message instead."), "{text}");
+}
+
+/// What people say, the tool that does it, and among how many of the first it stands.
+const EVERYDAY: &[(&str, &str, usize)] = &[
+    ("notify the team", "push_notifications_send", 2),
+    ("notify the team in slack", "slack_post_message", 1),
+    ("alert me", "push_notifications_send", 1),
+    ("send an alert to my phone", "push_notifications_send", 1),
+    ("remind me", "push_notifications_send", 1),
+    ("let me know", "push_notifications_send", 1),
+    ("ping somebody on telegram", "telegram_send_message", 1),
+    ("text a customer", "twilio_send_sms", 1),
+    ("send a text message to a phone number", "twilio_send_sms", 1),
+    ("tell my team", "slack_post_message", 2),
+    ("send an email", "gmail_send_email", 2),
+    ("write a mail", "gmail_send_email", 3),
+    ("reply to a mail in outlook", "outlook_reply_to_email", 1),
+    ("unread mails", "gmail_find_email", 3),
+    ("search my inbox", "gmail_find_email", 2),
+    ("archive an email", "gmail_modify_labels", 1),
+    ("prepare an email without sending it", "gmail_create_draft", 1),
+    ("schedule a meeting", "google_calendar_create_event", 2),
+    ("scheduling", "google_calendar_create_event", 3),
+    ("book an appointment", "google_calendar_create_event", 2),
+    ("invite somebody", "google_calendar_create_event", 2),
+    ("move a meeting", "google_calendar_update_event", 2),
+    ("reschedule", "google_calendar_update_event", 1),
+    ("cancel an appointment", "google_calendar_delete_event", 1),
+    ("what is on my agenda today", "google_calendar_list_events", 1),
+    ("am I free tomorrow", "google_calendar_query_free_busy", 1),
+    ("check availability", "google_calendar_query_free_busy", 1),
+    ("charge a card", "stripe_create_payment_intent", 1),
+    ("charge", "stripe_create_payment_intent", 1),
+    ("take a payment", "stripe_create_payment_intent", 2),
+    ("pay back", "stripe_create_refund", 1),
+    ("give the money back", "stripe_create_refund", 1),
+    ("refund", "stripe_create_refund", 1),
+    ("unpaid bills", "stripe_list_invoices", 1),
+    ("new customer", "stripe_create_customer", 3),
+    ("open a ticket", "linear_create_issue", 3),
+    ("create a task", "linear_create_issue", 2),
+    ("report a bug on github", "github_create_issue", 1),
+    ("close a ticket", "linear_update_issue", 1),
+    ("make a pr", "github_create_pull_request", 1),
+    ("append to a spreadsheet", "google_sheets_add_single_row", 2),
+    ("log a line in excel", "google_sheets_add_single_row", 1),
+    ("take a note", "notion_create_page", 2),
+    ("save a lead", "hubspot_upsert_contact", 2),
+    ("look up a contact", "hubspot_search_crm", 2),
+    ("how did I sleep last night", "oura_get_daily_sleep", 2),
+    ("pulse", "oura_get_heart_rate", 1),
+    ("how many steps", "oura_get_daily_activity", 1),
+    ("share a picture", "telegram_send_photo", 2),
+    ("attach a document in slack", "slack_upload_file", 1),
+];
+
+/// Of the catalogue as it is.
+#[tokio::test]
+async fn everyday_words_find_the_tool_that_does_it() {
+    let world = World::start().await;
+    let files = Value::Object(tests::catalogue::files().unwrap());
+    let deadline = shared::Deadline::after(std::time::Duration::from_secs(60));
+    Box::pin(catalogue::handle(&world.process.catalogue, json!({"files": files}), deadline)).await.unwrap();
+    let mut wrong = Vec::new();
+    for (q, wanted, within) in EVERYDAY {
+        let found = search(&world, &json!({"q": q})).await;
+        let first: Vec<&str> = names(&found["items"]).into_iter().take(4).collect();
+        if !first.iter().take(*within).any(|name| name == wanted) {
+            wrong.push(format!("{q}: {wanted} is not among the first {within} of {first:?} {}", found["corrected"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test]
@@ -468,6 +582,56 @@ async fn pages_are_explicit_and_a_cursor_is_of_its_search_alone() {
     body["q"] = json!("another");
     let event = Event::post(&format!("/api/{}/discover/search", world.home.slug), &body).user(&world.home.user_id);
     assert_eq!(world.send("discover", &event).await.wrong_fields(), ["cursor"]);
+}
+
+/// Else a page would repeat what the one before had, or leave something out.
+#[tokio::test]
+async fn a_page_of_a_list_that_is_another_by_now_is_refused() {
+    let world = world().await;
+    for number in 0..25 {
+        world.service_tool("Slack", &format!("slack_tool_{number:02}"), "Sends one thing.", &[]);
+    }
+    let by_word = json!({"q": "sends", "limit": 5});
+    let connected = json!({"connected": true, "limit": 5});
+    let first = |body: &Value| {
+        let body = body.clone();
+        let world = &world;
+        async move {
+            let cursor = search(world, &body).await["next_cursor"].clone();
+            let mut next = body;
+            next["cursor"] = cursor;
+            next
+        }
+    };
+    let path = format!("/api/{}/discover/search", world.home.slug);
+    let ask = |body: &Value| Event::post(&path, body).user(&world.home.user_id);
+    let refused = |answer: &Answer| {
+        assert_eq!(answer.wrong_fields(), ["cursor"]);
+        assert!(
+            answer.body.to_string().contains("the tools have changed; begin again without cursor"),
+            "{}",
+            answer.body
+        );
+    };
+    let next = first(&by_word).await;
+    world.send("discover", &ask(&next)).await.expect(200);
+    // A tool of the organization's.
+    let sms = json!({"label": "Sends it all", "description": "Sends one thing."});
+    let mut own = sms_without_call(&world.home);
+    own.as_object_mut().unwrap().extend(sms.as_object().unwrap().clone());
+    world.tool(&own).await;
+    refused(&world.send("discover", &ask(&next)).await);
+    // The catalogue.
+    let next = first(&by_word).await;
+    world.service_tool("Slack", "slack_aaa", "Sends one thing.", &[]);
+    world.service_with("Slack", &json!({"connection": {"type": "pipedream", "app": "slack"}, "edition": "2"}));
+    refused(&world.send("discover", &ask(&next)).await);
+    // An account.
+    let next = first(&connected).await;
+    world.send("discover", &ask(&next)).await.expect(200);
+    let disconnect = format!("/api/{}/services/slack/connection", world.home.slug);
+    world.send("discover", &Event::new("DELETE", &disconnect).user(&world.home.user_id)).await.expect(204);
+    refused(&world.send("discover", &ask(&next)).await);
 }
 
 #[tokio::test]

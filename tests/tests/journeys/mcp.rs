@@ -44,6 +44,83 @@ fn has(actual: &Value, expected: &Value) -> bool {
     }
 }
 
+// ---------------------------------------------------------------------------------------------------- long answers
+
+/// The cursor that a text names.
+fn cursor_in(text: &str) -> Option<String> {
+    let (_, cursor) = text.split_once(" with cursor ")?;
+    cursor.split_whitespace().next().map(str::to_owned)
+}
+
+/// Names of tools in the lines of a text.
+fn listed_in(text: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.strip_prefix("- slack_")?.split_once(": "));
+    names.map(|(name, _)| format!("slack_{name}")).collect()
+}
+
+#[tokio::test]
+async fn no_tool_of_a_large_service_is_lost_on_the_way_to_a_client() {
+    let world = world(Options::default()).await;
+    let long = "Does one thing among many with «quotes», and says so at length. ".repeat(9);
+    for number in 0..498 {
+        world.service_tool_with("Slack", &format!("slack_tool_{number:03}"), &json!({"description": long}));
+    }
+    let example = json!({"event": {"text": "word ".repeat(2_000)}});
+    world.service_capabilities("Slack", &json!({
+        "supports_webhooks": true, "webhook_events": ["message"], "notes": "n".repeat(4_000),
+        "webhook_payload_schemas": {"message": {
+            "description": "A message was posted", "trigger_data_fields": {"event.text": "The text"}, "example": example,
+        }},
+    }));
+    for (tool, arguments) in [
+        ("initial_md_fetch", json!({"services": ["Push Notifications", "Slack"]})),
+        ("search_tools", json!({"services": ["Slack"], "limit": 100})),
+    ] {
+        let (mut in_text, mut in_data, mut arguments) = (Vec::new(), Vec::new(), arguments);
+        for page in 0.. {
+            assert!(page < 40, "{tool}");
+            let answer = world.mcp_call(tool, &arguments).await;
+            let (failed, text) = said(&answer);
+            assert!(!failed && !text.contains("shortened:") && text.len() < 60_000, "{tool}: {text}");
+            let data = &answer["structuredContent"];
+            assert!(
+                data["shortened"].is_null() && data.to_string().len() < 60_000,
+                "{tool}: {}",
+                data.to_string().len()
+            );
+            in_text.extend(listed_in(text));
+            let services =
+                data["services"].as_array().into_iter().flatten().flat_map(|of| of["tools"].as_array().unwrap());
+            let items = services.chain(data["items"].as_array().into_iter().flatten());
+            in_data.extend(items.map(|item| item["name"].as_str().unwrap().to_owned()));
+            assert_eq!(cursor_in(text).as_deref(), data["next_cursor"].as_str(), "{tool}");
+            if tool == "initial_md_fetch" {
+                assert!(text.contains("Webhook Payload Schemas:\n\n  message:"), "{text}");
+            }
+            let Some(cursor) = cursor_in(text) else { break };
+            arguments["cursor"] = json!(cursor);
+        }
+        for seen in [&in_text, &in_data] {
+            let distinct: std::collections::BTreeSet<&String> = seen.iter().collect();
+            assert_eq!((seen.len(), distinct.len()), (500, 500), "{tool}");
+        }
+    }
+    // Schemas that have no place are named.
+    let schema =
+        json!({"type": "object", "properties": {"text": {"type": "string", "description": "d".repeat(2_000)}}});
+    let names: Vec<String> = (0..100).map(|number| format!("slack_tool_{number:03}")).collect();
+    for name in &names {
+        world.service_tool_with("Slack", name, &json!({"description": long, "parameters": schema}));
+    }
+    let answer = world.mcp_call("fetch_tool_data", &json!({"tool_names": names})).await;
+    let (_, text) = said(&answer);
+    assert!(!text.contains("shortened:"), "{text}");
+    let data = &answer["structuredContent"];
+    let (given, left) = (data["tools"].as_array().unwrap(), data["problems"].as_array().unwrap());
+    assert!(given.len() > 3 && given.len() + left.len() == 100, "{} and {}", given.len(), left.len());
+    assert!(left.iter().all(|problem| problem["problem"] == "left_out"), "{left:?}");
+}
+
 // ----------------------------------------------------------------------------------------------------- the protocol
 
 #[tokio::test]

@@ -58,6 +58,7 @@ fn tool(service: &Service, name: &str, parameters: Value, binding: Binding) -> S
         category: "write".to_owned(),
         fingerprint: ServiceTool::fingerprint_of(name, &parameters, "", &binding),
         parameter_names: Vec::new(),
+        keywords: Vec::new(),
         parameters,
         returns: String::new(),
         is_active: true,

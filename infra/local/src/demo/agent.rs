@@ -25,7 +25,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let names: Vec<&str> = names.filter_map(Value::as_str).collect();
 
     // What a user has to do once: an account for the notifications.
-    let credential = json!({"user_key": "demo-user-key", "api_token": "demo-api-token"});
+    let credential = json!({"account_name": "On call", "user_key": "demo-user-key", "api_token": "demo-api-token"});
     user.ask(Method::POST, "/services/push_notifications/connect", Some(&credential)).await?;
 
     let (_, overview) = client.call("initial_md_fetch", &json!({"services": ["Slack", "Push Notifications"]})).await?;

@@ -1,11 +1,22 @@
-//! The components that the product's own catalogue has, as Pipedream has them: at the versions and with the props of its files.
+//! The components that the product's own catalogue names, as Pipedream has them: as they were read in its public registry
+//! (`tests/fixtures/pipedream_components.json`), whatever the catalogue says of them.
+
+use std::{collections::HashMap, sync::LazyLock};
 
 use serde_json::{Value, json};
 
 use super::{Action, Options};
 
+/// By key: `{"key", "version", "app", "app_prop", "props", "annotations"?}`.
+static REGISTRY: LazyLock<HashMap<String, Value>> = LazyLock::new(|| {
+    let read = include_str!("../../../../../tests/fixtures/pipedream_components.json");
+    let components: Vec<Value> = serde_json::from_str(read).unwrap_or_default();
+    let keyed = components.into_iter().filter_map(|of| Some((of.get("key")?.as_str()?.to_owned(), of)));
+    keyed.collect()
+});
+
 impl Options {
-    /// With the components of these files of the catalogue, each the newest version of its key.
+    /// With the components that these files of the catalogue name, each the newest version of its key.
     #[must_use]
     pub fn with_components<'f>(mut self, files: impl IntoIterator<Item = &'f Value>) -> Self {
         for file in files {
@@ -18,7 +29,8 @@ impl Options {
     }
 
     fn component(&self, app: &str, tool: &Value) -> Option<Action> {
-        let component = tool.get("component")?;
+        let named = tool.get("component")?;
+        let component = REGISTRY.get(named.get("key")?.as_str()?)?;
         let text = |name: &str| component.get(name).and_then(Value::as_str).map(str::to_owned);
         let key = text("key")?;
         let earlier = self.actions.iter().rfind(|action| action.key == key);
