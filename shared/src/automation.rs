@@ -9,6 +9,7 @@ mod definition;
 mod deployment;
 mod diagnostics;
 mod difference;
+mod duplicates;
 mod known;
 mod look_up;
 mod members;
@@ -24,9 +25,9 @@ mod validation;
 
 pub use conditions::{Clause, Condition, Operator};
 pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, PROMPT_FIELDS};
-pub use deployment::{Deployed, DeployedAutomation, Deployment, at_revision};
+pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
 pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
-pub use difference::{Change, Difference, differences};
+pub use difference::{Change, Difference, Differences, differences};
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
 pub use path::Path;
 pub use run_request::{NamedTool, RunRequest};
@@ -36,7 +37,15 @@ pub use validation::validate;
 
 use crate::ranking;
 
+#[cfg(test)]
+thread_local! {
+    /// How often this thread looked for a near name, which is the dearest part of a mistake.
+    static LOOKED_FOR_NEAR_NAMES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The name that was meant, if one is near.
 fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    #[cfg(test)]
+    LOOKED_FOR_NEAR_NAMES.with(|count| count.set(count.get() + 1));
     ranking::nearest(written, names, 1).into_iter().next()
 }

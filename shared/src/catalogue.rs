@@ -17,6 +17,7 @@ use futures_util::{
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
+pub(crate) use self::service_tools::{as_meant, may_become};
 use crate::{
     Deadline, Error, Result,
     actions::{ActionTool, preview},
@@ -111,7 +112,7 @@ impl BuiltInTools {
         Self { by_name: others.usual, ..self }
     }
 
-    fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.usual.get(name).or_else(|| self.by_name.get(name))
     }
 

@@ -7,7 +7,7 @@
 //! - PUT /api/{slug}/automations/{id}, a definition, with `If-Match`: saves it as the next version, which runs only once it is
 //!   activated. Content that a version has already is that version.
 //! - GET …/{id}/versions?limit=&cursor=, …/{id}/versions/{version}, …/{id}/diff?from=&to= (`versions.rs`).
-//! - POST …/{id}/activate and …/{id}/rollback `{"version"}`: checks everything that the version uses again and makes it the one
+//! - POST …/{id}/activate and …/{id}/rollback `{"version", "content_hash"?}`: checks everything that the version uses again and makes it the one
 //!   that runs. POST …/{id}/pause.
 //! - DELETE …/{id}: with all its versions.
 //!
@@ -21,13 +21,16 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Platform, Result,
-    automation::{Deployed, Deployment, Outcome, at_revision},
+    automation::{Deployed, Deployment, Outcome, SeenVersion},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
     models::{Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
     platform,
 };
+
+/// Of a `content_hash`, in characters.
+const LONGEST_HASH: usize = 64;
 
 pub struct Deps {
     pub access: Access,
@@ -45,6 +48,7 @@ impl Deps {
 struct AutomationView {
     #[serde(flatten)]
     automation: Automation,
+    content_hash: String,
     definition: Value,
 }
 
@@ -54,7 +58,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let deployment = &deps.deployment;
     match http::route(&request)[..] {
         ["POST", "api", _, "automations"] => {
-            let deployed = match Deployment::refuse_size(http::body(&request).len()) {
+            let deployed = match refused_unread(&request) {
                 Some(refused) => refused,
                 None => Box::pin(deployment.deploy(&member, &http::json_body(&request)?, deadline)).await?,
             };
@@ -66,10 +70,11 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let (id, revision) = (automation(id)?, if_match(&request)?);
             // Whose it is comes before what is wrong with the request.
             let before = deployment.automations.get(organization, id).await?;
-            let required = || Error::invalid("If-Match", "is required: the ETag of the automation that was read");
-            let revision = revision.ok_or_else(required)?;
-            at_revision(&before, Some(revision))?;
-            let deployed = match Deployment::refuse_size(http::body(&request).len()) {
+            if request.headers().get("if-match").is_none() {
+                return Err(Error::invalid("If-Match", "is required: the ETag of the automation that was read"));
+            }
+            let revision = revision.unwrap_or(before.revision);
+            let deployed = match refused_unread(&request) {
                 Some(refused) => refused,
                 None => {
                     Box::pin(deployment.update(&member, id, revision, &http::json_body(&request)?, deadline)).await?
@@ -95,12 +100,12 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["POST", "api", _, "automations", id, "activate"] => {
             let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
             let version = version_of_body(&request)?;
-            answer(&request, &Box::pin(deployment.activate(&member, id, version, revision, deadline)).await?)
+            answer(&request, &Box::pin(deployment.activate(&member, id, &version, revision, deadline)).await?)
         }
         ["POST", "api", _, "automations", id, "rollback"] => {
             let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
             let version = version_of_body(&request)?;
-            answer(&request, &Box::pin(deployment.roll_back(&member, id, version, revision, deadline)).await?)
+            answer(&request, &Box::pin(deployment.roll_back(&member, id, &version, revision, deadline)).await?)
         }
         ["POST", "api", _, "automations", id, "pause"] => {
             let paused = deployment.pause(&member, automation(id)?, if_match(&request)?).await?;
@@ -108,6 +113,12 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         _ => Err(Error::NotFound("route")),
     }
+}
+
+/// What is said of a body that is not to be read at all.
+fn refused_unread(request: &Request) -> Option<Deployed> {
+    let body = http::body(request);
+    Deployment::refuse_size(body.len()).or_else(|| Deployment::refuse_duplicates(body))
 }
 
 fn automation(segment: &str) -> Result<AutomationId> {
@@ -152,16 +163,17 @@ fn if_match(request: &Request) -> Result<Option<u64>> {
     Ok(Some(revision))
 }
 
-/// `{"version": 2}`: exactly what was seen.
-fn version_of_body(request: &Request) -> Result<u64> {
+/// `{"version": 2, "content_hash"?}`: exactly what was seen.
+fn version_of_body(request: &Request) -> Result<SeenVersion> {
     let body = http::json_body(request)?;
     let mut problems = Problems::default();
     let version = Fields::of(&body, "", &mut problems).and_then(|mut fields| {
         let version = fields.required("version").and_then(|_| fields.whole("version", 1..=u32::MAX));
+        let content_hash = fields.text("content_hash", LONGEST_HASH);
         fields.finish();
-        version
+        Some(SeenVersion { version: version?.into(), content_hash })
     });
-    problems.into_result(version).map(u64::from)
+    problems.into_result(version)
 }
 
 async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
@@ -177,6 +189,7 @@ async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Re
     let automation = automations.get(organization, id).await?;
     let version = automations.version(organization, id, automation.version).await?;
     let revision = automation.revision;
-    let view = AutomationView { automation, definition: versions::definition(&version)? };
+    let definition = versions::definition(&version)?;
+    let view = AutomationView { automation, content_hash: version.content_hash, definition };
     Ok(Reply::ok(&view)?.with_headers([etag(revision)]))
 }

@@ -70,7 +70,7 @@ pub(crate) async fn show(
     Reply::ok(&VersionView { automation_id, version, content_hash, definition, checked, created_by, created_at })
 }
 
-/// `?from=1&to=2`: `{"from", "to", "changes": [{"pointer", "change", "from"?, "to"?}]}`.
+/// `?from=1&to=2`: `{"from", "to", "changes": [{"pointer", "change", "from"?, "to"?}], "truncated"}`.
 pub(crate) async fn diff(
     deps: &Deps,
     request: &Request,
@@ -93,7 +93,7 @@ pub(crate) async fn diff(
         automations.version(organization, automation, to),
     )?;
     let changes = differences(&definition(&before)?, &definition(&after)?);
-    Reply::ok(&json!({"from": from, "to": to, "changes": changes}))
+    Reply::ok(&json!({"from": from, "to": to, "changes": changes.changes, "truncated": changes.truncated}))
 }
 
 fn number(request: &Request, name: &'static str, problems: &mut Problems) -> Option<u64> {

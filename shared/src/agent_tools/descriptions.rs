@@ -178,8 +178,8 @@ fn deploy_automation() -> AgentTool {
             returns: json!({}),
             own_examples: examples(&[
                 r#"deploy_automation({automation: {name: "Urgent in Slack", trigger_type: "webhook", trigger_config: {service: "slack", event_type: "message"}, fingerprints: {push_notifications_send: "9f2c41d07a6be835"}, actions: [{id: "alert", tool: "push_notifications_send", parameters: {message: "{{event.text}}"}, condition: {path: "event.text", op: "contains", value: "urgent"}}]}})"#,
-                r#"deploy_automation({automation: {name: "Morning", trigger_type: "schedule_recurring", trigger_config: {interval: "daily", time_of_day: "08:00"}, fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time"}]}, dry_run: true})"#,
-                r#"deploy_automation({automation: {name: "By hand", trigger_type: "manual", fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time", output_as: "now"}]}})"#,
+                r#"deploy_automation({automation: {name: "Morning", trigger_type: "schedule_recurring", trigger_config: {interval: "daily", time_of_day: "08:00", timezone: "Europe/Berlin"}, fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time"}]}, dry_run: true})"#,
+                r#"deploy_automation({automation: {name: "By hand", trigger_type: "manual", fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time", output_as: "time"}]}})"#,
             ]),
             effect: true,
             repeatable: false,

@@ -410,7 +410,12 @@ fn compared_with(
     }
     let Some(given) = given else {
         let message = format!("The operator {name} needs a value to compare with.");
-        let hint = "Add \"value\"; to ask whether something is there, use the operator exists.";
+        let hint = match operator {
+            Operator::Equal => {
+                "Add \"value\"; to ask whether something is missing or null, use the operator not_exists."
+            }
+            _ => "Add \"value\"; to ask whether something is there, use the operator exists.",
+        };
         diagnostics.push(Diagnostic::error(Code::MissingField, place, message, hint));
         return None;
     };

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     conditions::Condition,
-    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     members::{Members, wrong_type},
     templates,
     trigger::Trigger,
@@ -22,6 +22,10 @@ pub const LARGEST_DEFINITION: usize = 250_000;
 pub const MOST_ACTIONS: usize = 200;
 /// Levels of lists and objects in each other.
 const DEEPEST: usize = 40;
+/// Of the JSON pointer to a value in bytes: the names on the way to it together. Diagnostics and differences repeat it.
+const LONGEST_POINTER: usize = 1_000;
+/// Tools of a prompt, as of a run.
+const MOST_PROMPT_TOOLS: usize = 50;
 
 const LONGEST_NAME: usize = 200;
 const LONGEST_DESCRIPTION: usize = 4_000;
@@ -40,6 +44,8 @@ pub struct Definition {
     pub variables: Map<String, Value>,
     /// Of each tool that it uses, what its author read.
     pub fingerprints: BTreeMap<String, String>,
+    /// Pointers of what could not be read as it should: what follows from that is no mistake of its own.
+    pub(super) unreadable: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -93,14 +99,30 @@ impl Definition {
         // How it is to be saved; it is no part of what is saved.
         members.boolean("dry_run");
         members.finish();
-        Some(Self { name, description, trigger, body: body?, variables, fingerprints })
+        let body = body?;
+        let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
+        let unreadable = errors.map(|error| error.pointer.clone()).collect();
+        Some(Self { name, description, trigger, body, variables, fingerprints, unreadable })
     }
 
-    /// The definition as it is stored: with the names of fields instead of their aliases.
+    /// The definition as it is stored: with the names of fields instead of their aliases, and without the fields that are null.
+    /// In what is not the definition's own (parameters, variables, a schema) null stays.
     pub fn canonical(value: &Value) -> Value {
         let mut value = value.clone();
+        if let Some(config) = value.get_mut("trigger_config") {
+            for name in ["filter", "filters"] {
+                config.get_mut(name).into_iter().for_each(without_nulls);
+            }
+            drop_nulls(config);
+        }
+        value.get_mut("limits").into_iter().for_each(drop_nulls);
+        if let Some(tools) = value.get_mut("tools").and_then(Value::as_array_mut) {
+            tools.iter_mut().for_each(drop_nulls);
+        }
         if let Some(actions) = value.get_mut("actions").and_then(Value::as_array_mut) {
+            actions.iter_mut().for_each(drop_nulls);
             for action in actions.iter_mut().filter_map(Value::as_object_mut) {
+                action.get_mut("condition").into_iter().for_each(without_nulls);
                 for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
                     if let Some(value) = action.remove(alias) {
                         action.entry(name).or_insert(value);
@@ -110,8 +132,8 @@ impl Definition {
         }
         if let Some(members) = value.as_object_mut() {
             members.remove("dry_run");
-            members.retain(|_, value| !value.is_null());
         }
+        drop_nulls(&mut value);
         value
     }
 
@@ -142,6 +164,20 @@ impl Definition {
     }
 }
 
+fn drop_nulls(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+}
+
+/// A condition without fields that are null; a clause's value is the author's own.
+fn without_nulls(condition: &mut Value) {
+    drop_nulls(condition);
+    if let Some(clauses) = condition.get_mut("clauses").and_then(Value::as_array_mut) {
+        clauses.iter_mut().for_each(without_nulls);
+    }
+}
+
 /// Nothing is parsed, copied or recursed into before this has been asked.
 fn too_large(value: &Value) -> Option<Diagnostic> {
     let refuse =
@@ -152,21 +188,64 @@ fn too_large(value: &Value) -> Option<Diagnostic> {
         let message = format!("There are {} actions, and there may be {MOST_ACTIONS}.", actions.len());
         return refuse("/actions", message, "Split the automation, or let a prompt with tools do the work.");
     }
-    let (deepest, bytes) = extent(value);
-    if bytes > LARGEST_DEFINITION {
-        return Some(too_many_bytes(bytes));
+    if let Some(tools) = value.get("tools").and_then(Value::as_array)
+        && tools.len() > MOST_PROMPT_TOOLS
+    {
+        let message = format!("There are {} tools, and a prompt may have {MOST_PROMPT_TOOLS}.", tools.len());
+        return refuse("/tools", message, "Name those that the prompt needs.");
     }
+    let (deepest, about) = extent(value);
     if deepest > DEEPEST {
         let message = format!("Lists and objects are nested {deepest} levels deep, and may be {DEEPEST}.");
         return refuse("", message, "Make the definition flatter.");
     }
-    None
+    if about > LARGEST_DEFINITION {
+        return Some(too_many_bytes(about));
+    }
+    if has_long_pointer(value) {
+        let message =
+            format!("The names of fields on the way to a value have more than {LONGEST_POINTER} bytes together.");
+        return refuse("", message, "Shorten the names of members.");
+    }
+    // As it is stored: with escapes, and numbers with all their digits.
+    let bytes = value.to_string().len();
+    (bytes > LARGEST_DEFINITION).then(|| too_many_bytes(bytes))
+}
+
+/// Without recursion and without the pointers themselves: nobody has looked at the value yet.
+fn has_long_pointer(value: &Value) -> bool {
+    let mut ahead = vec![(value, 0)];
+    while let Some((value, length)) = ahead.pop() {
+        if length > LONGEST_POINTER {
+            return true;
+        }
+        match value {
+            Value::Array(items) => {
+                let digits = items.len().to_string().len();
+                ahead.extend(items.iter().map(|item| (item, length + 1 + digits)));
+            }
+            Value::Object(members) => {
+                ahead.extend(members.iter().map(|(name, member)| (member, length + 1 + name.len())));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// What is said of a body of so many bytes.
 pub(super) fn too_many_bytes(bytes: usize) -> Diagnostic {
     let message = format!("The definition has about {bytes} bytes, and may have {LARGEST_DEFINITION}.");
     let hint = "Keep data out of the definition: let an action fetch it.";
+    Diagnostic::error(Code::TooLarge, "", message, hint)
+}
+
+/// What is said of a definition that is too large with what is kept of the tools that it was checked against.
+pub(super) fn too_large_with_tools(bytes: usize, most: usize) -> Diagnostic {
+    let message = format!(
+        "The definition has {bytes} bytes together with the parameters of its tools, and they may have {most}."
+    );
+    let hint = "Keep data out of the definition, or split the automation so that each part uses fewer tools.";
     Diagnostic::error(Code::TooLarge, "", message, hint)
 }
 

@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    definition::{Definition, LARGEST_DEFINITION, too_many_bytes},
-    diagnostics::{Diagnostics, Outcome, Report},
+    definition::{Definition, LARGEST_DEFINITION, too_large_with_tools, too_many_bytes},
+    diagnostics::{Code, Diagnostic, Diagnostics, Outcome, Report},
+    duplicates::duplicate_members,
     known::{Known, KnownTool, Purpose},
 };
 use crate::{
@@ -24,6 +25,17 @@ use crate::{
     },
     store::{Automations, OVERTAKEN, Organizations},
 };
+
+/// Bytes of a definition with what it was checked against: they stand in one item, which may have 400 KB with everything else.
+const LARGEST_VERSION: usize = 390_000;
+
+/// The version that is to run, as somebody saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenVersion {
+    pub version: u64,
+    /// Of its content, if that is said: an automation that was deleted and deployed again counts its versions from 1.
+    pub content_hash: Option<String>,
+}
 
 /// Validates definitions, saves them, and moves which version of an automation runs. Clones share compiled schemas.
 #[derive(Clone)]
@@ -60,6 +72,8 @@ pub struct DeployedAutomation {
     pub name: String,
     /// The version with this content.
     pub version: u64,
+    /// Of the version's definition.
+    pub content_hash: String,
     pub status: AutomationStatus,
     /// The version that runs, if one does.
     pub active_version: Option<u64>,
@@ -83,13 +97,13 @@ impl Deployed {
             }
             (None, Outcome::Ok) => "The definition is valid. Nothing was saved, because it was a dry run.\n".to_owned(),
             (Some(automation), _) => {
-                let DeployedAutomation { id, name, version, status, .. } = automation;
+                let DeployedAutomation { id, name, version, content_hash, status, .. } = automation;
                 let mut text =
                     format!("\"{name}\" is saved as automation {id}, version {version}, {}.", status.as_str());
                 if automation.active_version != Some(*version) {
                     let _ = write!(
                         text,
-                        " An administrator activates it with POST /api/{{slug}}/automations/{id}/activate {{\"version\": {version}}}."
+                        " An administrator activates it with POST /api/{{slug}}/automations/{id}/activate {{\"version\": {version}, \"content_hash\": \"{content_hash}\"}}."
                     );
                 }
                 text.push('\n');
@@ -104,11 +118,17 @@ impl Deployed {
         Self { report: diagnostics.into_report(), automation: None, dry_run, created: false }
     }
 
-    fn saved(diagnostics: Diagnostics, automation: &Automation, version: u64, created: bool) -> Self {
+    fn saved(
+        diagnostics: Diagnostics,
+        automation: &Automation,
+        (version, content_hash): (u64, &str),
+        created: bool,
+    ) -> Self {
         let automation = DeployedAutomation {
             id: automation.id,
             name: automation.name.clone(),
             version,
+            content_hash: content_hash.to_owned(),
             status: automation.status,
             active_version: automation.active_version,
             revision: automation.revision,
@@ -136,6 +156,18 @@ impl Deployment {
             diagnostics.push(too_many_bytes(bytes));
             Deployed::refused(diagnostics, false)
         })
+    }
+
+    /// What is said of a body in which members stand twice, of which JSON readers drop one.
+    pub fn refuse_duplicates(body: &[u8]) -> Option<Deployed> {
+        let twice = duplicate_members(body);
+        let mut diagnostics = Diagnostics::default();
+        for pointer in &twice {
+            let message = "This field stands twice in its object, and only one of them would count.";
+            let hint = "Keep the one that is meant, and leave the other out.";
+            diagnostics.push(Diagnostic::error(Code::DuplicateField, pointer, message, hint));
+        }
+        (!twice.is_empty()).then(|| Deployed::refused(diagnostics, false))
     }
 
     /// Validates the definition in `body`, and saves it as an automation that waits for somebody to activate it, unless it has
@@ -168,18 +200,18 @@ impl Deployment {
         };
         if self.automations.create(&automation, &version).await? {
             tracing::info!(automation.id = %automation.id, "an automation was saved");
-            return Ok(Deployed::saved(diagnostics, &automation, 1, true));
+            return Ok(Deployed::saved(diagnostics, &automation, (1, &version.content_hash), true));
         }
         let there = self.automations.even_deleting(organization, automation.id).await?;
         if there.deleting {
             let problem = "an automation with this content is being deleted; delete it again, then deploy";
             return Err(Error::Conflict(problem.into()));
         }
-        Ok(Deployed::saved(diagnostics, &there, 1, false))
+        Ok(Deployed::saved(diagnostics, &there, (1, &version.content_hash), false))
     }
 
     /// Saves the definition in `body` as the next version of an automation, which is at `revision`. Content that a version of it
-    /// has already is that version.
+    /// has already is that version; that of the newest one is, whatever the revision, because the request may be a second try.
     pub async fn update(
         &self,
         author: &Member,
@@ -190,8 +222,12 @@ impl Deployment {
     ) -> Result<Deployed> {
         let organization = author.organization_id;
         let before = self.automations.get(organization, automation).await?;
-        at_revision(&before, Some(revision))?;
-        let earlier = self.automations.version(organization, automation, before.version).await?.checked;
+        let newest = self.automations.version(organization, automation, before.version).await?;
+        let is_newest = AutomationVersion::hash_of(&Definition::canonical(body)) == newest.content_hash;
+        if !is_newest {
+            at_revision(&before, Some(revision))?;
+        }
+        let earlier = newest.checked;
         let (definition, tools, diagnostics) = match self.validated(author, body, earlier, deadline).await? {
             Ok(valid) => valid,
             Err(refused) => return Ok(refused),
@@ -201,8 +237,12 @@ impl Deployment {
             version: before.version + 1,
             ..version_of(author, body, tools)
         };
-        if let Some(same) = self.automations.with_content(organization, automation, &version.content_hash).await? {
-            return Ok(Deployed::saved(diagnostics, &before, same, false));
+        let same = match is_newest {
+            true => Some(before.version),
+            false => self.automations.with_content(organization, automation, &version.content_hash).await?,
+        };
+        if let Some(same) = same {
+            return Ok(Deployed::saved(diagnostics, &before, (same, &version.content_hash), false));
         }
         let changed = Automation {
             name: definition.name.clone(),
@@ -216,7 +256,7 @@ impl Deployment {
         }
         tracing::info!(automation.id = %automation, automation.version = version.version, "a version was saved");
         let changed = Automation { revision: changed.revision + 1, ..changed };
-        Ok(Deployed::saved(diagnostics, &changed, version.version, true))
+        Ok(Deployed::saved(diagnostics, &changed, (version.version, &version.content_hash), true))
     }
 
     /// Makes a version the one that runs from now on, after everything that it uses has been checked again.
@@ -224,7 +264,7 @@ impl Deployment {
         &self,
         by: &Member,
         automation: AutomationId,
-        version: u64,
+        version: &SeenVersion,
         revision: Option<u64>,
         deadline: Deadline,
     ) -> Result<Deployed> {
@@ -238,7 +278,7 @@ impl Deployment {
         &self,
         by: &Member,
         automation: AutomationId,
-        version: u64,
+        version: &SeenVersion,
         revision: Option<u64>,
         deadline: Deadline,
     ) -> Result<Deployed> {
@@ -246,7 +286,8 @@ impl Deployment {
         at_revision(&before, revision)?;
         match before.active_version {
             None => Err(Error::Conflict("no version was activated yet; activate one".into())),
-            Some(active) if version >= active => {
+            Some(active) if version.version >= active => {
+                let version = version.version;
                 let problem = format!("version {active} runs, and {version} is none before it; activate it instead");
                 Err(Error::Conflict(problem))
             }
@@ -258,12 +299,18 @@ impl Deployment {
         &self,
         by: &Member,
         before: &Automation,
-        version: u64,
+        seen: &SeenVersion,
         status: AutomationStatus,
         deadline: Deadline,
     ) -> Result<Deployed> {
-        let AutomationVersion { definition, checked, .. } =
-            self.automations.version(by.organization_id, before.id, version).await?;
+        let AutomationVersion { version, definition, checked, content_hash, .. } =
+            self.automations.version(by.organization_id, before.id, seen.version).await?;
+        if seen.content_hash.as_ref().is_some_and(|seen| *seen != content_hash) {
+            let problem = format!(
+                "version {version} has other content than was seen: its content_hash is {content_hash}; read it again"
+            );
+            return Err(Error::Conflict(problem));
+        }
         let stored: Value = serde_json::from_str(&definition).map_err(Error::internal)?;
         let mut diagnostics = Diagnostics::default();
         if let Some(definition) = Definition::read(&stored, &mut diagnostics)
@@ -277,7 +324,7 @@ impl Deployment {
         let pointed = self.automations.point_to(before, version, status, &by.user_id).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
         tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the one that runs");
-        Ok(Deployed::saved(diagnostics, &pointed, version, true))
+        Ok(Deployed::saved(diagnostics, &pointed, (version, &content_hash), true))
     }
 
     /// Stops an automation from being started; one that is paused stays so.
@@ -313,7 +360,14 @@ impl Deployment {
         if dry_run || diagnostics.has_errors() {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         }
-        Ok(Ok((definition, checked_tools(&known), diagnostics)))
+        let checked = checked_tools(&known);
+        let stored = Definition::canonical(body).to_string().len()
+            + serde_json::to_string(&checked).map_err(Error::internal)?.len();
+        if stored > LARGEST_VERSION {
+            diagnostics.push(too_large_with_tools(stored, LARGEST_VERSION));
+            return Ok(Err(Deployed::refused(diagnostics, dry_run)));
+        }
+        Ok(Ok((definition, checked, diagnostics)))
     }
 }
 

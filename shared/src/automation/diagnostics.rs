@@ -12,8 +12,9 @@ use crate::cut::cut;
 /// Diagnostics in one answer, errors before warnings.
 pub const MOST_DIAGNOSTICS: usize = 100;
 
-/// Names that are listed as allowed.
+/// Names that are listed as allowed, and their bytes together.
 const MOST_ALLOWED: usize = 50;
+const LONGEST_ALLOWED: usize = 4_000;
 /// Of a value that is shown, in bytes.
 const LONGEST_FOUND: usize = 120;
 
@@ -124,6 +125,9 @@ pub struct Diagnostic {
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
+    /// How many more are allowed than are listed.
+    #[serde(skip_serializing_if = "is_none_more")]
+    pub allowed_more: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
 }
@@ -139,6 +143,7 @@ impl Diagnostic {
             expected: None,
             hint: hint.into(),
             allowed: Vec::new(),
+            allowed_more: 0,
             did_you_mean: None,
         }
     }
@@ -171,7 +176,17 @@ impl Diagnostic {
 
     #[must_use]
     pub fn allowed<T: Into<String>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
-        self.allowed = allowed.into_iter().take(MOST_ALLOWED).map(Into::into).collect();
+        let (mut listed, mut bytes, mut more) = (Vec::new(), 0, 0);
+        for name in allowed {
+            let name: String = name.into();
+            bytes += name.len();
+            if listed.len() < MOST_ALLOWED && bytes <= LONGEST_ALLOWED {
+                listed.push(name);
+            } else {
+                more += 1;
+            }
+        }
+        (self.allowed, self.allowed_more) = (listed, more);
         self
     }
 
@@ -207,6 +222,20 @@ impl Diagnostics {
         }
     }
 
+    /// Whether another one would only be counted: then none need be worded.
+    pub(super) fn is_full_of(&self, severity: Severity) -> bool {
+        let of_severity = match severity {
+            Severity::Error => &self.errors,
+            Severity::Warning => &self.warnings,
+        };
+        of_severity.len() >= MOST_DIAGNOSTICS
+    }
+
+    /// Notes that there may be more than is looked for.
+    pub(super) fn there_may_be_more(&mut self) {
+        self.more = true;
+    }
+
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -233,6 +262,11 @@ impl Diagnostics {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_none_more(more: &usize) -> bool {
+    *more == 0
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -246,7 +280,7 @@ pub enum Outcome {
 pub struct Report {
     pub result: Outcome,
     pub diagnostics: Vec<Diagnostic>,
-    /// There were more.
+    /// There were more, or there may be: after a hundred errors nothing else is looked for.
     pub truncated: bool,
 }
 
@@ -269,7 +303,11 @@ impl Report {
                 let _ = write!(text, " Found: {found}.");
             }
             if !diagnostic.allowed.is_empty() {
-                let _ = write!(text, " Allowed: {}.", diagnostic.allowed.join(", "));
+                let _ = write!(text, " Allowed: {}", diagnostic.allowed.join(", "));
+                let _ = match diagnostic.allowed_more {
+                    0 => write!(text, "."),
+                    more => write!(text, " and {more} more."),
+                };
             }
             let _ = writeln!(text, " {hint}");
         }
@@ -327,6 +365,18 @@ mod tests {
         let expected = "- /trigger_config/event_type (unknown_event): Slack has no event mesage. Expected: an event. Found: \
                         \"mesage\". Allowed: message. Write message if you meant that. Use one.\n";
         assert_eq!(diagnostics.into_report().to_text(), expected);
+    }
+
+    #[test]
+    fn how_many_more_are_allowed_is_said() {
+        let names = (0..60).map(|index| format!("name_{index}"));
+        let error = Diagnostic::error(Code::UnknownPath, "/a", "E.", "H.").allowed(names);
+        assert_eq!((error.allowed.len(), error.allowed_more), (MOST_ALLOWED, 10));
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.push(error);
+        assert!(diagnostics.into_report().to_text().contains("name_49 and 10 more. H."));
+        let long = Diagnostic::error(Code::UnknownPath, "/a", "E.", "H.").allowed(vec!["x".repeat(1_000); 50]);
+        assert_eq!((long.allowed.len(), long.allowed_more), (4, 46));
     }
 
     #[test]

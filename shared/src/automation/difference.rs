@@ -24,15 +24,29 @@ pub enum Change {
     Changed,
 }
 
-/// Every difference, in the order of the pointers. Lists are compared item by item.
-pub fn differences(from: &Value, to: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    compare(Some(from), Some(to), "", &mut found);
-    found
+/// Differences in one answer.
+const MOST_DIFFERENCES: usize = 1_000;
+
+/// The differences, in the order of the pointers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Differences {
+    pub changes: Vec<Difference>,
+    /// There are more.
+    pub truncated: bool,
+}
+
+/// What is different, a thousand differences at most. Lists are compared item by item.
+pub fn differences(from: &Value, to: &Value) -> Differences {
+    let mut changes = Vec::new();
+    compare(Some(from), Some(to), "", &mut changes);
+    let truncated = changes.len() > MOST_DIFFERENCES;
+    changes.truncate(MOST_DIFFERENCES);
+    Differences { changes, truncated }
 }
 
 fn compare(from: Option<&Value>, to: Option<&Value>, pointer: &str, found: &mut Vec<Difference>) {
     match (from, to) {
+        _ if found.len() > MOST_DIFFERENCES => {}
         (Some(from), Some(to)) if from == to => {}
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
             let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
@@ -69,7 +83,7 @@ mod tests {
     fn what_was_added_removed_and_changed_is_told_by_its_place() {
         let from = json!({"name": "a", "actions": [{"id": "1", "tool": "t"}, {"id": "2"}], "old": 1});
         let to = json!({"name": "a", "actions": [{"id": "1", "tool": "u"}], "new/er": null});
-        let told: Vec<_> = differences(&from, &to).into_iter().map(|one| (one.pointer, one.change)).collect();
+        let told: Vec<_> = differences(&from, &to).changes.into_iter().map(|one| (one.pointer, one.change)).collect();
         let expected = [
             ("/actions/0/tool", Change::Changed),
             ("/actions/1", Change::Removed),
@@ -77,6 +91,13 @@ mod tests {
             ("/old", Change::Removed),
         ];
         assert_eq!(told, expected.map(|(pointer, change)| (pointer.to_owned(), change)));
-        assert!(differences(&from, &from).is_empty());
+        assert!(differences(&from, &from).changes.is_empty());
+    }
+
+    #[test]
+    fn however_many_there_are_the_list_has_an_end_and_says_so() {
+        let found = differences(&json!(vec![1; 30_000]), &json!(vec![2; 30_000]));
+        assert_eq!((found.changes.len(), found.truncated), (MOST_DIFFERENCES, true));
+        assert!(!differences(&json!([1]), &json!([2])).truncated);
     }
 }

@@ -58,6 +58,8 @@ pub enum KnownTool {
     /// There is none; names that are near.
     NotFound {
         others: Vec<String>,
+        /// Where no near name was looked for, and what to do about it.
+        not_searched: Option<&'static str>,
     },
     /// It, or its service, is switched off.
     Inactive {

@@ -15,7 +15,8 @@ use super::{
     definition::Definition,
     diagnostics::Diagnostics,
     known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool},
-    templates::{Data, filled_in},
+    nearest,
+    templates::{Data, Template, filled_in},
     trigger::Trigger,
     validation::validate,
 };
@@ -41,14 +42,28 @@ const MOST_SCHEMAS: usize = 1_000;
 const PAGE: i32 = 200;
 /// Pages of them that are read to find a tool by its name.
 const MOST_PAGES: usize = 20;
-/// Services whose tools are read to find a name that is near.
+/// Services whose tools are read to find a name that is near, and unknown tools that one is looked for.
 const MOST_SERVICES: usize = 3;
+const MOST_LOOKED_FOR: usize = 5;
+
+const NOT_LOOKED_FOR: &str =
+    "Near names were looked for among the services' tools for the first five unknown tools only.";
+const OWN_NOT_ALL: &str =
+    "The organization has too many tools of its own for all of them to be looked through: name one of them by its id.";
 
 /// The rows that a definition's names lead to.
 struct Rows {
     tools: HashMap<String, ServiceTool>,
     services: Vec<Service>,
     connections: HashMap<ServiceId, Connection>,
+}
+
+/// What was read to find near names: once for all unknown tools.
+#[derive(Default)]
+struct Near {
+    services: Option<Vec<Service>>,
+    tools: HashMap<ServiceId, Vec<String>>,
+    looked_for: usize,
 }
 
 impl Deployment {
@@ -182,22 +197,27 @@ impl Deployment {
             }
         }
         if !by_name.is_empty() {
-            let own = self.own_tools(organization).await?;
-            let mut others: Option<Vec<String>> = None;
+            let (own, all) = self.own_tools(organization).await?;
+            let mut near = Near::default();
             for name in by_name {
                 let called = |tool: &&Tool| tool.name.as_str() == name || callable_name(tool.name.as_str()) == name;
                 let ids: Vec<_> = own.iter().filter(called).map(|tool| tool.id).collect();
                 match ids[..] {
                     [id] => references.push((name, ToolRef::Organization { id, version: None })),
                     [] => {
-                        if others.is_none() {
-                            let mut near: Vec<String> = self.catalogue.built_in.names().map(str::to_owned).collect();
-                            near.extend(own.iter().map(|tool| callable_name(tool.name.as_str())));
-                            others = Some(near);
+                        let known = self.built_in_or_own_near(&name, &own);
+                        let mut others: Vec<String> = known.into_iter().collect();
+                        let looked_for = near.looked_for < MOST_LOOKED_FOR;
+                        if looked_for {
+                            near.looked_for += 1;
+                            others.extend(self.service_tools_like(&name, trigger_service, &mut near).await);
                         }
-                        let mut others = others.clone().unwrap_or_default();
-                        others.extend(self.service_tools_like(&name, trigger_service).await);
-                        tools.insert(name, KnownTool::NotFound { others });
+                        let not_searched = match (all, looked_for) {
+                            (false, _) => Some(OWN_NOT_ALL),
+                            (true, false) => Some(NOT_LOOKED_FOR),
+                            (true, true) => None,
+                        };
+                        tools.insert(name, KnownTool::NotFound { others, not_searched });
                     }
                     _ => {
                         let ids = ids.iter().map(ToString::to_string).collect();
@@ -212,7 +232,7 @@ impl Deployment {
             let known = match resolved {
                 Resolved::Here(found) => self.found(&found),
                 Resolved::Gone(Gone::NeedsCall(reason)) => KnownTool::NeedsCall(reason),
-                Resolved::Gone(Gone::NotFound) => KnownTool::NotFound { others: Vec::new() },
+                Resolved::Gone(Gone::NotFound) => KnownTool::NotFound { others: Vec::new(), not_searched: None },
                 Resolved::Gone(Gone::Unreadable) => return Err(Error::Unreadable { row: "tool", key: name }),
                 Resolved::Gone(gone) => KnownTool::Unusable(gone.for_author()),
             };
@@ -241,30 +261,45 @@ impl Deployment {
         }))
     }
 
-    async fn own_tools(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
+    /// The name of a built-in tool, or of one of the organization's, that is near.
+    fn built_in_or_own_near(&self, name: &str, own: &[Tool]) -> Option<String> {
+        let own: Vec<String> = own.iter().map(|tool| callable_name(tool.name.as_str())).collect();
+        let names = self.catalogue.built_in.names().chain(own.iter().map(String::as_str));
+        nearest(name, names).map(str::to_owned)
+    }
+
+    /// The organization's own tools, and whether these are all.
+    async fn own_tools(&self, organization: OrganizationId) -> Result<(Vec<Tool>, bool)> {
         let (mut tools, mut after) = (Vec::new(), None);
         for _ in 0..MOST_PAGES {
             let page = self.catalogue.tools.page(organization, after.as_ref(), PAGE).await?;
             tools.extend(page.items);
-            let Some(next) = page.next_cursor else { break };
+            let Some(next) = page.next_cursor else { return Ok((tools, true)) };
             after = Some(Cursor::parse(&next)?);
         }
-        Ok(tools)
+        Ok((tools, false))
     }
 
     /// Names of active tools of the services that a name may have been meant for. They only help, so nothing fails without them.
-    async fn service_tools_like(&self, name: &str, trigger_service: Option<&str>) -> Vec<String> {
+    async fn service_tools_like(&self, name: &str, trigger_service: Option<&str>, near: &mut Near) -> Vec<String> {
         let name = folded_name(name);
-        let services = self.active_services().await;
-        let meant = services.iter().filter(|service| {
+        if near.services.is_none() {
+            near.services = Some(self.active_services().await);
+        }
+        let Near { services, tools: read, .. } = near;
+        let meant = services.iter().flatten().filter(|service| {
             let service = folded_name(&service.name);
             let begins = service.split('_').next().is_some_and(|word| name.starts_with(word));
             begins || trigger_service.is_some_and(|named| folded_name(named) == service)
         });
         let mut names = Vec::new();
         for service in meant.take(MOST_SERVICES) {
-            let tools = self.catalogue.services.tools_of(service.id).await.unwrap_or_default();
-            names.extend(tools.into_iter().filter(|tool| tool.is_active).map(|tool| tool.name));
+            if !read.contains_key(&service.id) {
+                let tools = self.catalogue.services.tools_of(service.id).await.unwrap_or_default();
+                let active = tools.into_iter().filter(|tool| tool.is_active).map(|tool| tool.name);
+                read.insert(service.id, active.collect());
+            }
+            names.extend(read.get(&service.id).into_iter().flatten().cloned());
         }
         names
     }
@@ -329,6 +364,10 @@ impl Deployment {
         if tool.effect || !connected || definition.fingerprints.get(name) != Some(&tool.fingerprint) {
             return Ok(Preflight::NotAsked);
         }
+        // Whose automation it will be is not known here, and somebody else's answer would say nothing.
+        if texts_of(&Value::Object(polling.tool_params.clone())).iter().any(|text| asks_for_the_user(text)) {
+            return Ok(Preflight::NotAsked);
+        }
         let organization = member.organization_id;
         let found = match self.catalogue.resolve(organization, &[tool.reference.clone()], deadline).await?.pop() {
             Some(Resolved::Here(found)) if !found.spec().effect => found,
@@ -380,4 +419,17 @@ impl Deployment {
             }
         })
     }
+}
+
+fn texts_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts_of).collect(),
+        Value::Object(members) => members.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn asks_for_the_user(text: &str) -> bool {
+    text.contains("{{") && Template::parse(text).0.paths().any(|path| path.first() == "user")
 }

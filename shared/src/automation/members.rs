@@ -211,6 +211,10 @@ impl<'a, 'd> Members<'a, 'd> {
             let nearest = nearest(name, known.iter().copied());
             let belongs = PLACES.iter().find(|(_, fields)| fields.contains(&name.as_str())).map(|(place, _)| *place);
             let hint = match belongs {
+                Some("trigger_config") if pointer == "/trigger_config" => {
+                    "Leave it out: it has no meaning with this trigger_type.".to_owned()
+                }
+                Some("an action") if pointer.starts_with("/actions/") => "Leave it out.".to_owned(),
                 Some(place) => format!("Move it to {place}, or leave it out."),
                 None => "Leave it out; what a tool is to be given goes into the parameters of its action.".to_owned(),
             };

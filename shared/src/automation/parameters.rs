@@ -3,20 +3,29 @@
 //! A template that is the whole value has the type of what it leads to; text around it makes text. So a value that is only known
 //! when the automation runs is checked as far as its type is known, and what is not known is said once for each action.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::{
-    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    definition::LARGEST_DEFINITION,
+    diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
+    known::UsableTool,
     nearest,
+    path::Path,
     scope::{Knowledge, Scope, followed, type_of, types},
     templates::Template,
 };
-use crate::{fields::kind, json_schema::JsonSchema};
+use crate::{
+    catalogue::{as_meant, may_become},
+    fields::kind,
+    json_schema::{JsonSchema, extent},
+};
 
 /// Values that could not be checked and are named.
 const MOST_NAMED: usize = 5;
+/// Bytes of variables and examples that are put in place of templates; what is beyond is not looked at.
+const MOST_FILLED_IN: usize = LARGEST_DEFINITION;
 
 /// What of a parameter is known before the automation runs.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +38,23 @@ enum Spot<'a> {
     Faulty,
 }
 
-/// Values with templates, by their pointer within the parameters.
-type Spots<'a> = BTreeMap<String, Spot<'a>>;
+/// What was put in place of templates.
+#[derive(Debug, Default)]
+struct Filling<'a> {
+    /// Values with templates, by their pointer within the parameters.
+    spots: BTreeMap<String, Spot<'a>>,
+    /// Of values that are a variable's, its path, by their pointer within the parameters.
+    variables: BTreeMap<String, String>,
+    bytes: usize,
+}
+
+impl Filling<'_> {
+    /// A copy, unless there are too many already.
+    fn copy(&mut self, value: &Value) -> Option<Value> {
+        self.bytes += extent(value).1;
+        (self.bytes <= MOST_FILLED_IN).then(|| value.clone())
+    }
+}
 
 /// Notes every template that leads to nothing in `value`, which stands at `pointer`. Gives the value as far as it is known, and
 /// where it is not.
@@ -38,7 +62,7 @@ fn filled<'a>(
     value: &Value,
     (pointer, within): (&str, &str),
     scope: &Scope<'a>,
-    spots: &mut Spots<'a>,
+    filling: &mut Filling<'a>,
     diagnostics: &mut Diagnostics,
 ) -> Value {
     match value {
@@ -46,20 +70,26 @@ fn filled<'a>(
             let (template, fine) = check_text(text, pointer, scope, diagnostics);
             let (spot, known) = match (template.lone(), fine) {
                 (_, None) => (Spot::Faulty, Value::Null),
-                (Some(_), Some(knowledge)) => match knowledge {
-                    Knowledge::Value(value) => return value.clone(),
-                    Knowledge::Like(value) => (Spot::Lone(knowledge), value.clone()),
+                (Some(path), Some(knowledge)) => match knowledge {
+                    Knowledge::Value(value) => match filling.copy(value) {
+                        Some(copy) => {
+                            filling.variables.insert(within.to_owned(), path.as_str().to_owned());
+                            return copy;
+                        }
+                        None => (Spot::Lone(knowledge), Value::Null),
+                    },
+                    Knowledge::Like(value) => (Spot::Lone(knowledge), filling.copy(value).unwrap_or_default()),
                     other => (Spot::Lone(other), Value::Null),
                 },
                 (None, Some(_)) => (Spot::Text, value.clone()),
             };
-            spots.insert(within.to_owned(), spot);
+            filling.spots.insert(within.to_owned(), spot);
             known
         }
         Value::Array(items) => {
             let item = |(index, item): (usize, &Value)| {
                 let step = index.to_string();
-                filled(item, (&child(pointer, &step), &child(within, &step)), scope, spots, diagnostics)
+                filled(item, (&child(pointer, &step), &child(within, &step)), scope, filling, diagnostics)
             };
             items.iter().enumerate().map(item).collect()
         }
@@ -72,7 +102,7 @@ fn filled<'a>(
                     let hint = "Write the name itself, and use templates in values.";
                     diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, &places.0, message, hint));
                 }
-                known.insert(name.clone(), filled(value, (&places.0, &places.1), scope, spots, diagnostics));
+                known.insert(name.clone(), filled(value, (&places.0, &places.1), scope, filling, diagnostics));
             }
             Value::Object(known)
         }
@@ -103,16 +133,45 @@ pub(super) fn check_text<'a>(
         diagnostics.push(Diagnostic::error(fault.code, pointer, message, hint).found(&fault.excerpt.into()));
     }
     let mut known = Knowledge::Nothing;
-    for path in template.paths() {
-        match scope.look_up(path) {
-            Ok(knowledge) => known = knowledge,
-            Err(wrong) => {
-                fine = false;
-                diagnostics.push(wrong.at(pointer, &format!("{{{{{}}}}}", path.as_str())));
-            }
+    let mut looked_up = HashSet::new();
+    for path in template.paths().filter(|path| looked_up.insert(path.as_str())) {
+        match check_path(path, (pointer, &format!("{{{{{}}}}}", path.as_str())), scope, diagnostics) {
+            Some(knowledge) => known = knowledge,
+            None => fine = false,
         }
     }
     (template, fine.then_some(known))
+}
+
+/// What is known of the value at a path, which stands at `pointer` as `found`; none if it leads to nothing, which is noted. After
+/// as many mistakes as are told no more are looked for: each would be compared with all names that there are.
+pub(super) fn check_path<'a>(
+    path: &Path,
+    (pointer, found): (&str, &str),
+    scope: &Scope<'a>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Knowledge<'a>> {
+    if diagnostics.is_full_of(Severity::Error) {
+        diagnostics.there_may_be_more();
+        return None;
+    }
+    match scope.look_up(path) {
+        Ok(knowledge) => Some(knowledge),
+        Err(wrong) => {
+            let severity = wrong.severity;
+            if diagnostics.is_full_of(severity) {
+                diagnostics.there_may_be_more();
+            } else {
+                diagnostics.push(wrong.at(pointer, found));
+            }
+            (severity == Severity::Warning).then_some(Knowledge::Nothing)
+        }
+    }
+}
+
+/// Notes what is wrong with the templates of every text in a value.
+pub(super) fn check_texts(value: &Value, pointer: &str, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
+    filled(value, (pointer, ""), scope, &mut Filling::default(), diagnostics);
 }
 
 /// As [`check`], for a tool whose schema nothing is known of: templates alone.
@@ -123,34 +182,55 @@ pub(super) fn check_templates(
     diagnostics: &mut Diagnostics,
 ) {
     for (name, value) in parameters {
-        filled(value, (&child(pointer, name), ""), scope, &mut Spots::new(), diagnostics);
+        check_texts(value, &child(pointer, name), scope, diagnostics);
     }
 }
 
 /// Holds `parameters`, which stand at `pointer`, against the schema of `tool`.
 pub(super) fn check(
-    (tool, schema, compiled): (&str, &Value, Option<&JsonSchema>),
+    (name, tool): (&str, &UsableTool),
     parameters: &Map<String, Value>,
     pointer: &str,
     scope: &Scope<'_>,
     diagnostics: &mut Diagnostics,
 ) {
-    let mut spots = Spots::new();
+    let schema = &tool.parameters;
+    // What is plainly meant is put right when a service's tool is called, and only then.
+    let of_service = tool.service.is_some();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut filling = Filling::default();
     let mut given = Map::new();
     for (name, value) in parameters {
         let places = (child(pointer, name), child("", name));
-        let known = filled(value, (&places.0, &places.1), scope, &mut spots, diagnostics);
-        // To an optional one, null and an empty text are as good as nothing.
-        let is_required = required(schema).any(|required| required == name);
-        if is_required || !(value.is_null() || value.as_str() == Some("")) {
-            given.insert(name.clone(), known);
+        let known = filled(value, (&places.0, &places.1), scope, &mut filling, diagnostics);
+        // To an optional one, and to any of a tool of the organization's own, null and an empty text are as good as nothing.
+        let is_nothing = (known.is_null() || known.as_str() == Some("")) && !filling.spots.contains_key(&places.1);
+        if !is_nothing || (of_service && required(schema).any(|required| required == name)) {
+            let property = properties.and_then(|properties| properties.get(name)).filter(|_| of_service);
+            given.insert(name.clone(), property.map_or_else(|| known.clone(), |property| as_meant(property, &known)));
+        }
+    }
+    // What is absent has its default when the tool is called.
+    for name in required(schema) {
+        let property = properties.and_then(|properties| properties.get(name));
+        if let Some(default) = property.and_then(|property| followed(schema, property).get("default")) {
+            given.entry(name).or_insert_with(|| default.clone());
         }
     }
     let given = Value::Object(given);
-    let mut walk =
-        Walk { tool, root: schema, pointer, spots: &spots, told: Vec::new(), unchecked: Vec::new(), diagnostics };
-    walk.value(schema, &given, "");
-    walk.rest(compiled, &given);
+    let tool_name = name;
+    let mut walk = Walk {
+        tool: tool_name,
+        root: schema,
+        of_service,
+        pointer,
+        filling: &filling,
+        told: Vec::new(),
+        unchecked: Vec::new(),
+        diagnostics,
+    };
+    walk.value(schema, &given, "", false);
+    walk.rest(tool.schema.as_deref(), &given);
     let Walk { unchecked, .. } = walk;
     if !unchecked.is_empty() {
         let mut named: Vec<String> = unchecked.iter().take(MOST_NAMED).map(|place| shown(place)).collect();
@@ -158,14 +238,28 @@ pub(super) fn check(
             named.push(format!("{} more", unchecked.len() - MOST_NAMED));
         }
         let message = format!("What {} will be is only known when the automation runs.", named.join(", "));
-        let hint = format!("Make sure that it fits what {tool} expects; nothing need be changed otherwise.");
+        let hint = format!("Make sure that it fits what {name} expects; nothing need be changed otherwise.");
         diagnostics.push(Diagnostic::warning(Code::NotChecked, pointer, message, hint));
     }
 }
 
 /// `/rows/0/name` as `rows[0].name` would be long: `rows/0/name`.
 fn shown(within: &str) -> String {
-    within.trim_start_matches('/').to_owned()
+    if within.is_empty() { "all of them together".to_owned() } else { within.trim_start_matches('/').to_owned() }
+}
+
+/// Whether what a schema says of an object beside its `properties` is only which members it has, whatever they are.
+fn asks_for_presence_only(schema: &Value) -> bool {
+    let Some(keywords) = schema.as_object() else { return true };
+    keywords.iter().all(|(keyword, value)| match keyword.as_str() {
+        "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(|schemas| {
+            schemas.iter().all(|schema| schema.get("properties").is_none() && asks_for_presence_only(schema))
+        }),
+        "not" => value.get("properties").is_none() && asks_for_presence_only(value),
+        "if" | "then" | "else" | "propertyNames" | "patternProperties" | "dependentSchemas" | "const" | "enum"
+        | "$ref" => false,
+        _ => true,
+    })
 }
 
 fn required(schema: &Value) -> impl Iterator<Item = &str> {
@@ -175,8 +269,9 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
 struct Walk<'w, 'a, 'd> {
     tool: &'w str,
     root: &'w Value,
+    of_service: bool,
     pointer: &'w str,
-    spots: &'w Spots<'a>,
+    filling: &'w Filling<'a>,
     /// Where something is wrong already.
     told: Vec<String>,
     /// What could not be checked.
@@ -194,19 +289,30 @@ impl Walk<'_, '_, '_> {
         format!("{}{within}", self.pointer)
     }
 
-    /// The keywords that say what most mistakes are about; [`Walk::rest`] has all others.
-    fn value(&mut self, schema: &Value, value: &Value, within: &str) {
-        let schema = followed(self.root, schema);
+    /// The keywords that say what most mistakes are about; [`Walk::rest`] has all others. `put_right` says that what is plainly
+    /// meant here is put right when the tool is called.
+    fn value(&mut self, written: &Value, value: &Value, within: &str, put_right: bool) {
+        let schema = followed(self.root, written);
         let allowed = types(schema);
-        if let Some(spot) = self.spots.get(within) {
-            self.spot(*spot, schema, &allowed, within);
+        if let Some(spot) = self.filling.spots.get(within) {
+            self.spot(*spot, (schema, put_right.then_some(written)), &allowed, within);
             return;
         }
         let nullable = schema.get("nullable") == Some(&Value::Bool(true));
         if !allowed.is_empty() && !fits(value, &allowed) && !(nullable && value.is_null()) {
             let expected = words(&allowed);
             let message = format!("{} takes {expected} here, and this is {}.", self.tool, kind(value));
-            let error = Diagnostic::error(Code::WrongType, self.place(within), message, repair(value, &allowed));
+            let repair = match self.filling.variables.get(within) {
+                Some(variable) => {
+                    format!("Change the variable {variable}, or use another: {}", repair(value, &allowed))
+                }
+                // Null for an optional parameter is as good as nothing.
+                None if value.is_null() && within.rfind('/') == Some(0) => {
+                    format!("Write {expected}: the parameter is required.")
+                }
+                None => repair(value, &allowed),
+            };
+            let error = Diagnostic::error(Code::WrongType, self.place(within), message, repair);
             self.tell(within, error.found(value).expected(expected));
             return;
         }
@@ -221,7 +327,7 @@ impl Walk<'_, '_, '_> {
             Value::Array(items) => {
                 if let Some(of_items) = schema.get("items").filter(|items| items.is_object()) {
                     for (index, item) in items.iter().enumerate() {
-                        self.value(of_items, item, &child(within, index.to_string()));
+                        self.value(of_items, item, &child(within, index.to_string()), put_right);
                     }
                 }
             }
@@ -230,15 +336,25 @@ impl Walk<'_, '_, '_> {
     }
 
     /// A value with a template, of which only the type can be known.
-    fn spot(&mut self, spot: Spot<'_>, schema: &Value, allowed: &[&str], within: &str) {
+    fn spot(&mut self, spot: Spot<'_>, (schema, put_right): (&Value, Option<&Value>), allowed: &[&str], within: &str) {
+        let list_hint = "Put it into a list: [\"{{path}}\"].";
+        let in_list = allowed.contains(&"array") && !allowed.contains(&"string");
         match spot {
             Spot::Faulty | Spot::Lone(Knowledge::ToldElsewhere) => self.told.push(within.to_owned()),
             Spot::Text => {
-                if !allowed.is_empty() && !allowed.contains(&"string") {
+                if put_right.is_some_and(|written| may_become(written, "string")) {
+                    match in_list {
+                        true => self.told.push(within.to_owned()),
+                        false => self.unchecked.push(within.to_owned()),
+                    }
+                } else if !allowed.is_empty() && !allowed.contains(&"string") {
                     let expected = words(allowed);
                     let message =
                         format!("Text around a template makes text, and {} takes {expected} here.", self.tool);
-                    let hint = "Write the template alone, \"{{path}}\": then the value keeps its type.";
+                    let hint = match in_list {
+                        true => list_hint,
+                        false => "Write the template alone, \"{{path}}\": then the value keeps its type.",
+                    };
                     let error = Diagnostic::error(Code::WrongType, self.place(within), message, hint);
                     self.tell(within, error.expected(expected));
                 } else if ["enum", "pattern", "format", "maxLength", "minLength"]
@@ -253,10 +369,19 @@ impl Walk<'_, '_, '_> {
                 if known.is_empty() || known == ["null"] {
                     self.unchecked.push(within.to_owned());
                 } else if !allowed.is_empty() && !known.iter().any(|known| may_be(known, allowed)) {
+                    match put_right.map_or(Becomes::Nothing, |written| becomes(knowledge, written, allowed)) {
+                        Becomes::ThisType => return,
+                        Becomes::Perhaps => {
+                            self.unchecked.push(within.to_owned());
+                            return;
+                        }
+                        Becomes::Nothing => {}
+                    }
                     let (found, expected) = (words(&known), words(allowed));
                     let message = format!("The template leads to {found}, and {} takes {expected} here.", self.tool);
                     let hint = match allowed.contains(&"string") {
                         true => "Put text around it to make it text, or use another path.",
+                        false if in_list => list_hint,
                         false => "Use a path to a value of that type.",
                     };
                     let error = Diagnostic::error(Code::WrongType, self.place(within), message, hint);
@@ -282,11 +407,13 @@ impl Walk<'_, '_, '_> {
         };
         let open = matches!(schema.get("additionalProperties"), Some(Value::Bool(true) | Value::Object(_)))
             || schema.get("patternProperties").is_some();
+        let is_top = within.is_empty();
         for (name, value) in members {
             let within = child(within, name);
             match properties.get(name) {
-                Some(property) => self.value(property, value, &within),
+                Some(property) => self.value(property, value, &within, self.of_service && is_top),
                 None if open => {}
+                None if self.diagnostics.is_full_of(Severity::Error) => self.diagnostics.there_may_be_more(),
                 None => {
                     let meant = nearest(
                         name,
@@ -335,20 +462,31 @@ impl Walk<'_, '_, '_> {
         let Some(compiled) = compiled else { return };
         for violation in compiled.validate(given) {
             let within = violation.pointer;
+            if within.is_empty() {
+                // A rule of all parameters together follows from whatever is wrong with one of them.
+                if !self.told.is_empty() {
+                    continue;
+                }
+                if !self.filling.spots.is_empty() && !asks_for_presence_only(self.root) {
+                    self.unchecked.push(within);
+                    continue;
+                }
+            }
             let related = |other: &str| is_within(&within, other) || is_within(other, &within);
-            if self.told.iter().any(|told| related(told)) {
+            if !within.is_empty() && self.told.iter().any(|told| related(told)) {
                 continue;
             }
             // Of a template whose type is known, the type has been checked.
-            if matches!(self.spots.get(&within), Some(Spot::Lone(known)) if !known.types().is_empty()) {
+            if matches!(self.filling.spots.get(&within), Some(Spot::Lone(known)) if !known.types().is_empty()) {
                 continue;
             }
-            if self.spots.keys().any(|spot| related(spot)) {
+            if !within.is_empty() && self.filling.spots.keys().any(|spot| related(spot)) {
                 self.unchecked.push(within);
                 continue;
             }
             let found = given.pointer(&within);
-            let message = format!("This value {}.", violation.problem);
+            let what = if within.is_empty() { "What is given" } else { "This value" };
+            let message = format!("{what} {}.", violation.problem);
             let hint = format!("Change it so that it fits the schema of {}.", self.tool);
             let error = Diagnostic::error(Code::InvalidParameter, self.place(&within), message, hint);
             self.diagnostics.push(match found {
@@ -373,6 +511,32 @@ fn fits(value: &Value, allowed: &[&str]) -> bool {
             allowed.contains(&"number") || (whole && allowed.contains(&"integer"))
         }
         kind => may_be(kind, allowed),
+    }
+}
+
+/// What a value of another type becomes when a service's tool is called.
+enum Becomes {
+    ThisType,
+    /// That depends on the value.
+    Perhaps,
+    Nothing,
+}
+
+fn becomes(knowledge: Knowledge<'_>, written: &Value, allowed: &[&str]) -> Becomes {
+    let known = knowledge.types();
+    match knowledge {
+        Knowledge::Value(value) | Knowledge::Like(value) => {
+            if fits(&as_meant(written, value), allowed) {
+                Becomes::ThisType
+            } else {
+                Becomes::Nothing
+            }
+        }
+        _ if !known.iter().any(|known| may_become(written, known)) => Becomes::Nothing,
+        // Numbers become text, and text an item of a list, whatever they are.
+        _ if allowed.contains(&"string") || (allowed.contains(&"array") && known == ["string"]) => Becomes::ThisType,
+        Knowledge::Text => Becomes::Nothing,
+        _ => Becomes::Perhaps,
     }
 }
 

@@ -125,7 +125,7 @@ fn tools(
     for (index, named) in named.iter().enumerate() {
         let place = format!("tools[{index}]");
         let (name, allowed_hosts) = match named {
-            Value::Object(_) => held(named, &place, fields),
+            Value::Object(_) => held(named, &place, built_in, fields),
             named => (named.as_str().map(str::to_owned), AllowedHosts::default()),
         };
         match name.map(|name| naming(name.trim())) {
@@ -142,7 +142,12 @@ fn tools(
 }
 
 /// `{"built_in", "allowed_hosts"?}`: a tool that is held to hosts.
-fn held(named: &Value, place: &str, fields: &mut Fields<'_>) -> (Option<String>, AllowedHosts) {
+fn held(
+    named: &Value,
+    place: &str,
+    built_in: &BuiltInTools,
+    fields: &mut Fields<'_>,
+) -> (Option<String>, AllowedHosts) {
     let Some(mut fields) = Fields::of(named, fields.path(place), fields.problems()) else {
         return (None, AllowedHosts::default());
     };
@@ -150,6 +155,13 @@ fn held(named: &Value, place: &str, fields: &mut Fields<'_>) -> (Option<String>,
     if name.is_none() {
         fields.problem("built_in", "is required, and is the name of a built-in tool");
     }
+    let name = name.filter(|name| {
+        let is_one = built_in.has(name.trim());
+        if !is_one {
+            fields.problem("built_in", "is the name of no built-in tool; name another tool by its name alone");
+        }
+        is_one
+    });
     let allowed_hosts = AllowedHosts::read(&mut fields);
     fields.finish();
     (name, allowed_hosts)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    diagnostics::{Code, Diagnostic},
+    diagnostics::{Code, Diagnostic, Severity},
     nearest,
     path::{Path, Step},
     templates::{date_names, is_date},
@@ -14,6 +14,9 @@ use super::{
 const USER: [&str; 5] = ["id", "email", "timezone", "phone", "name"];
 /// `$ref`s that are followed to find out what stands at a path.
 const MOST_REFERENCES: usize = 10;
+/// Names among which a near one is looked for, and how long they may be, in bytes.
+const MOST_NEAR: usize = 500;
+const LONGEST_NEAR: usize = 200;
 
 /// What is known of a value before the automation runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,8 +42,8 @@ pub(super) enum TriggerData<'a> {
     Given,
     /// Paths of fields with what stands there, and perhaps a whole event.
     Fields { of: &'a str, fields: &'a BTreeMap<String, String>, example: Option<&'a Value> },
-    /// Like the answer of the tool that is polled.
-    Like { of: &'a str, item: &'a Value },
+    /// Like the items that the tool that is polled gave back. They are a sample: another item may have what these have not.
+    Items { of: &'a str, items: &'a [Value] },
     /// Nobody knows; the reason is a diagnostic elsewhere.
     Unknown,
 }
@@ -60,39 +63,65 @@ pub(super) struct Scope<'a> {
     pub(super) outputs: Vec<Output<'a>>,
     /// Outputs of this action and later ones, with the ids of their actions.
     pub(super) later: Vec<(&'a str, &'a str)>,
+    /// The id of this action, if it is one.
+    pub(super) action: Option<&'a str>,
+    /// Variables or outputs could not be read, so a name that is not known may be one of them.
+    pub(super) unsure: bool,
     pub(super) trigger: TriggerData<'a>,
 }
 
-/// What is wrong with a path: everything of the diagnostic but its place.
-pub(super) struct WrongPath {
-    pub(super) code: Code,
+/// What is wrong with a path: everything of the diagnostic but its place. Near names are looked for when it is told.
+pub(super) struct WrongPath<'a> {
+    pub(super) severity: Severity,
+    code: Code,
     message: String,
     hint: String,
-    allowed: Vec<String>,
-    meaning: Option<String>,
+    /// What was written, among names that there are.
+    written: String,
+    names: Vec<&'a str>,
+    /// Before each of the names.
+    prefix: String,
+    /// The whole path, where the names are those that a path begins with.
+    whole: Option<String>,
 }
 
-impl WrongPath {
+impl<'a> WrongPath<'a> {
     fn new(code: Code, message: String, hint: impl Into<String>) -> Self {
-        Self { code, message, hint: hint.into(), allowed: Vec::new(), meaning: None }
+        let (written, names, prefix) = (String::new(), Vec::new(), String::new());
+        Self { severity: Severity::Error, code, message, hint: hint.into(), written, names, prefix, whole: None }
     }
 
-    fn among(mut self, written: &str, names: Vec<String>, prefix: &str) -> Self {
-        let nearest = nearest(written, names.iter().map(String::as_str));
-        self.meaning = nearest.map(|nearest| format!("{prefix}{nearest}"));
-        self.allowed = names.into_iter().map(|name| format!("{prefix}{name}")).collect();
-        self
+    fn among(self, written: &str, names: Vec<&'a str>, prefix: &str) -> Self {
+        Self { written: written.to_owned(), names, prefix: prefix.to_owned(), ..self }
+    }
+
+    /// It may be there all the same.
+    fn perhaps(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
     }
 
     pub(super) fn at(self, pointer: &str, found: &str) -> Diagnostic {
+        let near: Vec<&str> =
+            self.names.iter().copied().filter(|name| name.len() <= LONGEST_NEAR).take(MOST_NEAR).collect();
+        let among = |written: &str| nearest(written, near.iter().copied()).map(|name| format!("{}{name}", self.prefix));
+        let meaning = match &self.whole {
+            None if near.is_empty() => None,
+            None => among(&self.written),
+            Some(whole) => among(whole).or_else(|| among(&self.written)).or_else(|| {
+                let dates: Vec<String> = date_names().collect();
+                nearest(&self.written, dates.iter().map(String::as_str)).map(str::to_owned)
+            }),
+        };
+        let allowed = self.names.iter().map(|name| format!("{}{name}", self.prefix));
         let error = Diagnostic::error(self.code, pointer, self.message, self.hint);
-        error.found(&found.into()).allowed(self.allowed).meaning(self.meaning.as_deref())
+        let error = Diagnostic { severity: self.severity, ..error };
+        error.found(&found.into()).allowed(allowed).meaning(meaning.as_deref())
     }
 }
 
 impl<'a> Scope<'a> {
     /// What is known of the value at a path.
-    pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath>> {
+    pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let Some((first, rest)) = path.steps().split_first() else { return Ok(Knowledge::Nothing) };
         let name = first.name();
         if let Some(value) = self.variables.get(name) {
@@ -121,34 +150,50 @@ impl<'a> Scope<'a> {
     }
 
     /// A path whose first name stands for none of the things that always are there.
-    fn elsewhere(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath>> {
+    fn elsewhere(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let name = path.first();
+        if self.has_field(name) {
+            return self.in_trigger(path, path.steps(), false);
+        }
         if let Some((_, action)) = self.later.iter().find(|(later, _)| *later == name) {
+            if self.action == Some(*action) {
+                let message = format!("{name} is the output of this action itself, which has not run by then.");
+                let hint = "Use an output of an earlier action, or a field of the trigger.";
+                return Err(Box::new(WrongPath::new(Code::OutputNotYet, message, hint)));
+            }
             let message = format!("{name} is the output of the action {action}, which has not run by then.");
             let hint = format!("Move the action {action} before this one, or use an output of an earlier action.");
             return Err(Box::new(WrongPath::new(Code::OutputNotYet, message, hint)));
         }
-        let in_trigger = match self.trigger {
-            TriggerData::Fields { .. } | TriggerData::Like { .. } => self.in_trigger(path, path.steps(), false),
+        match self.trigger {
             // It may be one of its fields.
-            TriggerData::Unknown => return Ok(Knowledge::ToldElsewhere),
-            TriggerData::None | TriggerData::Given => Err(Box::new(self.nothing_named(path))),
-        };
-        in_trigger.map_err(|wrong| if self.names_a_field(path) { wrong } else { Box::new(self.nothing_named(path)) })
+            TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
+            _ if self.unsure => Ok(Knowledge::ToldElsewhere),
+            TriggerData::Items { .. } => Err(Box::new(self.nothing_named(path).perhaps())),
+            TriggerData::Fields { .. } | TriggerData::None | TriggerData::Given => {
+                Err(Box::new(self.nothing_named(path)))
+            }
+        }
     }
 
-    /// Whether its first step is also that of a field.
-    fn names_a_field(&self, path: &Path) -> bool {
+    /// Whether a field of the trigger, or what it stands in, has this name.
+    pub(super) fn has_field(&self, name: &str) -> bool {
         match self.trigger {
-            TriggerData::Fields { fields, .. } => {
-                fields.keys().any(|field| Path::parse(field).is_ok_and(|field| field.first() == path.first()))
-            }
-            TriggerData::Like { item, .. } => item.get(path.first()).is_some(),
+            TriggerData::Fields { fields, .. } => fields.keys().any(|field| {
+                let rest = field.strip_prefix(name);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            }),
+            TriggerData::Items { items, .. } => items.iter().any(|item| item.get(name).is_some()),
             _ => false,
         }
     }
 
-    fn nothing_named(&self, path: &Path) -> WrongPath {
+    /// Whether what the trigger brings is known for good, and not from a sample.
+    pub(super) fn has_described_fields(&self) -> bool {
+        matches!(self.trigger, TriggerData::Fields { .. })
+    }
+
+    fn nothing_named(&self, path: &Path) -> WrongPath<'a> {
         let name = path.first();
         let given = matches!(self.trigger, TriggerData::Given);
         let message = format!("Nothing is called {name} here.");
@@ -162,30 +207,26 @@ impl<'a> Scope<'a> {
         };
         let wrong = WrongPath::new(Code::UnknownPath, message, hint);
         let mut names = self.names();
-        let whole = nearest(path.as_str(), names.iter().map(String::as_str)).map(str::to_owned);
-        let dates: Vec<String> = date_names().collect();
-        let near_date = nearest(name, dates.iter().map(String::as_str)).map(str::to_owned);
-        names.extend(["trigger_data", "user.email", "today", "now"].map(str::to_owned));
-        let mut wrong = wrong.among(name, names, "");
-        wrong.meaning = whole.or(wrong.meaning).or(near_date);
-        wrong
+        names.extend(["trigger_data", "user.email", "today", "now"]);
+        WrongPath { whole: Some(path.as_str().to_owned()), ..wrong.among(name, names, "") }
     }
 
     /// What its author may have meant: variables, outputs and fields.
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.variables.keys().cloned().collect();
-        names.extend(self.outputs.iter().map(|output| output.name.to_owned()));
+    fn names(&self) -> Vec<&'a str> {
+        let mut names: Vec<&'a str> = self.variables.keys().map(String::as_str).collect();
+        names.extend(self.outputs.iter().map(|output| output.name));
         match self.trigger {
-            TriggerData::Fields { fields, .. } => names.extend(fields.keys().cloned()),
-            TriggerData::Like { item, .. } => {
-                names.extend(item.as_object().into_iter().flatten().map(|(name, _)| name.clone()))
+            TriggerData::Fields { fields, .. } => names.extend(fields.keys().map(String::as_str)),
+            TriggerData::Items { items, .. } => {
+                let members = items.first().and_then(Value::as_object);
+                names.extend(members.into_iter().flatten().map(|(name, _)| name.as_str()));
             }
             _ => {}
         }
         names
     }
 
-    fn in_trigger(&self, path: &Path, steps: &[Step], prefixed: bool) -> Result<Knowledge<'a>, Box<WrongPath>> {
+    fn in_trigger(&self, path: &Path, steps: &[Step], prefixed: bool) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let prefix = if prefixed { "trigger_data." } else { "" };
         match self.trigger {
             TriggerData::None => {
@@ -195,14 +236,15 @@ impl<'a> Scope<'a> {
             }
             TriggerData::Given => Ok(Knowledge::Nothing),
             TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
-            TriggerData::Like { of, item } => Path::follow(steps, item)
-                .map(Knowledge::Like)
-                .ok_or_else(|| Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps))),
+            TriggerData::Items { of, items } => in_sample(items, steps).ok_or_else(|| {
+                let item = items.first().unwrap_or(&Value::Null);
+                Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps).perhaps())
+            }),
             TriggerData::Fields { of, fields, example } => in_fields(fields, example, steps).ok_or_else(|| {
                 let written: Vec<&str> = steps.iter().map(Step::name).collect();
                 let message = format!("The event {of} has no field {}.", written.join("."));
                 let wrong = WrongPath::new(Code::UnknownPath, message, "Use one of the event's fields.");
-                Box::new(wrong.among(&written.join("."), fields.keys().cloned().collect(), prefix))
+                Box::new(wrong.among(&written.join("."), fields.keys().map(String::as_str).collect(), prefix))
             }),
         }
     }
@@ -230,28 +272,60 @@ fn in_fields<'a>(
     if fields.keys().filter_map(parsed).any(|field| same(steps, field.steps())) || like.is_some() {
         return Some(known);
     }
-    let below = fields.keys().filter_map(parsed).find(|field| same(field.steps(), steps))?;
-    let holds_more = match example.and_then(|example| Path::follow(below.steps(), example)) {
-        Some(Value::Object(_) | Value::Array(_) | Value::Null) | None => true,
-        Some(_) => false,
-    };
-    holds_more.then_some(Knowledge::Nothing)
+    fields.keys().filter_map(parsed).find(|field| same(field.steps(), steps))?;
+    let may_go_on = example.is_none_or(|example| may_lead_on(example, steps));
+    may_go_on.then_some(Knowledge::Nothing)
 }
 
-fn user<'a>(path: &Path, rest: &[Step]) -> Result<Knowledge<'a>, Box<WrongPath>> {
+/// Whether there may be something at the end of steps in a value like this one: text and numbers have nothing below them, and an
+/// item of a list is reached by its index.
+fn may_lead_on(example: &Value, steps: &[Step]) -> bool {
+    let mut at = example;
+    for step in steps {
+        match (at, step.into(at)) {
+            (Value::Null, _) | (Value::Object(_), None) => return true,
+            (Value::Array(_), None) => return step.is_index(),
+            (_, Some(below)) => at = below,
+            (_, None) => return false,
+        }
+    }
+    true
+}
+
+/// What is known of the value at the end of steps from items of a sample; none if all of them lead to nothing.
+fn in_sample<'a>(items: &'a [Value], steps: &[Step]) -> Option<Knowledge<'a>> {
+    let found: Vec<&Value> =
+        items.iter().filter_map(|item| Path::follow(steps, item)).filter(|value| !value.is_null()).collect();
+    if let Some(first) = found.first() {
+        let alike = found.iter().all(|other| type_of(other) == type_of(first));
+        return Some(if alike { Knowledge::Like(first) } else { Knowledge::Nothing });
+    }
+    let ends_in_null = |item: &Value| {
+        let mut at = Some(item);
+        let mut null = item.is_null();
+        for step in steps {
+            at = at.and_then(|at| step.into(at));
+            null |= at.is_some_and(Value::is_null);
+        }
+        null
+    };
+    items.iter().any(ends_in_null).then_some(Knowledge::Nothing)
+}
+
+fn user<'a>(path: &Path, rest: &[Step]) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     match rest {
         [] => Ok(Knowledge::Nothing),
         [field] if USER.contains(&field.name()) => Ok(Knowledge::Text),
         [field, ..] => {
             let message = format!("A user has no {}.", path.as_str().trim_start_matches("user."));
             let wrong = WrongPath::new(Code::UnknownPath, message, "Use one of those allowed.");
-            Err(Box::new(wrong.among(field.name(), USER.map(str::to_owned).into(), "user.")))
+            Err(Box::new(wrong.among(field.name(), USER.into(), "user.")))
         }
     }
 }
 
 /// A path that leads to nothing within a value.
-fn nothing_at(path: &Path, what: &str, value: &Value, steps: &[Step]) -> WrongPath {
+fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> WrongPath<'a> {
     let reached = (0..steps.len()).rev().find_map(|count| {
         let (before, after) = steps.split_at_checked(count)?;
         Some((Path::follow(before, value)?, before, after.first()?))
@@ -266,32 +340,63 @@ fn nothing_at(path: &Path, what: &str, value: &Value, steps: &[Step]) -> WrongPa
             let prefix: Vec<&str> =
                 path.steps().iter().take(written).map(Step::name).chain(before.iter().map(Step::name)).collect();
             let prefix = if prefix.is_empty() { String::new() } else { format!("{}.", prefix.join(".")) };
-            wrong.among(missing.name(), members.keys().cloned().collect(), &prefix)
+            wrong.among(missing.name(), members.keys().map(String::as_str).collect(), &prefix)
         }
         _ => wrong,
     }
 }
 
-/// What a JSON schema says of the value at a path below it. Only what it forbids is wrong.
-fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge<'a>, Box<WrongPath>> {
+/// What a JSON schema says of the value at a path below it. What it forbids is wrong; what it does not name may be there all the
+/// same unless `additionalProperties` is `false`.
+fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     let mut at = followed(schema, schema);
-    for step in steps {
+    for (index, step) in steps.iter().enumerate() {
         let properties = at.get("properties").and_then(Value::as_object);
-        let open = at.get("additionalProperties") == Some(&Value::Bool(true)) || at.get("patternProperties").is_some();
-        at = match (properties.and_then(|properties| properties.get(step.name())), at.get("items")) {
-            (Some(property), _) => followed(schema, property),
-            (None, Some(items)) if step.is_index() => followed(schema, items),
-            (None, _) => match properties {
-                Some(properties) if !open && !properties.is_empty() => {
-                    let message = format!("The output has nothing at {}.", path.as_str());
-                    let wrong = WrongPath::new(Code::UnknownPath, message, "Use one of the members that it has.");
-                    let before = path.steps().iter().take_while(|one| *one != step).map(Step::name).collect::<Vec<_>>();
-                    let names = properties.keys().cloned().collect();
-                    return Err(Box::new(wrong.among(step.name(), names, &format!("{}.", before.join(".")))));
-                }
-                _ => return Ok(Knowledge::Nothing),
-            },
+        if let Some(property) = properties.and_then(|properties| properties.get(step.name())) {
+            at = followed(schema, property);
+            continue;
+        }
+        let allowed = types(at);
+        let may_be = |kind: &str| allowed.is_empty() || allowed.contains(&kind);
+        if step.is_index() && may_be("array") {
+            match at.get("items").filter(|items| items.is_object()) {
+                Some(items) => at = followed(schema, items),
+                None => return Ok(Knowledge::Nothing),
+            }
+            continue;
+        }
+        let written = path.steps().len() - steps.len() + index;
+        let before: Vec<&str> = path.steps().iter().take(written).map(Step::name).collect();
+        let before = before.join(".");
+        if !may_be("object") {
+            let (what, hint) = match allowed.contains(&"array") {
+                true => ("a list", format!("Write {before}[0].{} for its first item.", step.name())),
+                false => ("no object", format!("Write {before}: there is nothing below it.")),
+            };
+            let message = format!("The output is {what} at {before}, so nothing is at {}.", path.as_str());
+            return Err(Box::new(WrongPath::new(Code::UnknownPath, message, hint)));
+        }
+        let others = at.get("additionalProperties");
+        if let Some(others) = others.filter(|others| others.is_object()) {
+            at = followed(schema, others);
+            continue;
+        }
+        let combined =
+            ["patternProperties", "allOf", "anyOf", "oneOf", "if"].iter().any(|name| at.get(*name).is_some());
+        let closed = others == Some(&Value::Bool(false));
+        let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        if combined || (!closed && names.is_empty()) || others == Some(&Value::Bool(true)) {
+            return Ok(Knowledge::Nothing);
+        }
+        let (message, hint) = match closed {
+            true => (format!("The output has nothing at {}.", path.as_str()), "Use one of the members that it has."),
+            false => (
+                format!("The output is not known to have something at {}.", path.as_str()),
+                "Use one of the members that are known, unless you have seen this one.",
+            ),
         };
+        let wrong = WrongPath::new(Code::UnknownPath, message, hint).among(step.name(), names, &format!("{before}."));
+        return Err(Box::new(if closed { wrong } else { wrong.perhaps() }));
     }
     Ok(Knowledge::Schema(at))
 }

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use self::mistakes::mistakes;
+use self::mistakes::{OWN, mistakes};
 use super::*;
 use crate::{
     catalogue::BuiltInTools,
@@ -82,13 +82,17 @@ fn known() -> Known {
         ("slack_post_message".to_owned(), KnownTool::Here(Box::new(slack))),
         ("gmail_find_email".to_owned(), KnownTool::Here(Box::new(gmail))),
         ("read_rows".to_owned(), KnownTool::Here(Box::new(rows))),
+        ("own_post".to_owned(), KnownTool::Here(Box::new(tool(slack_schema(), "v1")))),
         ("odd".to_owned(), KnownTool::Here(Box::new(odd))),
         ("gone".to_owned(), KnownTool::Inactive { service: "Slack".into() }),
         ("twice".to_owned(), KnownTool::Ambiguous { ids: vec!["id-1".into(), "id-2".into()] }),
         ("transfer".to_owned(), KnownTool::NeedsCall("transfers the call".into())),
         ("broken".to_owned(), KnownTool::Unusable("cannot be read".into())),
-        ("slack_post_mesage".to_owned(), KnownTool::NotFound { others: vec!["slack_post_message".into()] }),
-        ("llm_classify".to_owned(), KnownTool::NotFound { others: Vec::new() }),
+        (
+            "slack_post_mesage".to_owned(),
+            KnownTool::NotFound { others: vec!["slack_post_message".into()], not_searched: None },
+        ),
+        ("llm_classify".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
     ]);
     let capabilities: ServiceCapabilities = serde_json::from_value(json!({
         "service_name": "slack", "supports_webhooks": true, "webhook_events": ["message", "reaction_added"],
@@ -188,7 +192,15 @@ type Places<'t> = &'t [(&'t str, Value)];
 fn each_mistake_is_told_at_its_place_and_nothing_that_follows_from_it() {
     let known = known();
     for (places, expected) in mistakes() {
-        let definition = with(base(), &places);
+        let mut definition = with(base(), &places);
+        // Of a service's tool, what is plainly meant is put right.
+        if let Some(tool) = definition.pointer_mut("/actions/1/tool").filter(|_| expected.contains(&OWN)) {
+            *tool = json!("own_post");
+            let fingerprints = definition["fingerprints"].as_object_mut().unwrap();
+            fingerprints.remove("slack_post_message");
+            fingerprints.insert("own_post".into(), json!("v1"));
+        }
+        let expected: Vec<_> = expected.into_iter().filter(|one| *one != OWN).collect();
         let found = report(&definition, &known);
         let expected: BTreeSet<_> = expected.into_iter().map(|(place, code)| (place.to_owned(), code)).collect();
         assert_eq!(told(&found), expected, "{places:?}\n{}", found.to_text());
@@ -223,14 +235,25 @@ fn a_near_name_is_offered_and_a_list_of_those_that_there_are() {
     assert_eq!((said.allowed, said.found), (vec!["info".to_owned(), "alert".to_owned()], Some(json!("loud"))));
 }
 
+fn own() -> (&'static str, Value) {
+    ("/actions/1/tool", json!("own_post"))
+}
+
+fn own_read() -> (&'static str, Value) {
+    ("/fingerprints/own_post", json!("v1"))
+}
+
 #[test]
 fn hints_say_what_to_write() {
     let known = known();
     for (places, hint) in [
-        (&[("/actions/1/parameters/limit", json!("5"))][..], "Write 5 without quotes."),
-        (&[("/actions/1/parameters/text", json!(5))], "Write \"5\" with quotes."),
-        (&[("/actions/1/parameters/unfurl", json!("true"))], "Write true without quotes."),
-        (&[("/actions/1/parameters/tags", json!("a"))], "Put it into a list"),
+        (&[own(), own_read(), ("/actions/1/parameters/limit", json!("5"))][..], "Write 5 without quotes."),
+        (&[own(), own_read(), ("/actions/1/parameters/text", json!(5))], "Write \"5\" with quotes."),
+        (&[own(), own_read(), ("/actions/1/parameters/unfurl", json!("true"))], "Write true without quotes."),
+        (&[own(), own_read(), ("/actions/1/parameters/tags", json!("a"))], "Put it into a list"),
+        (&[own(), own_read(), ("/actions/1/parameters/tags", json!("{{event.text}}"))], "[\"{{path}}\"]"),
+        (&[own(), own_read(), ("/actions/1/parameters/limit", json!("{{channel}}"))], "Change the variable channel"),
+        (&[("/actions/1/parameters/text", json!("{{sent}}"))], "Use an output of an earlier action"),
         (&[("/actions/1/parameters/text", json!("{{event_data.event.text}}"))], "{{trigger_data.event.text}}"),
         (&[("/service", json!("Slack"))], "Move it to trigger_config"),
         (&[("/fingerprints/read_rows", json!(null))], "fetch_tool_data([\"read_rows\"])"),
@@ -313,6 +336,8 @@ fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths
     assert_eq!(told_of(&polling(), answered(json!({"messages": [mail], "more": false}))), "");
     assert_eq!(told_of(&polling(), answered(mail.clone())), "");
     assert_eq!(told_of(&polling(), answered(json!([{"title": "Hi"}]))), "/actions/0/parameters/text unknown_path");
+    assert_eq!(told_of(&polling(), answered(json!([{"subject": null}, mail]))), "");
+    assert_eq!(told_of(&polling(), answered(json!([{"title": "Hi"}, mail]))), "");
     assert_eq!(told_of(&polling(), answered(json!([]))), "/trigger_config/source_tool not_checked");
     let batch = with(polling(), &[("/trigger_config/aggregation_mode", json!("batch"))]);
     assert_eq!(told_of(&batch, answered(json!([mail]))), "/trigger_config/source_tool not_checked");
@@ -494,6 +519,46 @@ fn what_is_stored_has_names_in_place_of_aliases_and_hashes_alike() {
     assert_eq!(Definition::canonical(&one), other);
     let hash = |value: &Value| crate::models::AutomationVersion::hash_of(&Definition::canonical(value));
     assert_eq!(hash(&one), hash(&other));
+}
+
+#[test]
+fn names_cannot_make_the_answer_large_and_more_tools_than_a_run_has_are_not_looked_up() {
+    let known = known();
+    let long = with(base(), &[("/actions/1/parameters/text", json!({"x".repeat(100_000): vec!["{{a}}"; 5_000]}))]);
+    assert_eq!(told(&report(&long, &known)), BTreeSet::from([(String::new(), "too_large")]));
+    let tools: Vec<String> = (0..51).map(|index| format!("a{index}")).collect();
+    let many = with(prompt(), &[("/tools", json!(tools))]);
+    assert_eq!(told(&report(&many, &known)), BTreeSet::from([("/tools".to_owned(), "too_large")]));
+    // Escapes count as they are stored.
+    let escaped = with(base(), &[("/actions/1/parameters/text", json!("\u{1}".repeat(100_000)))]);
+    assert_eq!(told(&report(&escaped, &known)), BTreeSet::from([(String::new(), "too_large")]));
+}
+
+#[test]
+fn after_as_many_mistakes_as_are_told_no_near_names_are_looked_for() {
+    let known = known();
+    let paths: String = (0..10_000).map(|index| format!("{{{{wrong{index}.path}}}} ")).collect();
+    let parameters: serde_json::Map<String, Value> =
+        (0..10_000).map(|index| (format!("wrong{index}"), json!(1))).collect();
+    for wrong in [
+        with(base(), &[("/actions/1/parameters/text", json!(paths))]),
+        with(base(), &[("/actions/1/parameters", json!(parameters))]),
+    ] {
+        LOOKED_FOR_NEAR_NAMES.with(|count| count.set(0));
+        let found = report(&wrong, &known);
+        assert_eq!((found.diagnostics.len(), found.truncated), (MOST_DIAGNOSTICS, true));
+        let looked = LOOKED_FOR_NEAR_NAMES.with(std::cell::Cell::get);
+        assert!(looked <= 4 * MOST_DIAGNOSTICS, "{looked}");
+    }
+}
+
+#[test]
+fn a_field_that_is_null_is_as_good_as_absent_and_makes_no_other_content() {
+    let plain = json!({"name": "n", "actions": [{"id": "a", "tool": "t", "parameters": {"x": null}}]});
+    let nulls = json!({"name": "n", "description": null, "actions": [
+        {"id": null, "action_id": "a", "tool": "t", "parameters": null, "params": {"x": null}, "condition": null},
+    ]});
+    assert_eq!(Definition::canonical(&nulls), plain);
 }
 
 /// As many bytes of work as there are bytes: what grows tenfold takes about tenfold.

@@ -5,10 +5,11 @@ use serde_json::{Map, Value};
 use super::{
     conditions::{Clause, Condition, Operator},
     definition::{Action, Body, Definition},
-    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
     nearest, parameters,
-    run_request::RunRequest,
+    path::Path,
+    run_request::{NamedTool, RunRequest},
     scope::{Knowledge, Output, Scope, TriggerData},
     trigger::{Polling, Trigger, check_time},
 };
@@ -29,16 +30,22 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
     check_service(definition, known, diagnostics);
     check_tools(definition, known, diagnostics);
     let trigger_data = trigger_data(definition, known);
-    let scope =
-        Scope { variables: &definition.variables, outputs: Vec::new(), later: Vec::new(), trigger: trigger_data };
+    let scope = Scope {
+        variables: &definition.variables,
+        outputs: Vec::new(),
+        later: Vec::new(),
+        action: None,
+        unsure: definition.unreadable.contains("/variables"),
+        trigger: trigger_data,
+    };
     if let Some(Trigger::Polling(polling)) = &definition.trigger {
-        check_source(polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
+        check_source(definition, polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
     }
     if let Some(filter) = definition.trigger.as_ref().and_then(Trigger::filter) {
         check_condition(filter, &scope, diagnostics);
     }
     match &definition.body {
-        Body::Actions(actions) => check_actions(actions, scope, known, diagnostics),
+        Body::Actions(actions) => check_actions(definition, actions, scope, known, diagnostics),
         Body::Prompt(prompt) => check_prompt(prompt, &scope, known, diagnostics),
     }
 }
@@ -172,31 +179,51 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
             }
         }
         (Some(Trigger::Polling(polling)), _) => match (&known.preflight, polling.aggregation_mode) {
-            (Preflight::Answered(answer), "per_item" | "latest") => item_of(answer)
-                .map_or(TriggerData::Unknown, |item| TriggerData::Like { of: &polling.source_tool, item }),
+            (Preflight::Answered(answer), "per_item" | "latest") => items_of(polling, answer, known)
+                .map_or(TriggerData::Unknown, |items| TriggerData::Items { of: &polling.source_tool, items }),
             _ => TriggerData::Unknown,
         },
         _ => TriggerData::Unknown,
     }
 }
 
-/// Of an answer that is a list, or an object with one list in it, the first item; else the answer itself.
-fn item_of(answer: &Value) -> Option<&Value> {
-    let items = match answer {
-        Value::Array(items) => items,
-        Value::Object(members) => {
-            let mut lists = members.values().filter_map(Value::as_array);
+/// Items of an answer that are looked at.
+const MOST_ITEMS: usize = 100;
+
+/// The items of an answer: where the service's capabilities say they are (`items` of the endpoint with this tool, a path; empty for
+/// the whole); where they say nothing, the answer if it is a list, the only list in it, or else the answer itself.
+fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&'a [Value]> {
+    let list = match described_items(polling, known) {
+        Some(path) if path.is_empty() => answer,
+        Some(path) => Path::parse(path).ok().and_then(|path| Path::follow(path.steps(), answer)).unwrap_or(answer),
+        None => {
+            let mut lists = answer.as_object().into_iter().flatten().filter(|(_, value)| value.is_array());
             match (lists.next(), lists.next()) {
-                (Some(items), None) => items,
-                _ => return Some(answer),
+                (Some((_, list)), None) => list,
+                _ => answer,
             }
         }
-        _ => return None,
     };
-    items.first().filter(|item| item.is_object())
+    let items = list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice);
+    let items = items.get(..items.len().min(MOST_ITEMS)).unwrap_or_default();
+    items.iter().any(Value::is_object).then_some(items)
 }
 
-fn check_source(polling: &Polling, scope: &Scope<'_>, known: &Known, diagnostics: &mut Diagnostics) {
+fn described_items<'k>(polling: &Polling, known: &'k Known) -> Option<&'k str> {
+    let KnownService::Here { capabilities: Some(capabilities), .. } = &known.trigger_service else { return None };
+    let endpoints = &capabilities.polling_endpoints;
+    let of_tool = |endpoint: &&Value| endpoint.get("source_tool").is_some_and(|tool| *tool == polling.source_tool);
+    let of_event = polling.event_type.as_ref().and_then(|event| endpoints.get(event)).filter(of_tool);
+    of_event.or_else(|| endpoints.values().find(of_tool))?.get("items")?.as_str()
+}
+
+fn check_source(
+    definition: &Definition,
+    polling: &Polling,
+    scope: &Scope<'_>,
+    known: &Known,
+    diagnostics: &mut Diagnostics,
+) {
     const PLACE: &str = "/trigger_config/source_tool";
     let name = &polling.source_tool;
     let Some(KnownTool::Here(tool)) = known.tools.get(name) else {
@@ -215,18 +242,31 @@ fn check_source(polling: &Polling, scope: &Scope<'_>, known: &Known, diagnostics
         let hint = format!("Write \"service\": \"{service}\", or use a tool of {}.", polling.service);
         diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
     }
-    if !diagnostics.has_errors_at(PLACE) {
-        let of_tool = (name.as_str(), &tool.parameters, tool.schema.as_deref());
+    // What was written for a tool as it was says nothing of the tool as it is.
+    let drifted = diagnostics.has_errors_at(&child("/fingerprints", name));
+    let unreadable = definition.unreadable.contains("/trigger_config/tool_params");
+    if !drifted && !unreadable && !diagnostics.has_errors_at(PLACE) {
+        let of_tool = (name.as_str(), tool.as_ref());
         parameters::check(of_tool, &polling.tool_params, "/trigger_config/tool_params", scope, diagnostics);
+    } else {
+        parameters::check_templates(&polling.tool_params, "/trigger_config/tool_params", scope, diagnostics);
     }
-    check_preflight(polling, known, diagnostics);
+    let stands_against = drifted || diagnostics.has_errors_at("/trigger_config") || !can_act(tool);
+    check_preflight(polling, stands_against, known, diagnostics);
 }
 
-fn check_preflight(polling: &Polling, known: &Known, diagnostics: &mut Diagnostics) {
+fn can_act(tool: &UsableTool) -> bool {
+    tool.service.as_ref().is_none_or(|(_, connection)| connection.can_act())
+}
+
+fn check_preflight(polling: &Polling, stands_against: bool, known: &Known, diagnostics: &mut Diagnostics) {
     const PLACE: &str = "/trigger_config/source_tool";
     let name = &polling.source_tool;
     let unchecked = match &known.preflight {
-        Preflight::NotAsked => return,
+        Preflight::NotAsked if stands_against || known.purpose == Purpose::Activation => return,
+        Preflight::NotAsked => {
+            format!("{name} was not called to see what it answers, so no path into trigger_data is checked.")
+        }
         Preflight::Failed(sentence) => {
             let message = format!("{name} was called once to see what it answers, and failed: {sentence}");
             let hint = "Look at tool_params; paths into trigger_data are not checked.";
@@ -236,8 +276,14 @@ fn check_preflight(polling: &Polling, known: &Known, diagnostics: &mut Diagnosti
         Preflight::Answered(_) if matches!(polling.aggregation_mode, "batch" | "summary") => {
             format!("With aggregation_mode {} it is not checked what stands in trigger_data.", polling.aggregation_mode)
         }
-        Preflight::Answered(answer) if item_of(answer).is_none() => {
-            format!("{name} was called once and found nothing, so paths into trigger_data are not checked.")
+        Preflight::Answered(answer) if items_of(polling, answer, known).is_none() => {
+            let found = match answer {
+                Value::Array(items) if !items.is_empty() => "answered a list of values without fields",
+                Value::Array(_) | Value::Object(_) | Value::Null => "found nothing",
+                Value::String(_) => "answered text, which has no fields",
+                _ => "answered a value without fields",
+            };
+            format!("{name} was called once and {found}, so paths into trigger_data are not checked.")
         }
         Preflight::Answered(_) => return,
     };
@@ -252,8 +298,11 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
     for (name, place) in &used {
         match known.tools.get(name) {
             Some(KnownTool::Here(tool)) => {
-                let read = definition.fingerprints.get(name).map(String::as_str);
-                check_fingerprint(name, tool, read, place, known, diagnostics);
+                let unreadable = &definition.unreadable;
+                if !unreadable.contains("/fingerprints") && !unreadable.contains(&child("/fingerprints", name)) {
+                    let read = definition.fingerprints.get(name).map(String::as_str);
+                    check_fingerprint(name, tool, read, place, known, diagnostics);
+                }
                 if let Some((service, connection)) = &tool.service {
                     check_connection(service, connection, known.purpose, place, diagnostics);
                 }
@@ -263,9 +312,13 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
                     diagnostics.push(Diagnostic::warning(Code::NotChecked, place, message, hint));
                 }
             }
-            Some(missing) => diagnostics.push(missing_tool(name, missing, place)),
+            Some(missing) => missing_tool(name, missing, place).into_iter().for_each(|error| diagnostics.push(error)),
             None => {}
         }
+    }
+    // A tool that could not be read may be the one.
+    if definition.unreadable.iter().any(|place| names_a_tool(place)) {
+        return;
     }
     for name in definition.fingerprints.keys().filter(|name| !used.contains_key(*name)) {
         let message = format!("The automation does not use {name}.");
@@ -275,17 +328,30 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
     }
 }
 
-fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Diagnostic {
-    match missing {
-        KnownTool::Here(_) | KnownTool::NotFound { .. } if LLM_TOOLS.contains(&name) => {
+/// Whether a tool is named at a place: `/actions`, `/actions/0`, `/actions/0/tool`, `/tools/0/built_in`, the trigger.
+fn names_a_tool(place: &str) -> bool {
+    let steps: Vec<&str> = place.split('/').skip(1).collect();
+    match steps[..] {
+        ["trigger_type" | "actions" | "tools" | "trigger_config"] | ["actions" | "tools", _] => true,
+        ["trigger_config", name] => name == "source_tool",
+        ["actions", _, name] => name == "tool",
+        _ => false,
+    }
+}
+
+fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Option<Diagnostic> {
+    Some(match missing {
+        // The others are written out below.
+        KnownTool::Here(_) => return None,
+        KnownTool::NotFound { .. } if LLM_TOOLS.contains(&name) => {
             let message = format!("{name} cannot be run yet.");
             let hint = "Write the automation as a prompt with tools, which a model carries out.";
             Diagnostic::error(Code::UnknownTool, place, message, hint)
         }
-        KnownTool::Here(_) => Diagnostic::error(Code::UnknownTool, place, "", ""),
-        KnownTool::NotFound { others } => {
+        KnownTool::NotFound { others, not_searched } => {
             let message = format!("There is no tool {}.", crate::cut::cut(name.to_owned(), 60));
             let hint = "Find the tool with search_tools or initial_md_fetch, and read it with fetch_tool_data.";
+            let hint = not_searched.map_or_else(|| hint.to_owned(), |not_searched| format!("{hint} {not_searched}"));
             let meant = nearest(name, others.iter().map(String::as_str));
             Diagnostic::error(Code::UnknownTool, place, message, hint).found(&name.into()).meaning(meant)
         }
@@ -308,7 +374,7 @@ fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Diagnostic {
             let message = format!("{name} {reason}.");
             Diagnostic::error(Code::UnknownTool, place, message, "Use another tool, or try again later.")
         }
-    }
+    })
 }
 
 fn check_fingerprint(
@@ -356,11 +422,30 @@ fn check_fingerprint(
 
 // ------------------------------------------------------------------------------------------------------------ actions
 
-fn check_actions<'a>(actions: &'a [Action], mut scope: Scope<'a>, known: &'a Known, diagnostics: &mut Diagnostics) {
+fn check_actions<'a>(
+    definition: &'a Definition,
+    actions: &'a [Action],
+    mut scope: Scope<'a>,
+    known: &'a Known,
+    diagnostics: &mut Diagnostics,
+) {
     let output = |action: &'a Action| action.output_as.as_deref().zip(Some(action.id.as_deref().unwrap_or("?")));
+    let unreadable = &definition.unreadable;
+    // An action that could not be read may have an output.
+    scope.unsure |=
+        unreadable.iter().any(|place| place.strip_prefix("/actions/").is_some_and(|action| !action.contains('/')))
+            || actions
+                .iter()
+                .any(|action| action.output_as.is_none() && unreadable.contains(&child(&action.pointer, "output_as")));
     for (index, action) in actions.iter().enumerate() {
         scope.later = actions.iter().skip(index).filter_map(output).collect();
         scope.later.retain(|(name, _)| scope.outputs.iter().all(|output| output.name != *name));
+        scope.action = action.id.as_deref();
+        if let Some(name) = &action.output_as
+            && scope.has_field(name)
+        {
+            hides_a_field(name, action, scope.has_described_fields(), diagnostics);
+        }
         if let Some(condition) = &action.condition {
             check_condition(condition, &scope, diagnostics);
         }
@@ -371,10 +456,10 @@ fn check_actions<'a>(actions: &'a [Action], mut scope: Scope<'a>, known: &'a Kno
             _ => None,
         };
         match usable {
+            _ if unreadable.contains(&place) => {}
             // What was written for a tool as it was says nothing of the tool as it is.
             Some((name, tool)) if !diagnostics.has_errors_at(&child("/fingerprints", name)) => {
-                let of_tool = (name, &tool.parameters, tool.schema.as_deref());
-                parameters::check(of_tool, &action.parameters, &place, &scope, diagnostics);
+                parameters::check((name, tool), &action.parameters, &place, &scope, diagnostics);
             }
             _ => parameters::check_templates(&action.parameters, &place, &scope, diagnostics),
         }
@@ -389,18 +474,24 @@ fn check_actions<'a>(actions: &'a [Action], mut scope: Scope<'a>, known: &'a Kno
     }
 }
 
+/// Notes that an output takes the name of a field of the trigger: from then on the field would be read from the output.
+fn hides_a_field(name: &str, action: &Action, described: bool, diagnostics: &mut Diagnostics) {
+    let place = child(&action.pointer, "output_as");
+    let message = format!("{name} is a field of the trigger already, and the actions that follow would not reach it.");
+    let hint = format!("Choose another name, for example \"{name}_output\".");
+    let error = Diagnostic::error(Code::DuplicateName, place, message, hint);
+    let severity = if described { Severity::Error } else { Severity::Warning };
+    diagnostics.push(Diagnostic { severity, ..error });
+}
+
 fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
     for clause in condition.clauses() {
-        let field = "path";
-        match scope.look_up(&clause.path) {
-            Ok(knowledge) => check_operator(clause, knowledge, diagnostics),
-            Err(wrong) => {
-                diagnostics.push(wrong.at(&child(&clause.pointer, field), clause.path.as_str()));
-            }
+        let place = child(&clause.pointer, "path");
+        let knowledge = parameters::check_path(&clause.path, (&place, clause.path.as_str()), scope, diagnostics);
+        if let Some(knowledge) = knowledge {
+            check_operator(clause, knowledge, diagnostics);
         }
-        if let Some(text) = clause.value.as_str().filter(|text| text.contains("{{")) {
-            parameters::check_text(text, &child(&clause.pointer, "value"), scope, diagnostics);
-        }
+        parameters::check_texts(&clause.value, &child(&clause.pointer, "value"), scope, diagnostics);
     }
 }
 
@@ -409,21 +500,26 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
     let types = knowledge.types();
     let [kind] = types[..] else { return };
     let operator = clause.operator;
-    let instead = match operator {
-        _ if operator.orders() && !matches!(kind, "integer" | "number" | "string") => "==, or exists",
+    let (never, instead) = match operator {
+        _ if operator.orders() && !matches!(kind, "integer" | "number" | "string" | "null") => (true, "==, or exists"),
         Operator::Contains | Operator::ContainsAny | Operator::NotContains
             if matches!(kind, "integer" | "number" | "boolean") =>
         {
-            "== or !="
+            (false, "== or !=")
         }
-        Operator::StartsWith | Operator::EndsWith if kind != "string" => "==, or contains",
+        Operator::StartsWith | Operator::EndsWith if !matches!(kind, "string" | "null") => (false, "==, or contains"),
         _ => return,
     };
-    let message =
-        format!("{} is of type {kind}, and {} never holds for that.", clause.path.as_str(), operator.as_str());
+    let (path, written) = (clause.path.as_str(), operator.as_str());
     let place = child(&clause.pointer, "op");
-    let error = Diagnostic::error(Code::OperatorMisfit, place, message, format!("Use {instead}."));
-    diagnostics.push(error.found(&operator.as_str().into()));
+    let misfit = if never {
+        let message = format!("{path} is of type {kind}, and {written} never holds for that.");
+        Diagnostic::error(Code::OperatorMisfit, place, message, format!("Use {instead}."))
+    } else {
+        let message = format!("{path} is of type {kind}, and {written} compares it as text.");
+        Diagnostic::warning(Code::OperatorMisfit, place, message, format!("Use {instead}, unless that is meant."))
+    };
+    diagnostics.push(misfit.found(&operator.as_str().into()));
 }
 
 // ----------------------------------------------------------------------------------------------------------- a prompt
@@ -439,7 +535,18 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
         Ok(built_in.unwrap_or_else(|| ToolRef::Service { name: name.to_owned(), fingerprint: None }))
     };
     let mut problems = Problems::default();
-    RunRequest::read_named(&Value::Object(prompt.clone()), &known.built_in, &naming, known.ceilings, &mut problems);
+    let body = Value::Object(prompt.clone());
+    let (named, _) = RunRequest::read_named(&body, &known.built_in, &naming, known.ceilings, &mut problems);
+    for NamedTool { place, tool, allowed_hosts } in &named {
+        if let ToolRef::BuiltIn(name) = tool
+            && known
+                .built_in
+                .get(name)
+                .is_some_and(|tool| !allowed_hosts.is_empty() && tool.held_to(allowed_hosts).is_none())
+        {
+            problems.add(format!("{place}.allowed_hosts"), "cannot be: this tool fetches no addresses; leave it out");
+        }
+    }
     for problem in problems.iter() {
         let place = pointer_of(&problem.field);
         let said = problem.problem.as_str();

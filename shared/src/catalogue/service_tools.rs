@@ -163,7 +163,7 @@ impl CheckArguments for SchemaCheck {
 
 /// A value in the type that its schema asks for, where it is plain what is meant: `"5"` for a number, `"true"` for a boolean, an
 /// object for its own text in JSON, one item for a list.
-fn as_meant(schema: &Value, value: &Value) -> Value {
+pub(crate) fn as_meant(schema: &Value, value: &Value) -> Value {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
     match (kind, value) {
@@ -190,6 +190,17 @@ fn as_meant(schema: &Value, value: &Value) -> Value {
             items.iter().map(|item| as_meant(of_items, item)).collect()
         }
         _ => value.clone(),
+    }
+}
+
+/// Whether [`as_meant`] may make something else of a value of this type, for one that is not known yet.
+pub(crate) fn may_become(schema: &Value, kind: &str) -> bool {
+    let asked = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
+    match (asked, kind) {
+        ("integer" | "number" | "boolean" | "array" | "object", "string") | ("string", "integer" | "number") => true,
+        ("string", "array" | "object") => is_json_text,
+        _ => false,
     }
 }
 
@@ -229,6 +240,39 @@ mod tests {
             "text": "5", "count": 3, "loud": true, "to": ["ana@example.com"], "blocks": "[{\"a\":1}]", "data": {"b": 2}, "limit": 10,
         });
         assert_eq!((arguments, ignored), (expected, vec!["made_up".to_owned()]));
+    }
+
+    #[test]
+    fn what_may_become_something_else_is_what_does() {
+        let values = [
+            json!(5),
+            json!(1.5),
+            json!("5"),
+            json!("true"),
+            json!("{}"),
+            json!("x"),
+            json!([1]),
+            json!({}),
+            json!(true),
+        ];
+        let kind_of = |value: &Value| match value {
+            Value::Number(number) if number.is_i64() => "integer",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+            Value::Bool(_) => "boolean",
+            Value::Null => "null",
+        };
+        for asked in ["string", "integer", "number", "boolean", "array", "object"] {
+            for schema in [json!({"type": asked}), json!({"type": asked, "contentMediaType": "application/json"})] {
+                for kind in ["integer", "number", "string", "array", "object", "boolean"] {
+                    let of_kind = || values.iter().filter(|value| kind_of(value) == kind);
+                    let changes = of_kind().any(|value| kind_of(&as_meant(&schema, value)) != kind);
+                    assert_eq!(may_become(&schema, kind), changes, "{schema} {kind}");
+                }
+            }
+        }
     }
 
     #[test]

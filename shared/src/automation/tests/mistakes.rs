@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// Stands beside what is said where the tool is one of the organization's own, with the schema of Slack's.
+pub(super) const OWN: (&str, &str) = ("the organization's own tool", "");
+
 /// What is changed in [`super::base`], and all that is then said.
 pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>)> {
     const TEXT: &str = "/actions/1/parameters/text";
@@ -16,10 +19,7 @@ pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, 
         (vec![("/actions/0/channel", json!("C"))], vec![("/actions/0/channel", "unknown_field")]),
         (vec![("/service", json!("Slack"))], vec![("/service", "unknown_field")]),
         (vec![("/actions/0/params", json!({}))], vec![("/actions/0/params", "duplicate_field")]),
-        (
-            vec![("/actions/0/parameters", json!("sheet"))],
-            vec![("/actions/0/parameters", "wrong_type"), ("/actions/0/parameters/sheet", "missing_parameter")],
-        ),
+        (vec![("/actions/0/parameters", json!("sheet"))], vec![("/actions/0/parameters", "wrong_type")]),
         (vec![("/actions/1/id", json!("look"))], vec![("/actions/1/id", "duplicate_id")]),
         (vec![("/actions/1/id", json!(null))], vec![("/actions/1/id", "missing_field")]),
         (vec![("/actions/1/output_as", json!("found"))], vec![("/actions/1/output_as", "duplicate_name")]),
@@ -27,26 +27,16 @@ pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, 
         (vec![("/actions/1/output_as", json!("today"))], vec![("/actions/1/output_as", "duplicate_name")]),
         (vec![("/actions/1/output_as", json!("a b"))], vec![("/actions/1/output_as", "invalid_value")]),
         (vec![("/prompt", json!("Hello"))], vec![("/prompt", "wrong_body")]),
+        (vec![("/actions", json!([]))], vec![("/actions", "wrong_body")]),
+        (vec![("/actions/0", json!("look"))], vec![("/actions/0", "wrong_type")]),
+        (vec![("/fingerprints/read_rows", json!(3))], vec![("/fingerprints/read_rows", "wrong_type")]),
+        (vec![("/variables", json!("x"))], vec![("/variables", "wrong_type")]),
         (
-            vec![("/actions", json!([]))],
-            vec![
-                ("/actions", "wrong_body"),
-                ("/fingerprints/read_rows", "unused_fingerprint"),
-                ("/fingerprints/slack_post_message", "unused_fingerprint"),
-            ],
-        ),
-        (
-            vec![("/actions/0", json!("look"))],
-            vec![
-                ("/actions/0", "wrong_type"),
-                ("/fingerprints/read_rows", "unused_fingerprint"),
-                (TEXT, "unknown_path"),
-                ("/actions/1/condition/path", "unknown_path"),
-            ],
-        ),
-        (
-            vec![("/fingerprints/read_rows", json!(3))],
-            vec![("/fingerprints/read_rows", "wrong_type"), ("/actions/0/tool", "schema_not_read")],
+            vec![(
+                "/trigger_config/filters",
+                json!({"path": "event.text", "op": "contains_any", "value": ["{{evnt.x}}"]}),
+            )],
+            vec![("/trigger_config/filters/value/0", "unknown_path")],
         ),
         // The trigger.
         (vec![("/trigger_type", json!("cron"))], vec![("/trigger_type", "invalid_value")]),
@@ -101,7 +91,7 @@ pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, 
             vec![("/actions/1/parameters/chanel", json!("C"))],
             vec![("/actions/1/parameters/chanel", "unknown_parameter")],
         ),
-        (vec![("/actions/1/parameters/limit", json!("5"))], vec![("/actions/1/parameters/limit", "wrong_type")]),
+        (vec![("/actions/1/parameters/limit", json!("5"))], vec![OWN, ("/actions/1/parameters/limit", "wrong_type")]),
         (vec![("/actions/1/parameters/limit", json!(1.5))], vec![("/actions/1/parameters/limit", "wrong_type")]),
         (vec![("/actions/1/parameters/limit", json!(50))], vec![("/actions/1/parameters/limit", "invalid_parameter")]),
         (vec![("/actions/1/parameters/limit", json!("{{limit}}"))], vec![]),
@@ -109,7 +99,7 @@ pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, 
         (vec![("/actions/1/parameters/limit", json!("{{found.count}}"))], vec![]),
         (
             vec![("/actions/1/parameters/limit", json!("{{channel}}"))],
-            vec![("/actions/1/parameters/limit", "wrong_type")],
+            vec![OWN, ("/actions/1/parameters/limit", "wrong_type")],
         ),
         (
             vec![("/actions/1/parameters/limit", json!("{{event.text}}"))],
@@ -121,15 +111,26 @@ pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, 
         ),
         (
             vec![("/actions/1/parameters/limit", json!("about {{limit}}"))],
-            vec![("/actions/1/parameters/limit", "wrong_type")],
+            vec![OWN, ("/actions/1/parameters/limit", "wrong_type")],
         ),
         (
             vec![("/actions/1/parameters/limit", json!("{{event.more}}"))],
             vec![("/actions/1/parameters", "not_checked")],
         ),
-        (vec![("/actions/1/parameters/text", json!("{{limit}}"))], vec![(TEXT, "wrong_type")]),
-        (vec![("/actions/1/parameters/tags", json!(["a", 1]))], vec![("/actions/1/parameters/tags/1", "wrong_type")]),
-        (vec![("/actions/1/parameters/tags", json!("a"))], vec![("/actions/1/parameters/tags", "wrong_type")]),
+        (vec![("/actions/1/parameters/text", json!("{{limit}}"))], vec![OWN, (TEXT, "wrong_type")]),
+        (vec![("/actions/1/parameters/text", json!("{{limit}}"))], vec![]),
+        (vec![("/actions/1/parameters/text", json!(""))], vec![OWN, (TEXT, "missing_parameter")]),
+        (vec![("/actions/1/parameters/limit", json!("5"))], vec![]),
+        (vec![("/actions/1/parameters/tags", json!(["{{event.count}}"]))], vec![]),
+        (vec![(TEXT, json!("{{found.rows.name}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{found.count.x}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![(TEXT, json!("{{event.files.name}}"))], vec![(TEXT, "unknown_path")]),
+        (vec![("/actions/1/output_as", json!("event"))], vec![("/actions/1/output_as", "duplicate_name")]),
+        (
+            vec![("/actions/1/parameters/tags", json!(["a", 1]))],
+            vec![OWN, ("/actions/1/parameters/tags/1", "wrong_type")],
+        ),
+        (vec![("/actions/1/parameters/tags", json!("a"))], vec![OWN, ("/actions/1/parameters/tags", "wrong_type")]),
         (vec![("/actions/1/parameters/kind", json!("alrt"))], vec![("/actions/1/parameters/kind", "not_allowed")]),
         (
             vec![("/actions/1/parameters/kind", json!("{{event.text}}!"))],
