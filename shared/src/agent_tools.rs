@@ -201,7 +201,7 @@ impl Answer {
         let failed = outcome.is_failed();
         let mut answer = outcome.answer;
         match answer.remove("result") {
-            Some(told @ Value::Object(_)) if told.get("text").is_some() => Self { failed, ..Self::read(told) },
+            Some(told @ Value::Object(_)) if told.get("text").is_some() => Self { failed, ..Self::read(&told) },
             // One that was broken off.
             _ => Self::failed(answer.get("error").and_then(Value::as_str).unwrap_or("The tool failed.")),
         }
@@ -211,7 +211,7 @@ impl Answer {
         json!({"failed": self.failed, "text": self.text, "data": self.data})
     }
 
-    fn read(written: Value) -> Self {
+    fn read(written: &Value) -> Self {
         let text = written.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
         let failed = written.get("failed").is_some_and(|failed| *failed == true);
         Self { failed, text, data: written.get("data").cloned().unwrap_or_default() }

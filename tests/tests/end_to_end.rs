@@ -1,6 +1,11 @@
 //! The whole system as it is deployed: the template, the binaries, the HTTP API with its authorizer and the roles of the
 //! functions, on the local stack.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test says what is wrong and stops"
+)]
 
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};

@@ -2,7 +2,7 @@
 //! (MCP specification 2026-07-28, authorization; RFC 9728, RFC 6750) and of browsers.
 
 use lambda_http::{RequestExt, request::RequestContext};
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::{
     Error, Result,
     http::{self, NoToken, Reply, Request, VerifiedToken},
@@ -45,14 +45,15 @@ pub(crate) fn host(deps: &Deps) -> String {
 /// RFC 9728: what is protected, and who gives tokens for it.
 pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
     let resource = slug.map_or_else(|| origin(&deps.door.public_url), |slug| resource(deps, slug));
+    let scopes: Option<Vec<&str>> = deps.door.mcp.scopes.as_deref().map(|scopes| scopes.split_whitespace().collect());
     let mut metadata = json!({
         "resource": resource,
         "resource_name": "Switchboard",
         "authorization_servers": [deps.tokens.issuer()],
         "bearer_methods_supported": ["header"],
     });
-    if let Some(scopes) = &deps.door.mcp.scopes {
-        metadata["scopes_supported"] = scopes.split_whitespace().collect();
+    if let (Some(scopes), Value::Object(metadata)) = (scopes, &mut metadata) {
+        metadata.insert("scopes_supported".into(), scopes.into());
     }
     // It says nothing that is secret, and every client must read it.
     Ok(Reply::ok(&metadata)?.with_headers([("access-control-allow-origin", "*".to_owned())]))
@@ -92,13 +93,9 @@ fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -
 fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>) -> Error {
     // Where the path comes behind: some clients take no other address.
     let metadata = format!("{}{METADATA}/api/{slug}/mcp", origin(&deps.door.public_url));
-    let mut challenge = format!("Bearer resource_metadata=\"{metadata}\"");
-    if let Some(scopes) = &deps.door.mcp.scopes {
-        challenge.push_str(&format!(", scope=\"{scopes}\""));
-    }
-    if let Some((code, description)) = why {
-        challenge.push_str(&format!(", error=\"{code}\", error_description=\"{description}\""));
-    }
+    let scope = deps.door.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
+    let why = why.map(|(code, why)| format!(", error=\"{code}\", error_description=\"{why}\"")).unwrap_or_default();
+    let challenge = format!("Bearer resource_metadata=\"{metadata}\"{scope}{why}");
     Error::WithHeaders { error: Box::new(error), headers: vec![("www-authenticate", challenge)] }
 }
 

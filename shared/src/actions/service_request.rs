@@ -176,7 +176,7 @@ impl ServiceRequest {
         match &template.auth {
             RequestAuth::None => {}
             RequestAuth::Bearer { field } => {
-                set(AUTHORIZATION.as_str(), &format!("Bearer {}", self.field(field)?), true)?
+                set(AUTHORIZATION.as_str(), &format!("Bearer {}", self.field(field)?), true)?;
             }
             RequestAuth::Basic { user, password } => {
                 let pair = BASE64_STANDARD.encode(format!("{}:{}", self.field(user)?, self.field(password)?));
@@ -283,7 +283,8 @@ mod tests {
     use super::*;
 
     fn arguments(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap()
+        let Value::Object(arguments) = value else { panic!() };
+        arguments
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub(super) enum Kind {
 }
 
 /// The annotations of the Model Context Protocol: the worst that the tool can do.
+#[expect(clippy::struct_excessive_bools, reason = "each is an annotation of its own in the protocol")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
     pub read_only: bool,

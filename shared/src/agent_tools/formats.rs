@@ -80,8 +80,8 @@ fn strict(schema: &Value) -> Option<Value> {
 }
 
 fn nullable(mut schema: Value) -> Value {
-    if let Some(kind) = schema.get("type").cloned() {
-        schema["type"] = json!([kind, "null"]);
+    if let Some(kind) = schema.get_mut("type") {
+        *kind = json!([kind.take(), "null"]);
     }
     if let Some(Value::Array(values)) = schema.get_mut("enum") {
         values.push(Value::Null);

@@ -99,7 +99,6 @@ impl Definition {
         // How it is to be saved; it is no part of what is saved.
         members.boolean("dry_run");
         members.finish();
-        let body = body?;
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
         let unreadable = errors.map(|error| error.pointer.clone()).collect();
         Some(Self { name, description, trigger, body, variables, fingerprints, unreadable })
@@ -300,20 +299,17 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
     let mut fingerprints = BTreeMap::new();
     for (tool, value) in given {
         let fingerprint = value.as_str().map(str::trim);
-        match fingerprint.filter(|text| !text.is_empty() && text.len() <= LONGEST_FINGERPRINT) {
-            Some(fingerprint) => {
-                fingerprints.insert(tool.clone(), fingerprint.to_owned());
-            }
-            None => {
-                let expected = "the fingerprint that fetch_tool_data gave";
-                members.diagnostics.push(wrong_type(&child(&place, tool), value, expected, "\"9f86d081884c7d65\""));
-            }
+        if let Some(fingerprint) = fingerprint.filter(|text| !text.is_empty() && text.len() <= LONGEST_FINGERPRINT) {
+            fingerprints.insert(tool.clone(), fingerprint.to_owned());
+        } else {
+            let expected = "the fingerprint that fetch_tool_data gave";
+            members.diagnostics.push(wrong_type(&child(&place, tool), value, expected, "\"9f86d081884c7d65\""));
         }
     }
     fingerprints
 }
 
-fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Option<Body> {
+fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
     let actions = members.get("actions");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
@@ -325,16 +321,16 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Option
             let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
             members.diagnostics.push(Diagnostic::error(Code::WrongBody, "", message, hint));
             // What is wrong elsewhere is told all the same.
-            Some(Body::Actions(Vec::new()))
+            Body::Actions(Vec::new())
         }
-        None => Some(Body::Prompt(prompt)),
+        None => Body::Prompt(prompt),
         Some(actions) => {
             if let Some(name) = prompt.keys().next() {
                 let message = format!("An automation has actions or a prompt, and this one has actions and {name}.");
                 members.report(Code::WrongBody, name, message, "Keep one of them and leave the other out.");
             }
             let place = members.place("actions");
-            Some(Body::Actions(read_actions(actions, &place, variables, members.diagnostics)))
+            Body::Actions(read_actions(actions, &place, variables, members.diagnostics))
         }
     }
 }
@@ -389,12 +385,11 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
     let mut members = Members::of(value, &pointer, diagnostics)?;
     let example = format!("\"step_{}\"", index + 1);
     let (field, id) = members.get_either("id", "action_id");
-    let id = match id {
-        Some(id) => members.as_text(field, id, LONGEST_ID, &example),
-        None => {
-            members.missing("id", &example);
-            None
-        }
+    let id = if let Some(id) = id {
+        members.as_text(field, id, LONGEST_ID, &example)
+    } else {
+        members.missing("id", &example);
+        None
     };
     let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
     let (parameters_field, parameters) = members.get_either("parameters", "params");

@@ -237,9 +237,10 @@ impl Deployment {
             version: before.version + 1,
             ..version_of(author, body, tools)
         };
-        let same = match is_newest {
-            true => Some(before.version),
-            false => self.automations.with_content(organization, automation, &version.content_hash).await?,
+        let same = if is_newest {
+            Some(before.version)
+        } else {
+            self.automations.with_content(organization, automation, &version.content_hash).await?
         };
         if let Some(same) = same {
             return Ok(Deployed::saved(diagnostics, &before, (same, &version.content_hash), false));

@@ -1,7 +1,7 @@
 //! Reading what a definition names: tools, services, how the organization stands to them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -294,12 +294,15 @@ impl Deployment {
         });
         let mut names = Vec::new();
         for service in meant.take(MOST_SERVICES) {
-            if !read.contains_key(&service.id) {
-                let tools = self.catalogue.services.tools_of(service.id).await.unwrap_or_default();
-                let active = tools.into_iter().filter(|tool| tool.is_active).map(|tool| tool.name);
-                read.insert(service.id, active.collect());
-            }
-            names.extend(read.get(&service.id).into_iter().flatten().cloned());
+            let active = match read.entry(service.id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let tools = self.catalogue.services.tools_of(service.id).await.unwrap_or_default();
+                    let active = tools.into_iter().filter(|tool| tool.is_active).map(|tool| tool.name);
+                    unknown.insert(active.collect())
+                }
+            };
+            names.extend(active.iter().cloned());
         }
         names
     }
@@ -369,10 +372,11 @@ impl Deployment {
             return Ok(Preflight::NotAsked);
         }
         let organization = member.organization_id;
-        let found = match self.catalogue.resolve(organization, &[tool.reference.clone()], deadline).await?.pop() {
-            Some(Resolved::Here(found)) if !found.spec().effect => found,
-            _ => return Ok(Preflight::NotAsked),
-        };
+        let found =
+            match self.catalogue.resolve(organization, std::slice::from_ref(&tool.reference), deadline).await?.pop() {
+                Some(Resolved::Here(found)) if !found.spec().effect => found,
+                _ => return Ok(Preflight::NotAsked),
+            };
         let data = Data {
             variables: &definition.variables,
             outputs: &Map::new(),

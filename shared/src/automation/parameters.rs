@@ -299,7 +299,8 @@ impl Walk<'_, '_, '_> {
             return;
         }
         let nullable = schema.get("nullable") == Some(&Value::Bool(true));
-        if !allowed.is_empty() && !fits(value, &allowed) && !(nullable && value.is_null()) {
+        let is_taken = allowed.is_empty() || fits(value, &allowed) || nullable && value.is_null();
+        if !is_taken {
             let expected = words(&allowed);
             let message = format!("{} takes {expected} here, and this is {}.", self.tool, kind(value));
             let repair = match self.filling.variables.get(within) {
@@ -343,17 +344,16 @@ impl Walk<'_, '_, '_> {
             Spot::Faulty | Spot::Lone(Knowledge::ToldElsewhere) => self.told.push(within.to_owned()),
             Spot::Text => {
                 if put_right.is_some_and(|written| may_become(written, "string")) {
-                    match in_list {
-                        true => self.told.push(within.to_owned()),
-                        false => self.unchecked.push(within.to_owned()),
-                    }
+                    let noted = if in_list { &mut self.told } else { &mut self.unchecked };
+                    noted.push(within.to_owned());
                 } else if !allowed.is_empty() && !allowed.contains(&"string") {
                     let expected = words(allowed);
                     let message =
                         format!("Text around a template makes text, and {} takes {expected} here.", self.tool);
-                    let hint = match in_list {
-                        true => list_hint,
-                        false => "Write the template alone, \"{{path}}\": then the value keeps its type.",
+                    let hint = if in_list {
+                        list_hint
+                    } else {
+                        "Write the template alone, \"{{path}}\": then the value keeps its type."
                     };
                     let error = Diagnostic::error(Code::WrongType, self.place(within), message, hint);
                     self.tell(within, error.expected(expected));

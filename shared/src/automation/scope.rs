@@ -369,9 +369,10 @@ fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge
         let before: Vec<&str> = path.steps().iter().take(written).map(Step::name).collect();
         let before = before.join(".");
         if !may_be("object") {
-            let (what, hint) = match allowed.contains(&"array") {
-                true => ("a list", format!("Write {before}[0].{} for its first item.", step.name())),
-                false => ("no object", format!("Write {before}: there is nothing below it.")),
+            let (what, hint) = if allowed.contains(&"array") {
+                ("a list", format!("Write {before}[0].{} for its first item.", step.name()))
+            } else {
+                ("no object", format!("Write {before}: there is nothing below it."))
             };
             let message = format!("The output is {what} at {before}, so nothing is at {}.", path.as_str());
             return Err(Box::new(WrongPath::new(Code::UnknownPath, message, hint)));
@@ -388,12 +389,13 @@ fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge
         if combined || (!closed && names.is_empty()) || others == Some(&Value::Bool(true)) {
             return Ok(Knowledge::Nothing);
         }
-        let (message, hint) = match closed {
-            true => (format!("The output has nothing at {}.", path.as_str()), "Use one of the members that it has."),
-            false => (
+        let (message, hint) = if closed {
+            (format!("The output has nothing at {}.", path.as_str()), "Use one of the members that it has.")
+        } else {
+            (
                 format!("The output is not known to have something at {}.", path.as_str()),
                 "Use one of the members that are known, unless you have seen this one.",
-            ),
+            )
         };
         let wrong = WrongPath::new(Code::UnknownPath, message, hint).among(step.name(), names, &format!("{before}."));
         return Err(Box::new(if closed { wrong } else { wrong.perhaps() }));

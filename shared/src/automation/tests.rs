@@ -537,7 +537,8 @@ fn names_cannot_make_the_answer_large_and_more_tools_than_a_run_has_are_not_look
 #[test]
 fn after_as_many_mistakes_as_are_told_no_near_names_are_looked_for() {
     let known = known();
-    let paths: String = (0..10_000).map(|index| format!("{{{{wrong{index}.path}}}} ")).collect();
+    let paths: Vec<String> = (0..10_000).map(|index| format!("{{{{wrong{index}.path}}}}")).collect();
+    let paths = paths.join(" ");
     let parameters: serde_json::Map<String, Value> =
         (0..10_000).map(|index| (format!("wrong{index}"), json!(1))).collect();
     for wrong in [

@@ -194,7 +194,7 @@ const MOST_ITEMS: usize = 100;
 /// the whole); where they say nothing, the answer if it is a list, the only list in it, or else the answer itself.
 fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&'a [Value]> {
     let list = match described_items(polling, known) {
-        Some(path) if path.is_empty() => answer,
+        Some("") => answer,
         Some(path) => Path::parse(path).ok().and_then(|path| Path::follow(path.steps(), answer)).unwrap_or(answer),
         None => {
             let mut lists = answer.as_object().into_iter().flatten().filter(|(_, value)| value.is_array());

@@ -210,6 +210,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "both are made for the call")]
     fn check(parameters: Value, arguments: Value) -> Result<(Value, Vec<String>), String> {
         let check = SchemaCheck::new(&parameters).unwrap();
         let checked = check.check(arguments.as_object().unwrap())?;

@@ -2,7 +2,7 @@
 //!
 //! They are fetched when the first token comes, and again only for a key that is not known yet: so whoever invents keys costs
 //! one request in [`PAUSE`]. While the issuer cannot be asked, the keys that are known go on. Where they are said to be is
-//! taken from configuration or from the issuer's own (OpenID Connect Discovery 1.0, section 4), never from a token.
+//! taken from configuration or from the issuer's own (`OpenID` Connect Discovery 1.0, section 4), never from a token.
 
 use std::{
     collections::HashMap,

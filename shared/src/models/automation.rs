@@ -106,6 +106,7 @@ impl AutomationVersion {
     /// SHA-256 of the definition with the members of its objects sorted and no blanks, in hexadecimal.
     pub fn hash_of(definition: &Value) -> String {
         // serde_json sorts the members of objects.
-        digest(&SHA256, definition.to_string().as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        let hash = digest(&SHA256, definition.to_string().as_bytes());
+        hash.as_ref().iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
     }
 }

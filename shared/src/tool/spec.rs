@@ -67,7 +67,9 @@ impl Parameters {
     /// The same, whose schema says that there are no others.
     #[must_use]
     pub fn closed(mut self) -> Self {
-        self.schema["additionalProperties"] = false.into();
+        if let Value::Object(schema) = &mut self.schema {
+            schema.insert("additionalProperties".into(), false.into());
+        }
         self
     }
 

@@ -66,7 +66,7 @@ impl World {
         self.send("deploy", &automation_event(tenant, method, path, body)).await
     }
 
-    /// `PUT /api/{slug}/automations/{id}` of what was at this ETag.
+    /// `PUT /api/{slug}/automations/{id}` of what was at this `ETag`.
     pub async fn put_automation(&self, id: &str, etag: &str, definition: &Value) -> Answer {
         let event = automation_event(&self.home, "PUT", &format!("/{id}"), definition).header("if-match", etag);
         self.send("deploy", &event).await

@@ -53,7 +53,6 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             json!({"knowledge_base_id": BASE})
         }
         "PATCH /api/{slug}/tools/{id}" => json!({"label": "Another label"}),
-        "DELETE /api/{slug}/tools/{id}" | "POST /api/{slug}/runs/{id}/cancel" => Value::Null,
         "POST /api/tools/{id}/execute" => json!({"text": "Hello", "metadata": {"token": "not-the-token"}}),
         "POST /api/{slug}/tools/test" => {
             json!({"tool_id": tool, "arguments": {"text": "Hello"}, "caller_phone_number": "+14155550101", "dry_run": false})
@@ -89,7 +88,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/automations/{id}/activate" | "POST /api/{slug}/automations/{id}/rollback" => {
             json!({"version": 1})
         }
-        "POST /api/{slug}/automations/{id}/pause" => Value::Null,
+        "PUT /api/{slug}/services/{name}/account" => json!({"account_id": null}),
         "GET /api/{slug}/automations/{id}/diff" => {
             return Event::new(&route.method, &path).query("from", "1").query("to", "1");
         }
@@ -97,7 +96,9 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         "POST /api/{slug}/mcp" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
         "POST /api/{slug}/agent-tools/{name}" => json!({"q": "message"}),
-        "OPTIONS /api/{slug}/mcp" => Value::Null,
+        "POST /api/{slug}/runs/{id}/cancel" | "POST /api/{slug}/automations/{id}/pause" | "OPTIONS /api/{slug}/mcp" => {
+            Value::Null
+        }
         key if key.starts_with("GET ") || key.starts_with("DELETE ") => Value::Null,
         key => panic!("{key} is a new route: say in tests/access.rs what a request to it looks like"),
     };

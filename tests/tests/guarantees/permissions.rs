@@ -45,6 +45,7 @@ fn note(permissions: &mut Permissions, function: &'static str, world: &mut World
 
 /// Every path of every function that asks something else of AWS; for an organization with a VAPI account of its own, or on the
 /// platform's.
+#[expect(clippy::too_many_lines, reason = "it is a list of paths")]
 async fn asked(own: bool) -> Permissions {
     let mut asked = Permissions::new();
     let call_tool = vec![("MCP_CALL_TOOL", "true".to_owned())];

@@ -226,10 +226,8 @@ async fn without_a_good_token_a_client_is_told_where_it_gets_one() {
             raw["requestContext"]["authorizer"] = json!({"jwt": {"claims": {"sub": world.home.user_id}}});
             let answer = world.send_json("mcp", &raw).await;
             assert_eq!((answer.status, &answer.body["code"]), (401, &json!("unauthenticated")), "{authorization:?}");
-            let mut challenge = format!("Bearer resource_metadata=\"{metadata}\"");
-            if let Some(why) = error {
-                challenge += &format!(", error=\"invalid_token\", error_description=\"{why}\"");
-            }
+            let why = error.map(|why| format!(", error=\"invalid_token\", error_description=\"{why}\""));
+            let challenge = format!("Bearer resource_metadata=\"{metadata}\"{}", why.unwrap_or_default());
             assert_eq!(answer.headers["www-authenticate"], challenge, "{authorization:?}");
         }
     }

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 pub(super) const OWN: (&str, &str) = ("the organization's own tool", "");
 
 /// What is changed in [`super::base`], and all that is then said.
-pub(super) fn mistakes() -> Vec<(Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>)> {
+pub(super) type Mistake = (Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>);
+
+#[expect(clippy::too_many_lines, reason = "it is a table")]
+pub(super) fn mistakes() -> Vec<Mistake> {
     const TEXT: &str = "/actions/1/parameters/text";
     let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
     vec![

@@ -21,10 +21,12 @@ pub(super) fn install() {
 }
 
 /// Nothing is signed here.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the library asks for this signature")]
 fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::InvalidAlgorithm.into())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the library asks for this signature")]
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     // Nothing else decodes a token into a header; what has no entry here is refused, HMAC above all.
     let rule = match (algorithm, key.family()) {

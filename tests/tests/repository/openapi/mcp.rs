@@ -60,13 +60,13 @@ async fn answers() -> Given {
     given.note("mcpMessage", 404, &send(&world, &world.mcp_event_of(&world.other.user_id, &ping())).await);
 
     let mut listen = message.clone();
-    listen.method = "GET".to_owned();
+    "GET".clone_into(&mut listen.method);
     given.note("mcpListen", 405, &send(&world, &listen).await);
     given.note("mcpListen", 401, &send(&world, &listen.clone().header("authorization", "")).await);
     let token = format!("Bearer {}", world.issuer.token(&world.other.user_id));
     given.note("mcpListen", 404, &send(&world, &listen.header("authorization", &token)).await);
     let mut preflight = message;
-    preflight.method = "OPTIONS".to_owned();
+    "OPTIONS".clone_into(&mut preflight.method);
     given.note(
         "mcpPreflight",
         204,
@@ -99,7 +99,7 @@ async fn outages() -> Given {
     let world = World::start().await;
     let message = world.mcp_event(&ping());
     let mut listen = message.clone();
-    listen.method = "GET".to_owned();
+    "GET".clone_into(&mut listen.method);
     let call = asked(&world, "POST", "agent-tools/search_tools").text("{}");
     for (operation, event) in [
         ("mcpMessage", message),
