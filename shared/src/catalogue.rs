@@ -145,11 +145,17 @@ impl BuiltInTools {
         if !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(may_be_of_service) {
             return Ok(ToolRef::Service { name: name.to_owned(), fingerprint: None });
         }
+        Err(self.unknown())
+    }
+
+    /// What is said of a name that leads to no tool.
+    pub fn unknown(&self) -> String {
         let known = self.usual.keys().chain(self.by_name.keys()).map(String::as_str).collect::<Vec<_>>();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Err(format!(
-            "is no tool: built-in ones are {known}; a tool of the organization is named by its id, a service's by its name"
-        ))
+        format!(
+            "is no tool: built-in ones are {known}; a tool of the organization is named by its id, a service's by its name \
+             (GET /api/{{slug}}/discover/search?q=… finds both)"
+        )
     }
 }
 

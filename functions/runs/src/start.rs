@@ -99,6 +99,9 @@ fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &m
             Resolved::Gone(Gone::Unreadable) => {
                 return Err(Error::Unreadable { row: "tool", key: tool.to_string() });
             }
+            Resolved::Gone(Gone::NotFound) if matches!(tool, ToolRef::Service { .. }) => {
+                problems.add(place, deps.catalogue.built_in.unknown());
+            }
             Resolved::Gone(gone) => problems.add(place, gone.for_author()),
         }
     }

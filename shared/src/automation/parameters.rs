@@ -164,7 +164,7 @@ pub(super) fn check_path<'a>(
             } else {
                 diagnostics.push(wrong.at(pointer, found));
             }
-            (severity == Severity::Warning).then_some(Knowledge::Nothing)
+            (severity == Severity::Warning).then_some(Knowledge::ToldElsewhere)
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
         parts.join("/")
     };
     let key = match named(&["id", "part"]) {
-        key if key.is_empty() => named(&["user_id", "organization_id", "agent_id", "tool_id"]),
+        key if key.is_empty() => named(&["user_id", "organization_id", "agent_id", "tool_id", "service_name"]),
         key => key,
     };
     // serde's text may quote the row.

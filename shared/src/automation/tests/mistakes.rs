@@ -151,7 +151,7 @@ pub(super) fn mistakes() -> Vec<Mistake> {
         (vec![("/actions/1/parameters/unfurl", json!(""))], vec![]),
         // The alias is checked as the name is.
         (
-            vec![("/actions/1/parameters", json!(null)), ("/actions/1/params", json!({"channel": 1}))],
+            vec![("/actions/1/parameters", json!(null)), ("/actions/1/params", json!({"channel": {}}))],
             vec![("/actions/1/params/channel", "wrong_type"), ("/actions/1/params/text", "missing_parameter")],
         ),
         // Templates.
