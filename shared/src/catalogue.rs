@@ -178,7 +178,9 @@ impl Catalogue {
         let own = async {
             if ids.is_empty() { Ok(HashMap::new()) } else { self.tools.find_each(organization, &ids, deadline).await }
         };
-        let (rows, of_services) = try_join!(own, self.service_tools(organization, references, deadline))?;
+        // On the heap: who awaits this has enough layers of its own.
+        let of_services = Box::pin(self.service_tools(organization, references, deadline));
+        let (rows, of_services) = try_join!(own, of_services)?;
         let unreadable = |error: &Error| {
             tracing::error!("a tool cannot be offered: {}", error::chain(error));
             Gone::Unreadable
@@ -235,7 +237,7 @@ impl Catalogue {
         let services: Vec<String> = tools.values().map(|tool| tool.service_name.clone()).collect();
         let mut services = self.services.named(&services, deadline).await?;
         services.retain(|service| service.is_active);
-        let connections = self.connections.of(organization, &services, deadline).await;
+        let connections = Box::pin(self.connections.of(organization, &services, deadline)).await;
         let mut found = HashMap::new();
         for (name, tool) in tools {
             let Some(service) = services.iter().find(|service| service.id == tool.service_id) else { continue };

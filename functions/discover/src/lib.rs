@@ -44,34 +44,39 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match http::route(&request)[..] {
         ["GET", "api", _, "discover", "initial_md_fetch"] => {
             let (names, cursor) = overview_query(&request)?;
-            let found = discovery.initial_md_fetch_after(organization, &names, cursor.as_deref(), deadline).await?;
+            let found =
+                Box::pin(discovery.initial_md_fetch_after(organization, &names, cursor.as_deref(), deadline)).await?;
             answer(&request, &found, ServiceOverviews::to_text)
         }
         ["GET", "api", _, "discover", "fetch_tool_data"] => {
             let names = names_of_query(&request)?;
-            let found = discovery.fetch_tool_data(organization, &names, deadline).await?;
+            let found = Box::pin(discovery.fetch_tool_data(organization, &names, deadline)).await?;
             answer(&request, &found, ToolData::to_text)
         }
         ["POST", "api", _, "discover", "fetch_tool_data"] => {
             let names = names_of_body(&http::json_body(&request)?)?;
-            let found = discovery.fetch_tool_data(organization, &names, deadline).await?;
+            let found = Box::pin(discovery.fetch_tool_data(organization, &names, deadline)).await?;
             answer(&request, &found, ToolData::to_text)
         }
         ["GET", "api", _, "discover", "search"] => {
             let search = ToolSearch::of_json(&search_of_query(&request))?;
-            let found = discovery.search(organization, &search, deadline).await?;
+            let found = Box::pin(discovery.search(organization, &search, deadline)).await?;
             answer(&request, &found, FoundTools::to_text)
         }
         ["POST", "api", _, "discover", "search"] => {
             let search = ToolSearch::of_json(&http::json_body(&request)?)?;
-            let found = discovery.search(organization, &search, deadline).await?;
+            let found = Box::pin(discovery.search(organization, &search, deadline)).await?;
             answer(&request, &found, FoundTools::to_text)
         }
-        ["GET", "api", _, "services"] => services::list(deps, organization, &request).await,
-        ["POST", "api", _, "services", name, "connect"] => services::connect(deps, organization, name, &request).await,
-        ["PUT", "api", _, "services", name, "account"] => services::choose(deps, organization, name, &request).await,
+        ["GET", "api", _, "services"] => Box::pin(services::list(deps, organization, &request)).await,
+        ["POST", "api", _, "services", name, "connect"] => {
+            Box::pin(services::connect(deps, organization, name, &request)).await
+        }
+        ["PUT", "api", _, "services", name, "account"] => {
+            Box::pin(services::choose(deps, organization, name, &request)).await
+        }
         ["DELETE", "api", _, "services", name, "connection"] => {
-            services::disconnect(deps, organization, name, &request).await
+            Box::pin(services::disconnect(deps, organization, name, &request)).await
         }
         _ => Err(Error::NotFound("route")),
     }

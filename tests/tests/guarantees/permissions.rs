@@ -408,10 +408,11 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
 /// A run that finds tools and deploys an automation.
 async fn building_agent(asked: &mut Permissions, world: &mut World) {
     let calls = format!(
-        "return initial_md_fetch([\"Slack\"]);\nreturn search_tools(\"message\");\nreturn deploy_automation({{automation: {}}});",
+        "return initial_md_fetch([\"Slack\"]);\nreturn search_tools(\"message\");\nreturn pay_list();\nreturn deploy_automation({{automation: {}}});",
         definition("In a run")
     );
-    let tools = json!(["initial_md_fetch", "search_tools", "deploy_automation"]);
+    pay_service(world);
+    let tools = json!(["initial_md_fetch", "search_tools", "deploy_automation", "pay_list"]);
     for _again in 0..2 {
         world.llm.script(
             [block(&calls), block("return finalResponse();"), "\"Done\"".to_owned()]

@@ -362,9 +362,7 @@ async fn a_catalogue(world: &World, table: &str) {
     let keys = reported(&logs);
     assert!(
         !keys.is_empty()
-            && keys
-                .iter()
-                .all(|line| line.contains(table) || line.contains(spoiled_one) || line.contains("ServiceTool ")),
+            && keys.iter().all(|line| line.contains(table) || line.contains(spoiled_one) || line.contains("Service")),
         "{keys:?}"
     );
 }
