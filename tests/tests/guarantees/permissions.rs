@@ -412,6 +412,15 @@ async fn building_agent(asked: &mut Permissions, world: &mut World) {
         definition("In a run")
     );
     pay_service(world);
+    world.slack_service();
+    world.service_with("SMS", &json!({"connection": {"type": "phone_number"}}));
+    world.service_tool("SMS", "sms_send", "Sends.", &["text"]);
+    world.restart();
+    world.aws.clear_operations();
+    // Refused, once it is known with whose accounts the tools would act.
+    let named = json!(["pay_list", "slack_post_message", "sms_send", "no_such_tool"]);
+    world.start_run(&json!({"prompt": "Build it", "tools": named})).await;
+    note(asked, "runs", world);
     let tools = json!(["initial_md_fetch", "search_tools", "deploy_automation", "pay_list"]);
     for _again in 0..2 {
         world.llm.script(
