@@ -105,7 +105,7 @@ fn count(postings: &mut Vec<Posting>, text: u16, times: u16) {
 }
 
 impl Postings {
-    /// A word as [`words`] gives it.
+    /// A word as [`words()`] gives it.
     pub fn term(&self, word: &str) -> Option<Term> {
         self.terms.get(word).copied()
     }
