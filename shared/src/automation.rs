@@ -22,6 +22,7 @@ mod templates;
 mod tests;
 mod trigger;
 mod validation;
+mod values_in_words;
 
 pub use conditions::{Clause, Condition, Operator};
 pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, PROMPT_FIELDS};

@@ -15,6 +15,7 @@ use super::{
     path::Path,
     scope::{Knowledge, Scope, followed, type_of, types},
     templates::Template,
+    values_in_words::{example, repair, words},
 };
 use crate::{
     catalogue::{as_meant, may_become},
@@ -547,68 +548,4 @@ fn may_be(known: &str, allowed: &[&str]) -> bool {
         "number" => allowed.contains(&"number") || allowed.contains(&"integer"),
         other => allowed.contains(&other),
     }
-}
-
-fn words(types: &[&str]) -> String {
-    let word = |name: &&str| {
-        match *name {
-            "string" => "text",
-            "integer" => "a whole number",
-            "number" => "a number",
-            "boolean" => "true or false",
-            "array" => "a list",
-            "object" => "an object",
-            "null" => "null",
-            other => other,
-        }
-        .to_owned()
-    };
-    let words: Vec<String> = types.iter().map(word).collect();
-    if words.is_empty() { "a value".to_owned() } else { words.join(" or ") }
-}
-
-/// What to write in place of a value of the wrong type.
-fn repair(value: &Value, allowed: &[&str]) -> String {
-    let allows = |name: &str| allowed.contains(&name);
-    match value {
-        Value::String(text) => {
-            let text = text.trim();
-            let number = text.parse::<f64>().is_ok_and(f64::is_finite);
-            if number && (allows("number") || (allows("integer") && !text.contains(['.', 'e', 'E']))) {
-                return format!("Write {text} without quotes.");
-            }
-            if allows("boolean") && (text == "true" || text == "false") {
-                return format!("Write {text} without quotes.");
-            }
-            if allows("array") {
-                return "Put it into a list: [\"...\"].".to_owned();
-            }
-            if allows("object") && text.starts_with('{') {
-                return "Write the object itself, not its JSON as text.".to_owned();
-            }
-        }
-        Value::Number(_) | Value::Bool(_) if allows("string") => return format!("Write \"{value}\" with quotes."),
-        Value::Number(_) if allows("integer") => return "Write a number without decimals.".to_owned(),
-        Value::Object(_) | Value::Array(_) if allows("string") => return "Write it as JSON in a text.".to_owned(),
-        Value::Null => return "Leave it out, or write a value.".to_owned(),
-        _ => {}
-    }
-    format!("Write {}.", words(allowed))
-}
-
-/// JSON text of what a parameter may be.
-fn example(schema: &Value) -> String {
-    let given = schema.get("example").or_else(|| schema.get("examples")?.get(0)).or_else(|| schema.get("const"));
-    let given = given.or_else(|| schema.get("enum")?.get(0));
-    if let Some(given) = given {
-        return crate::cut::cut(given.to_string(), 100);
-    }
-    match types(schema).first().copied().unwrap_or("string") {
-        "integer" | "number" => "1",
-        "boolean" => "true",
-        "array" => "[...]",
-        "object" => "{...}",
-        _ => "\"...\"",
-    }
-    .to_owned()
 }
