@@ -15,7 +15,9 @@ mod look_up;
 mod members;
 mod parameters;
 mod path;
+mod run_queue;
 mod run_request;
+mod run_starter;
 mod scope;
 mod templates;
 #[cfg(test)]
@@ -31,7 +33,9 @@ pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, 
 pub use difference::{Change, Difference, Differences, differences};
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
 pub use path::Path;
+pub use run_queue::{RunQueue, report_end};
 pub use run_request::{NamedTool, RunRequest};
+pub use run_starter::{RunCause, RunStarter};
 pub use templates::{Data, NO_DATA, Template, filled_in};
 pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
 pub use validation::validate;

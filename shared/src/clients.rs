@@ -25,6 +25,6 @@ pub use llm::Llm;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;
 pub use secrets::Secrets;
-pub use sqs::{Queue, Unsent};
+pub use sqs::{Message, Queue, Unsent};
 pub use twilio::Twilio;
 pub use vapi::Vapi;

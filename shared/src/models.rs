@@ -34,16 +34,16 @@ pub use agent_tool::AgentTool;
 pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
 pub use automation_run::{
-    AutomationRun, CallOutcome, NotARunStatus, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings, RunLimit, RunLimits,
-    RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    ActionResult, ActionStatus, AutomationRun, CallOutcome, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings,
+    RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use ids::{
-    AgentId, AutomationId, ExecutionId, IntentId, KnowledgeBaseId, OrganizationId, PhoneNumberId, RunId, SecretId,
-    ToolId, UserId,
+    AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, OrganizationId,
+    PhoneNumberId, RunId, SecretId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

@@ -14,7 +14,7 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::Deployment,
+    automation::{Deployment, RunQueue, RunStarter},
     catalogue::Catalogue,
     clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
@@ -28,7 +28,7 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries,
+        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries,
         OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
@@ -233,6 +233,17 @@ impl Platform {
     /// The queue of automations' runs that `run-loop` carries on (`RUNS_QUEUE_URL`).
     pub fn runs_queue(&self) -> Result<Queue<QueuedRun>> {
         Ok(Queue::new(&self.aws, self.environment.required("RUNS_QUEUE_URL")?))
+    }
+
+    /// What asks `run-loop` to carry runs out.
+    pub fn run_queue(&self) -> Result<RunQueue> {
+        Ok(RunQueue { runs: AutomationRuns::new(self.database()?), queue: self.runs_queue()? })
+    }
+
+    /// Starts runs of automations.
+    pub fn run_starter(&self) -> Result<RunStarter> {
+        let members = OrganizationMembers::new(self.database()?);
+        Ok(RunStarter { queue: self.run_queue()?, members, history: self.history()? })
     }
 
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).

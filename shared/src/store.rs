@@ -34,7 +34,7 @@ mod write;
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step};
-pub use automations::{Automations, ListedVersion, OVERTAKEN};
+pub use automations::{Automations, ListedVersion, Listening, OVERTAKEN};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;

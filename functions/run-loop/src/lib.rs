@@ -143,9 +143,10 @@ async fn take_steps(
 ) -> (Ended<Stop>, Spent) {
     let organization = run.organization_id;
     let ready = async {
-        let schema = whole.prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
+        let prompt = whole.prompt.as_ref().ok_or_else(|| Error::internal("a run has no prompt"))?;
+        let schema = prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         let format = FinalFormat::new(schema.as_ref())?;
-        let toolbox = deps.catalogue.toolbox(organization, &whole.prompt.tools, &deps.executor, deadline).await?;
+        let toolbox = deps.catalogue.toolbox(organization, &prompt.tools, &deps.executor, deadline).await?;
         let (account, usage) =
             join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
         let account = account?;

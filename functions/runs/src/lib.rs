@@ -18,13 +18,12 @@ use std::time::Duration;
 
 use shared::{
     Error, Platform, Result,
+    automation::{RunQueue, report_end},
     catalogue::Catalogue,
-    clients::Queue,
     http::{self, Access, Reply, Request},
-    models::{AutomationRun, OrganizationId, QueuedRun, RunCeilings, RunId, Timestamp},
+    models::{OrganizationId, RunCeilings, RunId},
     platform,
     store::{AutomationRuns, Budgets, Erasure, Organizations},
-    telemetry,
 };
 
 use crate::view::RunView;
@@ -33,7 +32,7 @@ pub struct Deps {
     pub access: Access,
     pub runs: AutomationRuns,
     pub catalogue: Catalogue,
-    pub queue: Queue<QueuedRun>,
+    pub queue: RunQueue,
     pub organizations: Organizations,
     pub budgets: Budgets,
     pub erasure: Erasure,
@@ -49,7 +48,7 @@ impl Deps {
             access: platform.access()?,
             runs: AutomationRuns::new(platform.database()?),
             catalogue: platform.catalogue_to_offer()?,
-            queue: platform.runs_queue()?,
+            queue: platform.run_queue()?,
             organizations: platform.organizations()?.clone(),
             budgets: platform.budgets()?.clone(),
             erasure: platform.erasure()?,
@@ -94,11 +93,4 @@ async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<
         report_end(&run);
     }
     Reply::ok(&RunView::from(run))
-}
-
-/// Counts a run that ends here and not in `run-loop`.
-fn report_end(run: &AutomationRun) {
-    let took = Timestamp::now().as_millis() - run.created_at.as_millis();
-    telemetry::automation_run(run.status.as_str(), Duration::from_millis(u64::try_from(took).unwrap_or_default()));
-    tracing::info!(run.id = %run.id, run.status = run.status.as_str(), "a run is over");
 }

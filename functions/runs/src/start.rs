@@ -8,23 +8,22 @@ use shared::{
     Error, Result,
     automation::{NamedTool, RunRequest},
     catalogue::{Found, Gone, Resolved},
-    error::{self, Problems},
+    error::Problems,
     http::{self, Reply, Request},
     idempotency::Key,
     injection::{FINAL_RESPONSE, system_prompt},
     models::{
-        AutomationRun, KeyService, Member, OrganizationId, QueuedRun, RunId, RunPrompt, RunStatus, RunTrigger, Spent,
-        Timestamp, ToolRef, UserId,
+        AutomationRun, KeyService, Member, OrganizationId, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        ToolRef, UserId,
     },
 };
 
-use crate::{Deps, report_end, view::RunView};
+use crate::{Deps, view::RunView};
 
 /// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
 const LARGEST_PROMPT: usize = 300_000;
 
 const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address that a model chooses; leave it out";
-const NOT_QUEUED: &str = "The run could not be put on the queue; start it again.";
 
 /// A run that is named by the caller's key.
 struct Keyed {
@@ -70,7 +69,7 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     let run = row(deps, organization, member.user_id, keyed.as_ref(), asked);
     let created = deps.runs.create(&run, &prompt, &deps.budgets, on_own_key, http::deadline(request)).await;
     match (created, keyed) {
-        (Ok(()), _) => Reply::accepted(&RunView::from(put_on_queue(deps, run).await?)),
+        (Ok(()), _) => Reply::accepted(&RunView::from(deps.queue.put(run).await?)),
         // The same request came twice at once.
         (Err(Error::Conflict(_)), Some(keyed)) => match earlier_of(deps, organization, &keyed).await? {
             Some(earlier) => again(deps, earlier, &keyed).await,
@@ -121,6 +120,14 @@ fn row(
         organization_id: organization,
         user_id: Some(user),
         trigger_type: RunTrigger::Manual,
+        automation_id: None,
+        automation_version: None,
+        event_id: None,
+        scheduled_for: None,
+        dry_run: false,
+        parent_run_id: None,
+        actions_executed: 0,
+        actions_failed: 0,
         status: RunStatus::Queued,
         model,
         limits,
@@ -141,25 +148,6 @@ fn row(
 
 fn size(prompt: &RunPrompt) -> usize {
     prompt.system_prompt.len() + prompt.prompt.len() + prompt.schema.as_ref().map_or(0, String::len)
-}
-
-/// Asks `run-loop` to carry a run out; gives the run as it then is.
-async fn put_on_queue(deps: &Deps, run: AutomationRun) -> Result<AutomationRun> {
-    let (organization_id, run_id) = (run.organization_id, run.id);
-    let Err(refused) = deps.queue.send(&QueuedRun { organization_id, run_id }).await else { return Ok(run) };
-    let run = deps.runs.fail_waiting(organization_id, run_id, NOT_QUEUED).await.inspect_err(|error| {
-        tracing::error!(run.id = %run_id, "a run waits that nobody knows of: {}", error::chain(error));
-    });
-    match run {
-        // The message was taken, and only the answer lost.
-        Ok(run) if run.status != RunStatus::Failed => Ok(run),
-        run => {
-            if let Ok(run) = &run {
-                report_end(run);
-            }
-            Err(Error::Unavailable("the queue of runs", Box::new(refused)))
-        }
-    }
 }
 
 async fn earlier(deps: &Deps, organization: OrganizationId, keyed: Option<&Keyed>) -> Result<Option<AutomationRun>> {
@@ -185,8 +173,5 @@ async fn again(deps: &Deps, run: AutomationRun, keyed: &Keyed) -> Result<Reply> 
         let problem = format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
         return Err(Error::Conflict(problem));
     }
-    let never_begun = run.status == RunStatus::Failed && run.started_at.is_none();
-    let run = if never_begun { deps.runs.wait_again(run.organization_id, run.id).await? } else { run };
-    let run = if run.status == RunStatus::Queued { put_on_queue(deps, run).await? } else { run };
-    Reply::ok(&RunView::from(run))
+    Reply::ok(&RunView::from(deps.queue.put_again(run).await?))
 }

@@ -115,7 +115,8 @@ impl From<&OfferedTool> for ToolView {
 /// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
 /// asked for, and stands as it is.
 pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
-    let WholeRun { run, prompt, answers, replies, result } = whole;
+    let WholeRun { run, prompt, answers, replies, result, .. } = whole;
+    let prompt = prompt.unwrap_or_default();
     let steps = Steps::of(&answers, &replies, &prompt.tools);
     let error = run.error.as_ref().map(|error| steps.transcript.text(error, ERROR_BUDGET));
     let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;

@@ -14,6 +14,7 @@ use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, Outcome, Report},
     duplicates::duplicate_members,
     known::{Known, KnownTool, Purpose},
+    trigger::Trigger,
 };
 use crate::{
     Deadline, Error, Result,
@@ -21,9 +22,10 @@ use crate::{
     execution::Executor,
     json_schema::JsonSchema,
     models::{
-        Automation, AutomationId, AutomationStatus, AutomationVersion, CheckedTool, Member, RunCeilings, Timestamp,
+        Automation, AutomationId, AutomationStatus, AutomationVersion, CheckedTool, Member, OrganizationId,
+        RunCeilings, Timestamp,
     },
-    store::{Automations, OVERTAKEN, Organizations},
+    store::{Automations, Listening, OVERTAKEN, Organizations},
 };
 
 /// Bytes of a definition with what it was checked against: they stand in one item, which may have 400 KB with everything else.
@@ -192,6 +194,10 @@ impl Deployment {
             active_version: None,
             activated_by: None,
             activated_at: None,
+            pause_reason: None,
+            trigger_key: None,
+            trigger_filter: None,
+            failures_in_a_row: 0,
             created_by: author.user_id.clone(),
             revision: 1,
             deleting: false,
@@ -314,15 +320,17 @@ impl Deployment {
         }
         let stored: Value = serde_json::from_str(&definition).map_err(Error::internal)?;
         let mut diagnostics = Diagnostics::default();
+        let mut listens = None;
         if let Some(definition) = Definition::read(&stored, &mut diagnostics)
             && !diagnostics.has_errors()
         {
+            listens = listening(by.organization_id, &definition, &stored);
             (_, diagnostics) = Box::pin(self.check(by, &definition, checked, Purpose::Activation, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
         }
-        let pointed = self.automations.point_to(before, version, status, &by.user_id).await?;
+        let pointed = self.automations.point_to(before, version, status, &by.user_id, listens.as_ref()).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
         tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the one that runs");
         Ok(Deployed::saved(diagnostics, &pointed, (version, &content_hash), true))
@@ -338,7 +346,7 @@ impl Deployment {
                 Err(Error::Conflict("the automation does not run: no version of it was activated".into()))
             }
             AutomationStatus::Active => {
-                self.automations.pause(&before).await?.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))
+                self.automations.pause(&before, None).await?.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))
             }
         }
     }
@@ -396,8 +404,16 @@ fn version_of(author: &Member, body: &Value, checked: BTreeMap<String, CheckedTo
     }
 }
 
+/// What an event must be for this definition to run: read off its trigger, with the filter as it is stored.
+fn listening(organization: OrganizationId, definition: &Definition, stored: &Value) -> Option<Listening> {
+    let Some(Trigger::Webhook { service, event_type, filters }) = &definition.trigger else { return None };
+    let trigger_key = Automation::trigger_key_of(organization, service, event_type);
+    let filter = filters.as_ref().and_then(|_| Some(stored.get("trigger_config")?.get("filters")?.to_string()));
+    Some(Listening { trigger_key, filter })
+}
+
 fn trigger_type(definition: &Definition) -> String {
-    definition.trigger.as_ref().map_or("manual", super::trigger::Trigger::type_name).to_owned()
+    definition.trigger.as_ref().map_or("manual", Trigger::type_name).to_owned()
 }
 
 /// # Errors

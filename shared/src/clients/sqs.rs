@@ -8,12 +8,36 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
+use crate::models::{OrganizationId, Queued, QueuedRun};
 
 /// What SQS takes in one request.
 const MOST_AT_ONCE: usize = 10;
 
 /// How often the messages of a batch that SQS refused are sent again.
 const REPEATS: u32 = 2;
+
+/// What can be sent to a queue.
+pub trait Message: Serialize {
+    /// Whose it is. On a queue with much of one group, messages of others go first: SQS's fair queues, by `MessageGroupId`.
+    fn group(&self) -> Option<OrganizationId> {
+        None
+    }
+}
+
+impl Message for QueuedRun {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(self.organization_id)
+    }
+}
+
+impl Message for Queued {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(match self {
+            Self::Execution(execution) => execution.organization_id,
+            Self::ContextDue { organization_id, .. } => *organization_id,
+        })
+    }
+}
 
 /// A queue of messages of one kind, each the JSON of a `T`. Whoever reads it must bear a message twice.
 pub struct Queue<T> {
@@ -28,7 +52,7 @@ impl<T> Clone for Queue<T> {
     }
 }
 
-impl<T: Serialize> Queue<T> {
+impl<T: Message> Queue<T> {
     pub fn new(aws: &SdkConfig, url: impl Into<String>) -> Self {
         let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "sqs")));
@@ -47,6 +71,7 @@ impl<T: Serialize> Queue<T> {
             .send_message()
             .queue_url(&self.url)
             .message_body(body(message)?)
+            .set_message_group_id(group(message))
             .delay_seconds(whole_seconds(delay))
             .send();
         sent.await.map(drop).map_err(|error| aws_failed(Service::Sqs, error))
@@ -77,6 +102,7 @@ impl<T: Serialize> Queue<T> {
             SendMessageBatchRequestEntry::builder()
                 .id(place.to_string())
                 .message_body(body(message)?)
+                .set_message_group_id(group(message))
                 .delay_seconds(whole_seconds(*delay))
                 .build()
                 .map_err(undecodable)
@@ -111,6 +137,10 @@ pub struct Unsent {
     pub places: Vec<usize>,
     /// Why the first of them was not taken.
     pub error: Error,
+}
+
+fn group<T: Message>(message: &T) -> Option<String> {
+    message.group().map(|organization| organization.to_string())
 }
 
 fn body<T: Serialize>(message: &T) -> Result<String, Error> {

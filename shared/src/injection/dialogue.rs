@@ -37,7 +37,7 @@ impl Dialogue {
 
     /// As it was when its last step was written down. `repeatable` says which tools' results may be given again.
     pub fn resume(whole: WholeRun, repeatable: impl Fn(&str) -> bool) -> Self {
-        let mut dialogue = Self { spent: whole.run.spent, ..Self::new(&whole.prompt) };
+        let mut dialogue = Self { spent: whole.run.spent, ..Self::new(&whole.prompt.unwrap_or_default()) };
         let mut replies = whole.replies.into_iter().peekable();
         for answer in whole.answers {
             dialogue.steps = answer.step;

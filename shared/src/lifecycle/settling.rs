@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{clients::Queue, error};
+use crate::{
+    clients::{Message, Queue},
+    error,
+};
 
 /// The queue that runs `settle`.
 #[derive(Clone)]
@@ -14,6 +17,8 @@ pub struct Unfinished {
     /// What was given up for lack of time, for whoever reads the queue.
     pub change: String,
 }
+
+impl Message for Unfinished {}
 
 impl Settling {
     pub fn new(queue: Queue<Unfinished>) -> Self {

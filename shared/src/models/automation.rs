@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, OrganizationId, Owned, Timestamp, UserId, named};
+use super::{AutomationId, OrganizationId, Owned, Timestamp, UserId, folded_name, named};
 
 /// A row of `automations`: what is true of all its versions, and which one runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,19 @@ pub struct Automation {
     pub activated_by: Option<UserId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activated_at: Option<Timestamp>,
+    /// Why it was paused, if nobody did it by hand: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_reason: Option<String>,
+    /// [`Automation::trigger_key_of`] what the version that runs listens to. Only an active automation has one, so that the index
+    /// holds no others.
+    #[serde(default, skip_serializing)]
+    pub trigger_key: Option<String>,
+    /// What an event must fulfil, of the version that runs: a condition, as JSON text.
+    #[serde(default, skip_serializing)]
+    pub trigger_filter: Option<String>,
+    /// Runs that failed one after the other.
+    #[serde(default)]
+    pub failures_in_a_row: u32,
     pub created_by: UserId,
     /// Counts the changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
@@ -42,6 +55,13 @@ pub struct Automation {
 impl Owned for Automation {
     fn owner(&self) -> OrganizationId {
         self.organization_id
+    }
+}
+
+impl Automation {
+    /// What an event of a service is found by: `<organization>#slack#message`.
+    pub fn trigger_key_of(organization: OrganizationId, service: &str, event_type: &str) -> String {
+        format!("{organization}#{}#{}", folded_name(service), event_type.trim().to_lowercase())
     }
 }
 

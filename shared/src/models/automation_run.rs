@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named};
+use super::{AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named};
 
 /// The row of a run: small, for it is written at every step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,29 @@ pub struct AutomationRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub trigger_type: RunTrigger,
+    /// The automation that it is a run of; absent for a prompt that was run by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automation_id: Option<AutomationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automation_version: Option<u64>,
+    /// The event that started it, or that was replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<EventId>,
+    /// When it was due by the automation's schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_for: Option<Timestamp>,
+    /// Nothing is changed outside: each action says what it would do.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The run that waits for this one's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<RunId>,
     pub status: RunStatus,
+    /// Actions that succeeded, and that failed.
+    #[serde(default)]
+    pub actions_executed: u32,
+    #[serde(default)]
+    pub actions_failed: u32,
     /// The model that was asked for; the account's or the platform's otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -63,6 +85,19 @@ impl Owned for AutomationRun {
 pub enum RunTrigger {
     /// A person or a program asked for it.
     Manual,
+    /// A service told of an event.
+    Webhook,
+    /// A tool that is asked regularly found something new.
+    Polling,
+    ScheduleOnce,
+    ScheduleRecurring,
+    /// A stored event was given to the automation again.
+    Replay,
+    /// An action of another run asked for it.
+    Action,
+    /// Of a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How far a run is, or how it ended.
@@ -71,8 +106,12 @@ pub enum RunTrigger {
 pub enum RunStatus {
     Queued,
     Running,
-    /// Its result fits what was asked for.
+    /// An action waits for somebody to approve it; nothing happens until then.
+    WaitingForApproval,
+    /// Its result fits what was asked for, or no action failed.
     Completed,
+    /// Some actions failed, and some did not.
+    PartialFailure,
     Failed,
     Cancelled,
     /// A limit ended it; if there is a result, it is the best that could be made of what was known by then.
@@ -85,7 +124,7 @@ pub enum RunStatus {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "must be one of queued, running, completed, failed, cancelled, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
+    "must be one of queued, running, waiting_for_approval, completed, partial_failure, failed, cancelled, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
 )]
 pub struct NotARunStatus;
 
@@ -94,7 +133,9 @@ impl RunStatus {
         match self {
             Self::Queued => "queued",
             Self::Running => "running",
+            Self::WaitingForApproval => "waiting_for_approval",
             Self::Completed => "completed",
+            Self::PartialFailure => "partial_failure",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::IterationLimit => "iteration_limit",
@@ -106,7 +147,7 @@ impl RunStatus {
     }
 
     pub const fn is_over(self) -> bool {
-        !matches!(self, Self::Queued | Self::Running)
+        !matches!(self, Self::Queued | Self::Running | Self::WaitingForApproval)
     }
 }
 
@@ -210,8 +251,76 @@ impl Spent {
     }
 }
 
-/// What a run was asked. It stays as it was when the run began.
+/// What a run of an automation carries out, and with what. It stays as it was when the run began; the definition is that of the
+/// row's `automation_version`, which never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// What started it brought along, as JSON text.
+    pub trigger_data: String,
+    /// `{id, email, timezone, phone, name}` of whom it acts for, as far as they are known, as JSON text.
+    pub user: String,
+}
+
+/// What became of one action of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActionResult {
+    /// Its place among the actions, from 0.
+    pub index: u32,
+    /// Its `id`, or `action_1` for the first of those that have none.
+    pub action_id: String,
+    pub tool: String,
+    pub status: ActionStatus,
+    /// What the tool was given, templates filled in, as JSON text; absent for what was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// What it gave back, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Why it failed, was skipped or not done: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Its condition clause by clause, with the values that were found, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition_result: Option<String>,
+    /// Its place in the history of executions, if it was executed by a tool that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    /// How often the tool was called.
+    #[serde(default)]
+    pub attempts: u32,
+    pub started_at: Timestamp,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}
+
+impl ActionResult {
+    /// What it adds to the row's `actions_executed` and `actions_failed`.
+    pub const fn counts(&self) -> (u32, u32) {
+        match self.status {
+            ActionStatus::Succeeded => (1, 0),
+            ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => (0, 1),
+            ActionStatus::Skipped | ActionStatus::NotSent => (0, 0),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionStatus {
+    Succeeded,
+    Failed,
+    /// It may have acted; it is not done again.
+    Unknown,
+    /// Its condition did not hold.
+    Skipped,
+    /// A dry run: it shows what it would have sent.
+    NotSent,
+    /// Somebody refused it, or nobody approved it in time.
+    Refused,
+}
+
+/// What a run was asked. It stays as it was when the run began.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPrompt {
     /// The whole of it, with the tools: the same bytes in every request.
     pub system_prompt: String,
@@ -309,7 +418,12 @@ pub enum CallOutcome {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WholeRun {
     pub run: AutomationRun,
-    pub prompt: RunPrompt,
+    /// Absent for a prompt that was run by itself.
+    pub plan: Option<RunPlan>,
+    /// Absent for actions, and for a prompt of an automation that was not taken up yet.
+    pub prompt: Option<RunPrompt>,
+    /// In their order.
+    pub actions: Vec<ActionResult>,
     /// In their order.
     pub answers: Vec<RunAnswer>,
     /// In their order; the last answer may have none yet.
@@ -333,7 +447,9 @@ mod tests {
         for status in [
             RunStatus::Queued,
             RunStatus::Running,
+            RunStatus::WaitingForApproval,
             RunStatus::Completed,
+            RunStatus::PartialFailure,
             RunStatus::Failed,
             RunStatus::Cancelled,
             RunStatus::IterationLimit,

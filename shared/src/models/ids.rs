@@ -46,12 +46,24 @@ uuid_id!(
     AgentId
 );
 uuid_id!(
+    /// `approvals.id`
+    ApprovalId
+);
+uuid_id!(
     /// `automations.id`
     AutomationId
 );
 uuid_id!(
+    /// `events.id`
+    EventId
+);
+uuid_id!(
     /// `executions.id`
     ExecutionId
+);
+uuid_id!(
+    /// `hooks.id`
+    HookId
 );
 uuid_id!(
     /// `intents.id`
@@ -89,23 +101,43 @@ impl ToolId {
     }
 }
 
+/// Half of the SHA-256 of what an id is made of.
+fn of_content(content: &str) -> Uuid {
+    let mut half = [0; 16];
+    half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
+    uuid::Builder::from_custom_bytes(half).into_uuid()
+}
+
 impl AutomationId {
     /// The id of the automation that an organization first saved with this content: the same content is the same automation.
     pub fn of_content(organization: OrganizationId, content_hash: &str) -> Self {
-        let content = format!("automation {organization} {content_hash}");
-        let mut half = [0; 16];
-        half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
-        Self(uuid::Builder::from_custom_bytes(half).into_uuid())
+        Self(of_content(&format!("automation {organization} {content_hash}")))
     }
 }
 
 impl RunId {
     /// The id of the run that an organization began under an idempotency key: the same key is the same run.
     pub fn of_key(organization: OrganizationId, key: &str) -> Self {
-        let content = format!("run {organization} {key}");
-        let mut half = [0; 16];
-        half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
-        Self(uuid::Builder::from_custom_bytes(half).into_uuid())
+        Self(of_content(&format!("run {organization} {key}")))
+    }
+
+    /// The id of the run that one event, occurrence or request starts of an automation: however often it comes, it is one run.
+    pub fn of_cause(organization: OrganizationId, automation: AutomationId, cause: &str) -> Self {
+        Self(of_content(&format!("automation run {organization} {automation} {cause}")))
+    }
+}
+
+impl EventId {
+    /// The id of an event that came by a hook and has this id at its service: however often it is sent, it is one event.
+    pub fn of_delivery(organization: OrganizationId, hook: HookId, id_at_service: &str) -> Self {
+        Self(of_content(&format!("event {organization} {hook} {id_at_service}")))
+    }
+}
+
+impl ApprovalId {
+    /// The id of the approval that one action of a run asks for.
+    pub fn of_action(run: RunId, action: &str) -> Self {
+        Self(of_content(&format!("approval {run} {action}")))
     }
 }
 

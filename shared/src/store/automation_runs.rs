@@ -1,4 +1,5 @@
-//! `automation_runs`. Key: id, part. Index `by_organization`: `organization_id`, `created_at`. TTL on `expires_at`.
+//! `automation_runs`. Key: id, part. Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`,
+//! `created_at`. TTL on `expires_at`.
 //!
 //! A run is several items under one id, so that none outgrows DynamoDB's 400 KB and the one that is written at every step stays
 //! small:
@@ -6,7 +7,9 @@
 //! | part | what it is |
 //! |---|---|
 //! | `run` | the row: status, limits, what was used, the lease of whoever carries it on; the only one in the index |
-//! | `prompt` | what it was asked, and what it was offered |
+//! | `plan` | of a run of an automation: what started it, and for whom it acts |
+//! | `0001#action` | what became of the second action (they are counted from 0) |
+//! | `prompt` | what a model was asked, and what it was offered |
 //! | `0001#answer` | the model's first answer |
 //! | `0001#reply` | what was said to it: the results of its calls |
 //! | `result` | the final answer |
@@ -30,17 +33,19 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPrompt, RunReply, RunStatus, Spent, Timestamp,
-        WholeRun,
+        ActionResult, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan, RunPrompt,
+        RunReply, RunStatus, Spent, Timestamp, WholeRun,
     },
     redaction,
 };
 
 const RUN: &str = "run";
+const PLAN: &str = "plan";
 const PROMPT: &str = "prompt";
 const RESULT: &str = "result";
 const ANSWER: &str = "#answer";
 const REPLY: &str = "#reply";
+const ACTION: &str = "#action";
 
 /// Transactions on the same count refuse each other, so some of many at once must come again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -69,6 +74,10 @@ pub enum AcquiredRun {
 pub enum Step<'a> {
     Answer(&'a RunAnswer),
     Reply(&'a RunReply),
+    /// With the counts of actions that the row then has.
+    Action(&'a ActionResult),
+    /// What the prompt of an automation has become, before its first answer.
+    Prompt(&'a RunPrompt),
 }
 
 /// How a run ends.
@@ -150,6 +159,34 @@ impl AutomationRuns {
         }
     }
 
+    /// Writes a new run of an automation down, whole or not at all. It is not counted here. False if there is one of its id.
+    pub async fn create_planned(&self, run: &AutomationRun, plan: &RunPlan) -> Result<bool> {
+        let parts = [(RUN, to_item(run)?), (PLAN, to_item(plan)?)];
+        let new = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
+        transact_unless_refused(new.to_vec()).await
+    }
+
+    /// A page of an automation's runs, newest first.
+    pub async fn page_of_automation(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<Page<AutomationRun>> {
+        let of = self.table.query_index("by_automation", "#automation_id = :automation").newest_first();
+        let of = of.filter("#organization_id = :organization");
+        let of = of.with([(":automation", text(automation)), (":organization", text(organization))]);
+        let start = after.map(|cursor| {
+            let mut key = start_key(organization, cursor);
+            key.remove("organization_id");
+            key.insert("automation_id".into(), text(automation));
+            key
+        });
+        let (items, next) = of.page(start, Some(limit)).await?;
+        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+    }
+
     /// The row of a run, as of now.
     pub async fn get(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         visible(self.table.owned(organization, row(id), RUN).await?)
@@ -223,10 +260,17 @@ impl AutomationRuns {
 
     /// Writes a step and what has been used with it.
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
-        let saved = lease
-            .update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now")
-            .when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)")
-            .with([(":spent", to_attribute(spent)?), (":none", number(0)), (":now", text(Timestamp::now()))]);
+        let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
+        if let Step::Action(result) = step {
+            let (executed, failed) = result.counts();
+            saved = saved.and(" ADD #actions_executed :executed, #actions_failed :failed");
+            saved = saved.with([(":executed", number(executed.into())), (":failed", number(failed.into()))]);
+        }
+        let saved = saved.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
+            (":spent", to_attribute(spent)?),
+            (":none", number(0)),
+            (":now", text(Timestamp::now())),
+        ]);
         if transact_unless_refused(vec![saved, self.step(run, step)?]).await? {
             return Ok(Saved::Yes);
         }
@@ -267,9 +311,11 @@ impl AutomationRuns {
     /// [`Error::Conflict`] for a run that is over.
     pub async fn cancel(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         let update = |change: &str, condition: &str| {
-            let condition =
-                format!("#organization_id = :organization AND #status IN (:queued, :running) AND {condition}");
+            let condition = format!(
+                "#organization_id = :organization AND #status IN (:queued, :running, :waiting) AND {condition}"
+            );
             self.update(organization, id, change).when(condition).with([
+                (":waiting", text(RunStatus::WaitingForApproval.as_str())),
                 (":queued", text(RunStatus::Queued.as_str())),
                 (":running", text(RunStatus::Running.as_str())),
                 (":clock", number(Timestamp::now().as_millis())),
@@ -328,8 +374,9 @@ impl AutomationRuns {
     pub(super) async fn begin_deletion(&self, organization: OrganizationId, id: RunId) -> Result<RunDeletion> {
         let marked = self
             .update(organization, id, "SET #expires_at = :clock, #updated_at = :now")
-            .when("#organization_id = :organization AND NOT #status IN (:queued, :running)")
+            .when("#organization_id = :organization AND NOT #status IN (:queued, :running, :waiting)")
             .with([
+                (":waiting", text(RunStatus::WaitingForApproval.as_str())),
                 (":queued", text(RunStatus::Queued.as_str())),
                 (":running", text(RunStatus::Running.as_str())),
                 (":clock", number(Timestamp::now().as_seconds())),
@@ -421,6 +468,8 @@ impl Step<'_> {
         Ok(match self {
             Self::Answer(answer) => (format!("{:04}{ANSWER}", answer.step), to_item(answer)?),
             Self::Reply(reply) => (format!("{:04}{REPLY}", reply.step), to_item(reply)?),
+            Self::Action(action) => (format!("{:04}{ACTION}", action.index), to_item(action)?),
+            Self::Prompt(prompt) => (PROMPT.to_owned(), to_item(prompt)?),
         })
     }
 }
@@ -457,7 +506,9 @@ fn visible(run: AutomationRun) -> Result<AutomationRun> {
 #[derive(Default)]
 struct Parts {
     run: Option<AutomationRun>,
+    plan: Option<RunPlan>,
     prompt: Option<RunPrompt>,
+    actions: Vec<ActionResult>,
     answers: Vec<RunAnswer>,
     replies: Vec<RunReply>,
     result: Option<Value>,
@@ -471,6 +522,7 @@ impl Parts {
         };
         match part.as_str() {
             RUN => self.run = Some(from_item(item)?),
+            PLAN => self.plan = Some(from_item(item)?),
             PROMPT => self.prompt = Some(from_item(item)?),
             RESULT => {
                 let stored: StoredResult = from_item(item)?;
@@ -478,6 +530,7 @@ impl Parts {
             }
             part if part.ends_with(ANSWER) => self.answers.push(from_item(item)?),
             part if part.ends_with(REPLY) => self.replies.push(from_item(item)?),
+            part if part.ends_with(ACTION) => self.actions.push(from_item(item)?),
             // Of a later version.
             _ => {}
         }
@@ -486,7 +539,10 @@ impl Parts {
 
     fn into_run(self) -> Result<WholeRun> {
         let run = visible(self.run.ok_or(Error::NotFound(RUN))?)?;
-        let prompt = self.prompt.ok_or_else(|| Error::internal("a run has no prompt"))?;
-        Ok(WholeRun { run, prompt, answers: self.answers, replies: self.replies, result: self.result })
+        let Self { plan, prompt, actions, answers, replies, result, .. } = self;
+        if plan.is_none() && prompt.is_none() {
+            return Err(Error::internal("a run has no plan and no prompt"));
+        }
+        Ok(WholeRun { run, plan, prompt, actions, answers, replies, result })
     }
 }

@@ -1,6 +1,7 @@
 //! `automations` and `automation_versions`.
 //!
-//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Each change raises `revision` under the
+//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_trigger`: `trigger_key`, `id`, of active
+//!   ones that listen to events. Each change raises `revision` under the
 //!   condition that it is the one that was read.
 //! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row, and never changed.
 
@@ -34,6 +35,15 @@ pub struct ListedVersion {
     pub content_hash: String,
     pub created_by: UserId,
     pub created_at: Timestamp,
+}
+
+/// What makes an active automation run when an event comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// [`Automation::trigger_key_of`] the event.
+    pub trigger_key: String,
+    /// A condition, as JSON text.
+    pub filter: Option<String>,
 }
 
 /// The key of an automation's versions.
@@ -138,7 +148,7 @@ impl Automations {
     /// False if somebody else changed it since.
     pub async fn add_version(&self, changed: &Automation, version: &AutomationVersion) -> Result<bool> {
         let change = "SET #name = :name, #description = :description, #trigger_type = :trigger, #version = :version";
-        let row = self.changed(changed, change).with([
+        let row = self.changed(changed, change, "").with([
             (":name", text(&changed.name)),
             (":description", text(&changed.description)),
             (":trigger", text(&changed.trigger_type)),
@@ -147,34 +157,66 @@ impl Automations {
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
-    /// Makes a version the one that runs, if the automation is as it was read; none if it is not.
+    /// Makes a version the one that runs, if the automation is as it was read; none if it is not. An active automation is found
+    /// by what it `listens` to.
     pub async fn point_to(
         &self,
         automation: &Automation,
         version: u64,
         status: AutomationStatus,
         by: &UserId,
+        listens: Option<&Listening>,
     ) -> Result<Option<Automation>> {
-        let change = "SET #active_version = :version, #status = :status, #activated_by = :by, #activated_at = :now";
-        let pointed = self.changed(automation, change).with([
+        const POINTED: &str = "#active_version = :version, #status = :status, #activated_by = :by, #activated_at = :now, \
+                               #failures_in_a_row = :none";
+        let (mut set, mut remove) = (POINTED.to_owned(), vec!["#pause_reason"]);
+        let mut values = vec![
             (":version", amount(version)),
             (":status", text(status.as_str())),
             (":by", text(by)),
-        ]);
-        pointed.updated().await
+            (":none", number(0)),
+        ];
+        let listens = listens.filter(|_| status == AutomationStatus::Active);
+        for (name, placeholder, value) in [
+            ("#trigger_key", ":key", listens.map(|listens| &listens.trigger_key)),
+            ("#trigger_filter", ":filter", listens.and_then(|listens| listens.filter.as_ref())),
+        ] {
+            match value {
+                Some(value) => {
+                    set.push_str(&format!(", {name} = {placeholder}"));
+                    values.push((placeholder, text(value)));
+                }
+                None => remove.push(name),
+            }
+        }
+        let pointed = self.changed(automation, &format!("SET {set}"), &format!(" REMOVE {}", remove.join(", ")));
+        values.into_iter().fold(pointed, |pointed, value| pointed.with([value])).updated().await
     }
 
-    /// Pauses the automation, if it is as it was read; none if it is not.
-    pub async fn pause(&self, automation: &Automation) -> Result<Option<Automation>> {
-        let change = "SET #status = :status";
-        let paused = self.changed(automation, change).with([(":status", text(AutomationStatus::Paused.as_str()))]);
+    /// Pauses the automation, if it is as it was read; none if it is not. `reason` says why nobody did it by hand.
+    pub async fn pause(&self, automation: &Automation, reason: Option<&str>) -> Result<Option<Automation>> {
+        let set =
+            if reason.is_some() { "SET #status = :status, #pause_reason = :reason" } else { "SET #status = :status" };
+        let mut paused = self
+            .changed(automation, set, " REMOVE #trigger_key, #trigger_filter")
+            .with([(":status", text(AutomationStatus::Paused.as_str()))]);
+        if let Some(reason) = reason {
+            paused = paused.with([(":reason", text(reason))]);
+        }
         paused.updated().await
     }
 
-    /// A change of the row at the revision of `read`.
-    fn changed(&self, read: &Automation, change: &str) -> Write {
+    /// The active automations that an event is for, in pages: one query of an index.
+    pub async fn listening(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<Automation>> {
+        let of = self.automations.query_index("by_trigger", "#trigger_key = :key");
+        let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
+        kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
+    }
+
+    /// A change of the row at the revision of `read`: what it sets, and what follows.
+    fn changed(&self, read: &Automation, set: &str, rest: &str) -> Write {
         self.automations
-            .update(id(read.id), format!("{change}, #updated_at = :now, #revision = :next"))
+            .update(id(read.id), format!("{set}, #updated_at = :now, #revision = :next{rest}"))
             .when("#organization_id = :organization AND #revision = :read AND attribute_not_exists(#deleting)")
             .with([
                 (":now", text(Timestamp::now())),

@@ -1,7 +1,9 @@
 //! `organization_members`. Key: `user_id` (partition), `organization_id` (sort).
 
+use serde_json::{Map, Value};
+
 use super::{
-    database::{Database, text},
+    database::{Database, key, text},
     table::Table,
 };
 use crate::{
@@ -22,6 +24,16 @@ impl OrganizationMembers {
     /// The organizations a user belongs to, so that membership can be read beside the slug, not after it.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
         self.table.query("#user_id = :user").with([(":user", text(user))]).collect().await
+    }
+
+    /// `{id, email, timezone, phone, name}` of a member, as far as the row says them: what `{{user.…}}` leads into.
+    pub async fn person(&self, organization: OrganizationId, user: &UserId) -> Result<Value> {
+        let row: Option<Map<String, Value>> =
+            self.table.get(key([("user_id", text(user)), ("organization_id", text(organization))])).await?;
+        let mut person = row.unwrap_or_default();
+        person.retain(|name, _| ["email", "timezone", "phone", "name"].contains(&name.as_str()));
+        person.insert("id".into(), user.to_string().into());
+        Ok(Value::Object(person))
     }
 
     /// A user who was let in once and whose work goes on without them, as the member they are now.
