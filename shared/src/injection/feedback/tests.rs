@@ -248,7 +248,9 @@ fn taken_up(written: &Written, prompt: RunPrompt) -> WholeRun {
         "spent": written.spent, "created_at": now, "updated_at": now, "expires_at": 1_800_000_000,
     }))
     .unwrap();
-    WholeRun { run, prompt, answers: read(&written.answers), replies: read(&written.replies), result: None }
+    let (prompt, actions) = (Some(prompt), Vec::new());
+    let (answers, replies) = (read(&written.answers), read(&written.replies));
+    WholeRun { run, plan: None, prompt, actions, answers, replies, result: None }
 }
 
 /// In every turn it is told, and never taken for the answer.
