@@ -56,7 +56,7 @@ pub use reissue::{Reissue, ToolToReissue};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
     RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,
-    WebhookPayload, folded_name, service_tool_id,
+    TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
 pub use timestamp::Timestamp;

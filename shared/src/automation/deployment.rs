@@ -406,7 +406,7 @@ fn version_of(author: &Member, body: &Value, checked: BTreeMap<String, CheckedTo
 
 /// What an event must be for this definition to run: read off its trigger, with the filter as it is stored.
 fn listening(organization: OrganizationId, definition: &Definition, stored: &Value) -> Option<Listening> {
-    let Some(Trigger::Webhook { service, event_type, filters }) = &definition.trigger else { return None };
+    let Some(Trigger::Webhook { service, event_type, filters, .. }) = &definition.trigger else { return None };
     let trigger_key = Automation::trigger_key_of(organization, service, event_type);
     let filter = filters.as_ref().and_then(|_| Some(stored.get("trigger_config")?.get("filters")?.to_string()));
     Some(Listening { trigger_key, filter })

@@ -26,6 +26,8 @@ pub enum Trigger {
     Webhook {
         service: String,
         event_type: String,
+        /// What the event's deployed trigger is configured with, where it has one.
+        params: Map<String, Value>,
         filters: Option<Condition>,
     },
     Polling(Polling),
@@ -127,8 +129,9 @@ fn example(trigger_type: &str) -> &'static str {
 fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let service = config.required_text("service", LONGEST_NAME, "\"Slack\"");
     let event_type = config.required_text("event_type", LONGEST_NAME, "\"message\"");
+    let params = config.object("params", "{\"labels\": [\"INBOX\"]}").cloned().unwrap_or_default();
     let filters = condition(config, "filters");
-    Some(Trigger::Webhook { service: service?, event_type: event_type?, filters })
+    Some(Trigger::Webhook { service: service?, event_type: event_type?, params, filters })
 }
 
 /// None, or an empty object or list, is no condition.

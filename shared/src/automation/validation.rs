@@ -16,7 +16,8 @@ use super::{
 use crate::{
     connections::Connection,
     error::Problems,
-    models::{ToolRef, WebhookPayload, folded_name},
+    json_schema::JsonSchema,
+    models::{ToolRef, TriggerComponent, WebhookPayload, folded_name},
 };
 
 /// Tools that runs of actions will have, and do not have yet.
@@ -88,9 +89,13 @@ fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagn
                     let message = format!("{name} sends no webhooks, so there is no event {event_type}.");
                     diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, "/trigger_type", message, hint));
                 }
-                Trigger::Webhook { event_type, .. } => {
+                Trigger::Webhook { event_type, params, .. } => {
                     check_event(name, event_type, &capabilities.webhook_events, diagnostics);
                     let described = capabilities.webhook_payload_schemas.get(event_type);
+                    if capabilities.webhook_events.contains(event_type) {
+                        let component = described.and_then(|payload| payload.deployed_trigger.as_ref());
+                        check_params(event_type, params, component, diagnostics);
+                    }
                     if capabilities.webhook_events.contains(event_type)
                         && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
                     {
@@ -120,6 +125,33 @@ fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagn
                 _ => {}
             }
         }
+    }
+}
+
+/// What an event's deployed trigger is configured with must fit it; other events take nothing.
+fn check_params(
+    event: &str,
+    params: &Map<String, Value>,
+    component: Option<&TriggerComponent>,
+    diagnostics: &mut Diagnostics,
+) {
+    const PLACE: &str = "/trigger_config/params";
+    let Some(component) = component else {
+        if !params.is_empty() {
+            let message = format!("The event {event} takes no params: all events of this kind come.");
+            let hint = "Leave params out, and choose events with filters.";
+            diagnostics.push(Diagnostic::error(Code::UnknownField, PLACE, message, hint));
+        }
+        return;
+    };
+    let params = Value::Object(params.clone());
+    // A schema that cannot be checked is refused when the catalogue is loaded.
+    let Ok(schema) = JsonSchema::compile(&component.parameters) else { return };
+    for violation in schema.validate(&params) {
+        let message = format!("The params of the event {event} do not fit: {violation}.");
+        let hint = "Take the JSON schema of its params from initial_md_fetch.";
+        let pointer = format!("{PLACE}{}", violation.pointer);
+        diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint));
     }
 }
 
