@@ -15,14 +15,18 @@ mod look_up;
 mod members;
 mod parameters;
 mod path;
+mod polling;
 mod run_queue;
 mod run_request;
 mod run_starter;
+mod schedule_rule;
 mod scope;
+mod source;
 mod templates;
 #[cfg(test)]
 mod tests;
 mod trigger;
+mod triggers;
 mod validation;
 mod values_in_words;
 
@@ -33,11 +37,15 @@ pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, 
 pub use difference::{Change, Difference, Differences, differences};
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
 pub use path::Path;
+pub use polling::{Poll, PolledItem, answered_items, items_together, next_poll};
 pub use run_queue::{RunQueue, report_end};
 pub use run_request::{NamedTool, RunRequest};
 pub use run_starter::{RunCause, RunStarter};
+pub use schedule_rule::ScheduleRule;
+pub use source::SourceAnswer;
 pub use templates::{Data, NO_DATA, Template, filled_in};
-pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
+pub use trigger::{Missed, Polling, TRIGGER_TYPES, Trigger};
+pub use triggers::Triggers;
 pub use validation::validate;
 
 use crate::ranking;

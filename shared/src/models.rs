@@ -18,6 +18,7 @@ mod own_key;
 mod phone_number;
 mod queued_execution;
 mod reissue;
+mod schedule;
 mod service;
 mod slug;
 mod timestamp;
@@ -53,6 +54,7 @@ pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use reissue::{Reissue, ToolToReissue};
+pub use schedule::{Occurrence, PollCursor, Schedule};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
     RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,

@@ -14,9 +14,11 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::{Deployment, RunQueue, RunStarter},
+    automation::{Deployment, RunQueue, RunStarter, Triggers},
     catalogue::Catalogue,
-    clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    clients::{
+        self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
+    },
     config::{self, Environment},
     connections::Connections,
     discovery::Discovery,
@@ -26,10 +28,11 @@ use crate::{
     idempotency::Idempotency,
     injection::{built_in_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
-    models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
+    models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries,
-        OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
+        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, Intents, KnowledgeBases,
+        KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
+        Services as ServicesTable, Tools,
     },
     telemetry,
     tool::Tool,
@@ -249,6 +252,36 @@ impl Platform {
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
     pub fn settling(&self) -> Result<Settling> {
         Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
+    }
+
+    /// The queue of occurrences of schedules that `schedule` carries out (`SCHEDULED_QUEUE_URL`).
+    pub fn scheduled_queue(&self) -> Result<Queue<Occurrence>> {
+        Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
+    }
+
+    /// `EventBridge` Scheduler: schedules of the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to `SCHEDULED_QUEUE_ARN`, and
+    /// what cannot be sent to `SCHEDULED_DEAD_LETTERS_ARN`.
+    pub fn scheduler(&self) -> Result<Scheduler> {
+        let target = SchedulerTarget {
+            group: self.environment.required("SCHEDULE_GROUP")?,
+            role_arn: self.environment.required("SCHEDULE_ROLE_ARN")?,
+            queue_arn: self.environment.required("SCHEDULED_QUEUE_ARN")?,
+            dead_letters_arn: self.environment.required("SCHEDULED_DEAD_LETTERS_ARN")?,
+        };
+        Ok(Scheduler::new(&self.aws, target))
+    }
+
+    /// Makes what starts automations follow their rows.
+    pub fn triggers(&self) -> Result<Triggers> {
+        let database = self.database()?;
+        Ok(Triggers {
+            automations: Automations::new(database),
+            schedules: Schedules::new(database),
+            intents: Intents::new(database),
+            scheduler: self.scheduler()?,
+            occurrences: self.scheduled_queue()?,
+            settling: self.settling()?,
+        })
     }
 
     /// How long the start of a call waits for its tools before the model is told what there is (`ON_CALL_START_SECONDS`, 3).

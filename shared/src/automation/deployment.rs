@@ -325,7 +325,9 @@ impl Deployment {
             && !diagnostics.has_errors()
         {
             listens = listening(by.organization_id, &definition, &stored);
-            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, Purpose::Activation, deadline)).await?;
+            let resumes = before.status == AutomationStatus::Paused && before.active_version == Some(version);
+            let purpose = if resumes { Purpose::Resumption } else { Purpose::Activation };
+            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, purpose, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
