@@ -12,6 +12,7 @@ mod difference;
 mod duplicates;
 mod known;
 mod look_up;
+mod matching;
 mod members;
 mod parameters;
 mod path;
@@ -36,6 +37,7 @@ pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_r
 pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
 pub use difference::{Change, Difference, Differences, differences};
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
+pub use matching::{DoesNotRun, EventFilters};
 pub use path::Path;
 pub use polling::{Poll, PolledItem, answered_items, items_together, next_poll};
 pub use run_queue::{RunQueue, report_end};

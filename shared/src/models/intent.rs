@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, AutomationId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId, Timestamp,
+    AgentId, AutomationId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId, Timestamp,
     ToolId, ToolName,
 };
 
@@ -90,6 +90,8 @@ pub enum SecretOwner {
     OwnKey { service: KeyService, id: SecretId },
     /// The organization's row, by its `service_credentials`.
     Credential { service: ServiceId, id: SecretId },
+    /// A row of `hooks`, by its `secrets`.
+    Hook { hook: HookId, id: SecretId },
 }
 
 impl Change {
