@@ -4,7 +4,10 @@
 //! [`validate`] itself reads nothing. Templates and conditions are the same parse trees when an automation is checked and when it
 //! runs. `docs/automations.md` is the reference for authors.
 
+mod alerts;
+mod approval_rules;
 mod conditions;
+mod control;
 mod definition;
 mod deployment;
 mod diagnostics;
@@ -18,6 +21,7 @@ mod path;
 mod run_queue;
 mod run_request;
 mod run_starter;
+mod run_view;
 mod scope;
 mod templates;
 #[cfg(test)]
@@ -25,7 +29,10 @@ mod tests;
 mod trigger;
 mod validation;
 mod values_in_words;
+mod watch;
 
+pub use alerts::{AlertHook, Alerts};
+pub use approval_rules::{Standing, asking_rule, effect_of, is_message, standing};
 pub use conditions::{Clause, Condition, Operator};
 pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, PROMPT_FIELDS};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
@@ -35,10 +42,12 @@ pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight,
 pub use path::Path;
 pub use run_queue::{RunQueue, report_end};
 pub use run_request::{NamedTool, RunRequest};
-pub use run_starter::{RunCause, RunStarter};
+pub use run_starter::{RunCause, RunStarter, Requested};
+pub use run_view::{ERROR_BUDGET, RunView};
 pub use templates::{Data, NO_DATA, Template, filled_in};
 pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
 pub use validation::validate;
+pub use watch::{MOST_FAILURES, Watch};
 
 use crate::ranking;
 

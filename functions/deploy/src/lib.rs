@@ -10,10 +10,16 @@
 //! - POST …/{id}/activate and …/{id}/rollback `{"version", "content_hash"?}`: checks everything that the version uses again and makes it the one
 //!   that runs. POST …/{id}/pause.
 //! - DELETE …/{id}: with all its versions.
+//! - POST …/{id}/run `{"trigger_data"?, "version"?, "dry_run"?}`: starts a run by hand; 202 with its row. GET …/{id}/runs?limit=&cursor=
+//!   (`manual_run.rs`).
+//! - GET /api/{slug}/approvals?status=&limit=&cursor=, GET …/{id}, POST …/{id}/approve, POST …/{id}/refuse `{"reason"}`: what runs ask
+//!   people (`approvals.rs`).
 //!
 //! Whatever validates answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if something was to be saved or
 //! activated and was not; with `Accept: text/plain` the same as text.
 
+mod approvals;
+mod manual_run;
 mod versions;
 
 use lambda_http::RequestExt;
@@ -21,12 +27,13 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Platform, Result,
-    automation::{Deployed, Deployment, Outcome, SeenVersion},
+    automation::{Deployed, Deployment, Outcome, RunStarter, SeenVersion},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
-    models::{Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
+    models::{ApprovalStatus, Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
     platform,
+    store::Approvals,
 };
 
 /// Of a `content_hash`, in characters.
@@ -35,11 +42,18 @@ const LONGEST_HASH: usize = 64;
 pub struct Deps {
     pub access: Access,
     pub deployment: Deployment,
+    pub starter: RunStarter,
+    pub approvals: Approvals,
 }
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, deployment: platform.deployment()? })
+        Ok(Self {
+            access: platform.access()?,
+            deployment: platform.deployment()?,
+            starter: platform.run_starter()?,
+            approvals: Approvals::new(platform.database()?),
+        })
     }
 }
 
@@ -110,6 +124,24 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["POST", "api", _, "automations", id, "pause"] => {
             let paused = deployment.pause(&member, automation(id)?, if_match(&request)?).await?;
             Ok(Reply::ok(&paused)?.with_headers([etag(paused.revision)]))
+        }
+        ["POST", "api", _, "automations", id, "run"] => {
+            let automations = &deployment.automations;
+            Box::pin(manual_run::start(automations, &deps.starter, &request, &member, automation(id)?)).await
+        }
+        ["GET", "api", _, "automations", id, "runs"] => {
+            let automations = &deployment.automations;
+            Box::pin(manual_run::list(automations, &deps.starter, &request, organization, automation(id)?)).await
+        }
+        ["GET", "api", _, "approvals"] => Box::pin(approvals::list(deps, &request, organization)).await,
+        ["GET", "api", _, "approvals", id] => approvals::show(deps, organization, http::id(id, "approval")?).await,
+        ["POST", "api", _, "approvals", id, "approve"] => {
+            let id = http::id(id, "approval")?;
+            Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Approved)).await
+        }
+        ["POST", "api", _, "approvals", id, "refuse"] => {
+            let id = http::id(id, "approval")?;
+            Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Refused)).await
         }
         _ => Err(Error::NotFound("route")),
     }

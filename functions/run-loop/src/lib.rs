@@ -7,6 +7,7 @@
 
 mod journal;
 mod verdict;
+mod waiting;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use futures_util::join;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
+    automation::Watch,
     catalogue::Catalogue,
     clients::{Llm, Queue},
     error,
@@ -22,7 +24,7 @@ use shared::{
     injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
     models::{AutomationRun, Budget, QueuedRun, RunCeilings, RunStatus, Spent, Timestamp, Trigger, WholeRun},
     platform,
-    store::{AcquiredRun, AutomationRuns, Budgets, Lease, RunEnd},
+    store::{AcquiredRun, Approvals, AutomationRuns, Budgets, Lease, RunEnd},
     telemetry,
     tool::{CallContext, Conversation, Subject},
 };
@@ -56,6 +58,9 @@ pub struct Deps {
     pub budgets: Budgets,
     /// What a run may use of the platform's key.
     pub ceilings: RunCeilings,
+    /// How runs end, for their automations.
+    pub watch: Watch,
+    pub approvals: Approvals,
     /// What must be left for a step to begin; tests need less.
     pub step_needs: Duration,
 }
@@ -72,6 +77,8 @@ impl Deps {
             llm: platform.llm()?,
             budgets: platform.budgets()?.clone(),
             ceilings: platform.run_ceilings()?,
+            watch: platform.watch()?,
+            approvals: Approvals::new(database),
             step_needs: STEP_NEEDS,
         })
     }
@@ -90,6 +97,9 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
     let now = Timestamp::now().as_millis();
     // A message of its own will come when the time it was put off for is over.
     if run.status.is_over() || run.lease_until.max(run.resume_at).is_some_and(|until| until >= now) {
+        return Ok(());
+    }
+    if !waiting::is_over(deps, &run, &message).await? {
         return Ok(());
     }
     let length = deadline.remaining() + LEASE_RESERVE;
@@ -114,6 +124,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
     };
     match verdict {
         Verdict::End(ending, unsaved) => {
+            deps.watch.run_ends(&run, ending.status).await;
             let end = RunEnd { status: ending.status, result: ending.result.as_ref(), error: ending.error.as_deref() };
             let written = deps.runs.end(&run, lease, unsaved.as_ref().map(UnsavedStep::step), &spent, end).await?;
             if written { report_end(&run, ending.status) } else { report_lost(&run) }

@@ -6,7 +6,7 @@
 use futures_util::join;
 use shared::{
     Error, Result,
-    automation::{NamedTool, RunRequest},
+    automation::{NamedTool, RunRequest, RunView},
     catalogue::{Found, Gone, Resolved},
     error::Problems,
     http::{self, Reply, Request},
@@ -18,7 +18,7 @@ use shared::{
     },
 };
 
-use crate::{Deps, view::RunView};
+use crate::Deps;
 
 /// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
 const LARGEST_PROMPT: usize = 300_000;
@@ -126,6 +126,8 @@ fn row(
         scheduled_for: None,
         dry_run: false,
         parent_run_id: None,
+        waits_for_approval: None,
+        waits_for_run: None,
         actions_executed: 0,
         actions_failed: 0,
         status: RunStatus::Queued,
