@@ -4,6 +4,7 @@
 //! [`validate`] itself reads nothing. Templates and conditions are the same parse trees when an automation is checked and when it
 //! runs. `docs/automations.md` is the reference for authors.
 
+mod action_run;
 mod alerts;
 mod approval_rules;
 mod conditions;
@@ -16,11 +17,14 @@ mod duplicates;
 mod known;
 mod look_up;
 mod members;
+mod offer;
 mod parameters;
 mod path;
+mod run_data;
 mod run_queue;
 mod run_request;
 mod run_starter;
+mod run_tools;
 mod run_view;
 mod scope;
 mod templates;
@@ -31,20 +35,24 @@ mod validation;
 mod values_in_words;
 mod watch;
 
+pub use action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
 pub use alerts::{AlertHook, Alerts};
 pub use approval_rules::{Standing, asking_rule, effect_of, is_message, standing};
-pub use conditions::{Clause, Condition, Operator};
-pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, PROMPT_FIELDS};
+pub use conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator};
+pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
 pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
 pub use difference::{Change, Difference, Differences, differences};
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
+pub use offer::offer;
 pub use path::Path;
+pub use run_data::RunData;
 pub use run_queue::{RunQueue, report_end};
 pub use run_request::{NamedTool, RunRequest};
-pub use run_starter::{RunCause, RunStarter, Requested};
+pub use run_starter::{Requested, RunCause, RunStarter};
+pub use run_tools::{PinnedTool, RunTools, drift, pinned_tools};
 pub use run_view::{ERROR_BUDGET, RunView};
-pub use templates::{Data, NO_DATA, Template, filled_in};
+pub use templates::{Data, NO_DATA, Template, TooLarge, filled_in, filled_in_within};
 pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
 pub use validation::validate;
 pub use watch::{MOST_FAILURES, Watch};

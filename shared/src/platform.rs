@@ -24,7 +24,7 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::{built_in_tools, well_described},
+    injection::{LlmAccess, built_in_tools, llm_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
@@ -314,17 +314,21 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
-    /// [`Platform::catalogue`], and for runs that name them the tools of agents that build automations.
+    /// [`Platform::catalogue`], with all that can be called by a run that names it: what asks a model, and the tools of agents
+    /// that build automations.
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(self.agent_tools(None)?.for_runs())
+        let access =
+            LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
+        self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None)?.for_runs())
     }
 
     /// The same for a function that offers them and does not call them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(agent_tools::described())
+        self.catalogue_and_by_name(llm_tools(None), agent_tools::described())
     }
 
-    fn catalogue_and_by_name(&self, others: Vec<Arc<dyn Tool>>) -> Result<Catalogue> {
+    fn catalogue_and_by_name(&self, mut others: Vec<Arc<dyn Tool>>, more: Vec<Arc<dyn Tool>>) -> Result<Catalogue> {
+        others.extend(more);
         let catalogue = self.catalogue()?;
         Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })
     }
@@ -354,10 +358,10 @@ impl Platform {
         Ok(McpSettings { scopes, origins: origins.collect() })
     }
 
-    /// The tools that runs are offered.
+    /// The tools that runs are offered; what asks a model is described only.
     pub fn catalogue(&self) -> Result<Catalogue> {
         Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?,
+            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(llm_tools(None))?),
             tools: Tools::new(self.database()?),
             services: ServicesTable::new(self.database()?),
             connections: self.connections()?.clone(),

@@ -98,7 +98,11 @@ impl Process {
             knowledge: knowledge::Deps::new(platform)?,
             execute: execute::Deps::new(platform)?,
             run_tool: run_tool::Deps::new(platform)?,
-            run_loop: run_loop::Deps { step_needs: Duration::from_secs(5), ..run_loop::Deps::new(platform)? },
+            run_loop: run_loop::Deps {
+                step_needs: Duration::from_secs(5),
+                retry_pause: Duration::ZERO,
+                ..run_loop::Deps::new(platform)?
+            },
             runs: runs::Deps::new(platform)?,
             call_start: call_start::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,

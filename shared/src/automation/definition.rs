@@ -16,8 +16,9 @@ use super::{
     trigger::Trigger,
 };
 use crate::{
+    Error, Result,
     json_schema::extent,
-    models::{ApprovalRequest, ApprovalRule, AutomationQuotas},
+    models::{ApprovalRequest, ApprovalRule, AutomationQuotas, AutomationVersion},
 };
 
 /// Bytes of a definition as JSON: it stands in one item, which may have 400 KB.
@@ -37,6 +38,11 @@ const LONGEST_ID: usize = 100;
 const LONGEST_TOOL: usize = 100;
 const LONGEST_FINGERPRINT: usize = 100;
 const MOST_VARIABLES: usize = 200;
+
+/// What a call of an action's tool gets, in seconds.
+const USUAL_TIMEOUT: u64 = 30;
+const LONGEST_TIMEOUT: u64 = 300;
+const MOST_RETRIES: u64 = 3;
 
 /// A definition as far as it could be read; nothing that is wrong stands in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +81,20 @@ pub struct Action {
     pub condition: Option<Condition>,
     /// It asks before it goes on.
     pub approval: Option<ApprovalRequest>,
+    /// What a call of its tool gets, in seconds.
+    pub timeout_seconds: u64,
+    pub on_error: OnError,
+    /// How often its tool is called again, where that can do no harm.
+    pub retries: u32,
+}
+
+/// What becomes of a run when one of its actions fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// The actions after it are carried out all the same.
+    Continue,
+    /// It is the last one.
+    Stop,
 }
 
 /// The members of a prompt's body.
@@ -113,6 +133,22 @@ impl Definition {
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
         let unreadable = errors.map(|error| error.pointer.clone()).collect();
         Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, unreadable })
+    }
+
+    /// The definition of a version that was saved.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if there is anything in it that this program does not know: what a newer one says of an action must
+    /// not be left out.
+    pub fn stored(version: &AutomationVersion) -> Result<Self> {
+        let unreadable = || Error::Unreadable {
+            row: "version",
+            key: format!("{} of automation {}", version.version, version.automation_id),
+        };
+        let value: Value = serde_json::from_str(&version.definition).map_err(|_no_json| unreadable())?;
+        let mut diagnostics = Diagnostics::default();
+        let definition = Self::read(&value, &mut diagnostics);
+        definition.filter(|_| diagnostics.iter().all(|one| one.severity != Severity::Error)).ok_or_else(unreadable)
     }
 
     /// The definition as it is stored: with the names of fields instead of their aliases, and without the fields that are null.
@@ -418,6 +454,25 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
     let place = members.place("condition");
     let condition = condition.and_then(|condition| Condition::read(condition, &place, members.diagnostics));
     let approval = control::approval(&mut members);
+    let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
+    let on_error = match members.one_of("on_error", &["continue", "stop"]) {
+        Some("stop") => OnError::Stop,
+        _ => OnError::Continue,
+    };
+    let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
+    let retries = u32::try_from(retries).unwrap_or_default();
     members.finish();
-    Some(Action { pointer, id, tool, parameters_field, parameters, output_as, condition, approval })
+    Some(Action {
+        pointer,
+        id,
+        tool,
+        parameters_field,
+        parameters,
+        output_as,
+        condition,
+        timeout_seconds,
+        on_error,
+        retries,
+        approval,
+    })
 }

@@ -113,7 +113,11 @@ pub enum KnownService {
 impl UsableTool {
     /// What is kept of it with a version that was checked against it.
     pub fn checked(&self) -> CheckedTool {
-        CheckedTool { fingerprint: self.fingerprint.clone(), parameters: summary(&self.parameters) }
+        let tool_id = match &self.reference {
+            ToolRef::Organization { id, .. } => Some(*id),
+            ToolRef::BuiltIn(_) | ToolRef::Service { .. } => None,
+        };
+        CheckedTool { fingerprint: self.fingerprint.clone(), tool_id, parameters: summary(&self.parameters) }
     }
 }
 

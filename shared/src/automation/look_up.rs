@@ -30,7 +30,6 @@ use crate::{
         CheckedTool, ExecutionId, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool,
         ToolRef, Trigger as ExecutionTrigger, folded_name,
     },
-    store::Cursor,
     tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
 };
 
@@ -38,10 +37,6 @@ use crate::{
 const PREFLIGHT_WITHIN: Duration = Duration::from_secs(8);
 /// Schemas that are kept compiled in a process.
 const MOST_SCHEMAS: usize = 1_000;
-/// Rows in one read of the organization's tools.
-const PAGE: i32 = 200;
-/// Pages of them that are read to find a tool by its name.
-const MOST_PAGES: usize = 20;
 /// Services whose tools are read to find a name that is near, and unknown tools that one is looked for.
 const MOST_SERVICES: usize = 3;
 const MOST_LOOKED_FOR: usize = 5;
@@ -197,7 +192,7 @@ impl Deployment {
             }
         }
         if !by_name.is_empty() {
-            let (own, all) = self.own_tools(organization).await?;
+            let (own, all) = self.catalogue.own_tools(organization).await?;
             let mut near = Near::default();
             for name in by_name {
                 let called = |tool: &&Tool| tool.name.as_str() == name || callable_name(tool.name.as_str()) == name;
@@ -264,20 +259,9 @@ impl Deployment {
     /// The name of a built-in tool, or of one of the organization's, that is near.
     fn built_in_or_own_near(&self, name: &str, own: &[Tool]) -> Option<String> {
         let own: Vec<String> = own.iter().map(|tool| callable_name(tool.name.as_str())).collect();
-        let names = self.catalogue.built_in.names().chain(own.iter().map(String::as_str));
+        let names = self.catalogue.built_in.all_specs().map(|spec| spec.name.as_str());
+        let names = names.chain(own.iter().map(String::as_str));
         nearest(name, names).map(str::to_owned)
-    }
-
-    /// The organization's own tools, and whether these are all.
-    async fn own_tools(&self, organization: OrganizationId) -> Result<(Vec<Tool>, bool)> {
-        let (mut tools, mut after) = (Vec::new(), None);
-        for _ in 0..MOST_PAGES {
-            let page = self.catalogue.tools.page(organization, after.as_ref(), PAGE).await?;
-            tools.extend(page.items);
-            let Some(next) = page.next_cursor else { return Ok((tools, true)) };
-            after = Some(Cursor::parse(&next)?);
-        }
-        Ok((tools, false))
     }
 
     /// Names of active tools of the services that a name may have been meant for. They only help, so nothing fails without them.

@@ -96,7 +96,8 @@ impl RunStarter {
             actions_executed: 0,
             actions_failed: 0,
             model: None,
-            limits: RunLimits::default(),
+            // Of actions each has a time of its own; a prompt says its limits in the definition.
+            limits: RunLimits { seconds: RunLimits::HIGHEST.seconds, ..RunLimits::default() },
             spent: Spent::default(),
             attempts: 0,
             lease_until: None,

@@ -281,7 +281,9 @@ fn drift_names_what_changed() {
     assert!(said(&known, "never").contains("or this was never its fingerprint"));
     // What an earlier version of the automation was checked against.
     let parameters = BTreeMap::from([("channel".to_owned(), "integer, required".to_owned())]);
-    known.earlier.insert("slack_post_message".into(), CheckedTool { fingerprint: "slack--1".into(), parameters });
+    known
+        .earlier
+        .insert("slack_post_message".into(), CheckedTool { fingerprint: "slack--1".into(), tool_id: None, parameters });
     assert!(said(&known, "slack--1").contains("channel was integer, required and is string, required"));
 }
 

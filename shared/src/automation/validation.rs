@@ -19,8 +19,8 @@ use crate::{
     models::{ToolRef, WebhookPayload, folded_name},
 };
 
-/// Tools that runs of actions will have, and do not have yet.
-const LLM_TOOLS: [&str; 3] = ["llm_classify", "llm_transform", "llm_agent"];
+/// A tool that runs of actions will have, and do not have yet.
+const LLM_TOOLS: [&str; 1] = ["llm_agent"];
 
 /// Notes everything that is wrong with a definition whose shape has been read.
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {

@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, UserId, folded_name, named};
+use super::{AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named};
 
 /// A row of `automations`: what is true of all its versions, and which one runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +123,9 @@ pub struct AutomationVersion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedTool {
     pub fingerprint: String,
+    /// Of one of the organization's: it may be called otherwise by the time it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<ToolId>,
     /// Each parameter in a few words: `string, required`.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,

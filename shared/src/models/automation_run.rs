@@ -297,6 +297,9 @@ pub struct ActionResult {
     /// How often the tool was called.
     #[serde(default)]
     pub attempts: u32,
+    /// What its tool's author marked: fields of arguments and output that are hidden when the run is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
     pub started_at: Timestamp,
     /// Milliseconds.
     pub duration_ms: u64,

@@ -76,7 +76,7 @@ pub enum Step<'a> {
     Reply(&'a RunReply),
     /// With the counts of actions that the row then has.
     Action(&'a ActionResult),
-    /// What the prompt of an automation has become, before its first answer.
+    /// What the prompt of an automation has become, before its first answer; with the model and the limits of the row.
     Prompt(&'a RunPrompt),
 }
 
@@ -291,9 +291,13 @@ impl AutomationRuns {
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
         if let Step::Action(result) = step {
-            let (executed, failed) = result.counts();
-            saved = saved.and(" ADD #actions_executed :executed, #actions_failed :failed");
-            saved = saved.with([(":executed", number(executed.into())), (":failed", number(failed.into()))]);
+            saved = counted(saved, result);
+        }
+        if matches!(step, Step::Prompt(_)) {
+            saved = saved.and(", #limits = :limits").with([(":limits", to_attribute(&run.limits)?)]);
+            if let Some(model) = &run.model {
+                saved = saved.and(", #model = :model").with([(":model", text(model))]);
+            }
         }
         let saved = saved.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
             (":spent", to_attribute(spent)?),
@@ -326,7 +330,11 @@ impl AutomationRuns {
         if let Some(error) = end.error {
             ended = ended.and(", #error = :error").with([(":error", text(error))]);
         }
-        let mut writes = vec![ended.and(" REMOVE #lease_token, #lease_until")];
+        let mut ended = ended.and(" REMOVE #lease_token, #lease_until");
+        if let Some(Step::Action(result)) = last {
+            ended = counted(ended, result);
+        }
+        let mut writes = vec![ended];
         writes.extend(last.map(|step| self.step(run, step)).transpose()?);
         if let Some(result) = end.result {
             writes.push(self.put(run, RESULT, to_item(&StoredResult { result: result.to_string() })?));
@@ -504,6 +512,13 @@ impl AutomationRuns {
         item.insert("expires_at".into(), number(run.expires_at));
         self.table.put_item(item)
     }
+}
+
+/// A change of the row with what an action adds to its counts.
+fn counted(change: Write, result: &ActionResult) -> Write {
+    let (executed, failed) = result.counts();
+    let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
+    counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }
 
 impl Step<'_> {
