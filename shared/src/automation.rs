@@ -5,7 +5,10 @@
 //! runs. `docs/automations.md` is the reference for authors.
 
 mod action_run;
+mod alerts;
+mod approval_rules;
 mod conditions;
+mod control;
 mod definition;
 mod deployment;
 mod diagnostics;
@@ -25,6 +28,7 @@ mod run_request;
 mod run_starter;
 mod run_tools;
 mod schedule_rule;
+mod run_view;
 mod scope;
 mod source;
 mod templates;
@@ -34,8 +38,11 @@ mod trigger;
 mod triggers;
 mod validation;
 mod values_in_words;
+mod watch;
 
 pub use action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
+pub use alerts::{AlertHook, Alerts};
+pub use approval_rules::{Standing, asking_rule, effect_of, is_message, standing};
 pub use conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator};
 pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
@@ -49,14 +56,16 @@ pub use polling::{Poll, PolledItem, answered_items, items_together, next_poll};
 pub use run_data::RunData;
 pub use run_queue::{RunQueue, report_end};
 pub use run_request::{NamedTool, RunRequest};
-pub use run_starter::{RunCause, RunStarter};
+pub use run_starter::{Requested, RunCause, RunStarter};
 pub use run_tools::{PinnedTool, RunTools, drift, pinned_tools};
 pub use schedule_rule::ScheduleRule;
 pub use source::SourceAnswer;
+pub use run_view::{ERROR_BUDGET, RunView};
 pub use templates::{Data, NO_DATA, Template, TooLarge, filled_in, filled_in_within};
 pub use trigger::{Missed, Polling, TRIGGER_TYPES, Trigger};
 pub use triggers::Triggers;
 pub use validation::validate;
+pub use watch::{MOST_FAILURES, Watch};
 
 use crate::ranking;
 

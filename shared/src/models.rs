@@ -3,7 +3,9 @@
 mod agent;
 mod agent_tool;
 mod allowed_hosts;
+mod approval;
 mod automation;
+mod automation_quotas;
 mod automation_run;
 mod budget;
 mod call;
@@ -35,7 +37,11 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use allowed_hosts::{AllowedHosts, NotAHost};
+pub use approval::{
+    Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
+};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
+pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings,
     RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,

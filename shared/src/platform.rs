@@ -14,7 +14,7 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::{Deployment, EventFilters, RunQueue, RunStarter, Triggers},
+    automation::{AlertHook, Alerts, Deployment, EventFilters, RunQueue, RunStarter, Triggers, Watch},
     catalogue::Catalogue,
     clients::{
         self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
@@ -263,7 +263,18 @@ impl Platform {
     /// Starts runs of automations.
     pub fn run_starter(&self) -> Result<RunStarter> {
         let members = OrganizationMembers::new(self.database()?);
-        Ok(RunStarter { queue: self.run_queue()?, members, history: self.history()? })
+        let quotas = Quotas::new(self.database()?);
+        Ok(RunStarter { queue: self.run_queue()?, members, quotas, history: self.history()? })
+    }
+
+    /// Watches how runs end. With `ALERT_HOOK_URL` owners are told of a pause there, signed with the key in `ALERT_SECRET`.
+    pub fn watch(&self) -> Result<Watch> {
+        let hook = match self.environment.optional("ALERT_HOOK_URL") {
+            Some(url) => Some(AlertHook { url, secret: self.environment.required("ALERT_SECRET")? }),
+            None => None,
+        };
+        let alerts = Alerts { outbound: self.outbound()?.clone(), secrets: self.secrets().clone(), hook };
+        Ok(Watch { automations: Automations::new(self.database()?), alerts })
     }
 
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).

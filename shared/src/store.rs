@@ -6,6 +6,7 @@
 
 mod agent_tools;
 mod agents;
+mod approvals;
 mod automation_runs;
 mod automations;
 mod backoff;
@@ -36,7 +37,8 @@ mod write;
 
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
-pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step};
+pub use approvals::{Approvals, Decided, OpenApproval};
+pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step, Waits};
 pub use automations::{Automations, ListedVersion, Listening, OVERTAKEN};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
@@ -53,7 +55,7 @@ pub use lease::Lease;
 pub use organization_members::OrganizationMembers;
 pub use organizations::Organizations;
 pub use phone_numbers::PhoneNumbers;
-pub use quotas::{Quotas, Room, Taken};
+pub use quotas::{Counted, Quotas, Room, Taken, Window};
 pub use reissues::Reissues;
 pub use schedules::Schedules;
 pub use services::Services;

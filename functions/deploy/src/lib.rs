@@ -10,10 +10,16 @@
 //! - POST …/{id}/activate and …/{id}/rollback `{"version", "content_hash"?}`: checks everything that the version uses again and makes it the one
 //!   that runs. POST …/{id}/pause.
 //! - DELETE …/{id}: with all its versions.
+//! - POST …/{id}/run `{"trigger_data"?, "version"?, "dry_run"?}`: starts a run by hand; 202 with its row. GET …/{id}/runs?limit=&cursor=
+//!   (`manual_run.rs`).
+//! - GET /api/{slug}/approvals?status=&limit=&cursor=, GET …/{id}, POST …/{id}/approve, POST …/{id}/refuse `{"reason"}`: what runs ask
+//!   people (`approvals.rs`).
 //!
 //! Whatever validates answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if something was to be saved or
 //! activated and was not; with `Accept: text/plain` the same as text.
 
+mod approvals;
+mod manual_run;
 mod versions;
 
 use futures_util::try_join;
@@ -22,13 +28,16 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Platform, Result,
-    automation::{Deployed, Deployment, Outcome, SeenVersion, Triggers},
+    automation::{Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
-    models::{Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId, Schedule, Timestamp},
+    models::{
+        ApprovalStatus, Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId, Schedule,
+        Timestamp,
+    },
     platform,
-    store::Schedules,
+    store::{Approvals, Schedules},
 };
 
 /// Of a `content_hash`, in characters.
@@ -39,6 +48,8 @@ pub struct Deps {
     pub deployment: Deployment,
     pub triggers: Triggers,
     pub schedules: Schedules,
+    pub starter: RunStarter,
+    pub approvals: Approvals,
 }
 
 impl Deps {
@@ -48,6 +59,8 @@ impl Deps {
             deployment: platform.deployment()?,
             triggers: platform.triggers()?,
             schedules: Schedules::new(platform.database()?),
+            starter: platform.run_starter()?,
+            approvals: Approvals::new(platform.database()?),
         })
     }
 }
@@ -145,6 +158,24 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let pause = deployment.pause(&member, id, revision);
             let paused = Box::pin(deps.triggers.change(organization, id, deadline, pause)).await?;
             Ok(Reply::ok(&paused)?.with_headers([etag(paused.revision)]))
+        }
+        ["POST", "api", _, "automations", id, "run"] => {
+            let automations = &deployment.automations;
+            Box::pin(manual_run::start(automations, &deps.starter, &request, &member, automation(id)?)).await
+        }
+        ["GET", "api", _, "automations", id, "runs"] => {
+            let automations = &deployment.automations;
+            Box::pin(manual_run::list(automations, &deps.starter, &request, organization, automation(id)?)).await
+        }
+        ["GET", "api", _, "approvals"] => Box::pin(approvals::list(deps, &request, organization)).await,
+        ["GET", "api", _, "approvals", id] => approvals::show(deps, organization, http::id(id, "approval")?).await,
+        ["POST", "api", _, "approvals", id, "approve"] => {
+            let id = http::id(id, "approval")?;
+            Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Approved)).await
+        }
+        ["POST", "api", _, "approvals", id, "refuse"] => {
+            let id = http::id(id, "approval")?;
+            Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Refused)).await
         }
         _ => Err(Error::NotFound("route")),
     }

@@ -12,12 +12,14 @@ mod automation;
 mod journal;
 mod prompt;
 mod verdict;
+mod waiting;
 
 use std::time::Duration;
 
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
+    automation::Watch,
     catalogue::Catalogue,
     clients::{Llm, Queue},
     error,
@@ -26,7 +28,7 @@ use shared::{
     injection::{Ended, Ending},
     models::{AutomationRun, QueuedRun, RunCeilings, RunStatus, Spent, Timestamp, WholeRun},
     platform,
-    store::{AcquiredRun, AutomationRuns, Automations, Budgets, Lease, RunEnd},
+    store::{AcquiredRun, Approvals, AutomationRuns, Automations, Budgets, Lease, RunEnd},
     telemetry,
 };
 
@@ -59,6 +61,9 @@ pub struct Deps {
     pub budgets: Budgets,
     /// What a run may use of the platform's key.
     pub ceilings: RunCeilings,
+    /// How runs end, for their automations.
+    pub watch: Watch,
+    pub approvals: Approvals,
     pub automations: Automations,
     /// What must be left for a step to begin; tests need less.
     pub step_needs: Duration,
@@ -78,6 +83,8 @@ impl Deps {
             llm: platform.llm()?,
             budgets: platform.budgets()?.clone(),
             ceilings: platform.run_ceilings()?,
+            watch: platform.watch()?,
+            approvals: Approvals::new(database),
             automations: Automations::new(database),
             step_needs: STEP_NEEDS,
             retry_pause: RETRY_PAUSE,
@@ -98,6 +105,9 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
     let now = Timestamp::now().as_millis();
     // A message of its own will come when the time it was put off for is over.
     if run.status.is_over() || run.lease_until.max(run.resume_at).is_some_and(|until| until >= now) {
+        return Ok(());
+    }
+    if !waiting::is_over(deps, &run, &message).await? {
         return Ok(());
     }
     let length = deadline.remaining() + LEASE_RESERVE;
@@ -122,6 +132,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
     };
     match verdict {
         Verdict::End(ending, unsaved) => {
+            deps.watch.run_ends(&run, ending.status).await;
             let end = RunEnd { status: ending.status, result: ending.result.as_ref(), error: ending.error.as_deref() };
             let written = deps.runs.end(&run, lease, unsaved.as_ref().map(UnsavedStep::step), &spent, end).await?;
             if written { report_end(&run, ending.status) } else { report_lost(&run) }

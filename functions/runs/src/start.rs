@@ -6,7 +6,7 @@
 use futures_util::join;
 use shared::{
     Error, Result,
-    automation::{RunRequest, offer},
+    automation::{RunRequest, RunView, offer},
     error::Problems,
     http::{self, Reply, Request},
     idempotency::Key,
@@ -16,7 +16,7 @@ use shared::{
     },
 };
 
-use crate::{Deps, view::RunView};
+use crate::Deps;
 
 /// A run that is named by the caller's key.
 struct Keyed {
@@ -82,6 +82,8 @@ fn row(
         scheduled_for: None,
         dry_run: false,
         parent_run_id: None,
+        waits_for_approval: None,
+        waits_for_run: None,
         actions_executed: 0,
         actions_failed: 0,
         status: RunStatus::Queued,

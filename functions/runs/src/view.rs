@@ -1,6 +1,4 @@
-//! A run as its organization is shown it: every field is there, null where nothing is known.
-//!
-//! Who carries it on, and what it takes to repeat a request, stand in the row and not here.
+//! A run with its steps as its organization is shown it: every field is there, null where nothing is known.
 
 use std::io::{self, Write};
 
@@ -8,11 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    models::{
-        AllowedHosts, AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolId, ToolRef, UserId, WholeRun,
-    },
-    redaction::Transcript,
+    automation::{ERROR_BUDGET, RunView},
+    models::{AllowedHosts, OfferedTool, RunPrompt, ToolId, ToolRef, WholeRun},
 };
 
 use crate::steps::{StepView, Steps};
@@ -21,36 +16,9 @@ use crate::steps::{StepView, Steps};
 const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
 /// And of what the run was asked.
 const PROMPT_BUDGET: usize = 16_384;
-const ERROR_BUDGET: usize = 1_000;
 
 /// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
 const LARGEST_ANSWER: usize = 5_500_000;
-
-#[derive(Debug, Serialize)]
-pub(crate) struct RunView {
-    id: RunId,
-    status: RunStatus,
-    trigger_type: RunTrigger,
-    user_id: Option<UserId>,
-    model: Option<String>,
-    limits: RunLimits,
-    spent: UsageView,
-    error: Option<String>,
-    cancel_requested_at: Option<Timestamp>,
-    created_at: Timestamp,
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
-    updated_at: Timestamp,
-    /// From when it was first taken up to its end.
-    duration_ms: Option<i64>,
-}
-
-#[derive(Debug, Serialize)]
-struct UsageView {
-    #[serde(flatten)]
-    spent: Spent,
-    tokens: u64,
-}
 
 /// A run with what it was asked and everything that was said in it.
 #[derive(Debug, Serialize)]
@@ -78,29 +46,6 @@ struct ToolView {
     allowed_hosts: AllowedHosts,
 }
 
-impl From<AutomationRun> for RunView {
-    fn from(run: AutomationRun) -> Self {
-        let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
-        Self {
-            id: run.id,
-            status: run.status,
-            trigger_type: run.trigger_type,
-            user_id: run.user_id,
-            model: run.model,
-            limits: run.limits,
-            spent: UsageView { tokens: run.spent.tokens(), spent: run.spent },
-            // It may quote the model.
-            error: run.error.map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
-            cancel_requested_at: run.cancel_requested_at,
-            created_at: run.created_at,
-            started_at: run.started_at,
-            finished_at: run.finished_at,
-            updated_at: run.updated_at,
-            duration_ms: run.started_at.zip(run.finished_at).map(length),
-        }
-    }
-}
-
 impl From<&OfferedTool> for ToolView {
     fn from(tool: &OfferedTool) -> Self {
         let (tool_id, version, fingerprint) = match &tool.tool {
@@ -121,7 +66,7 @@ pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
     let error = run.error.as_ref().map(|error| steps.transcript.text(error, ERROR_BUDGET));
     let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;
     let mut shown = WholeRunView {
-        run: RunView { error, ..RunView::from(run) },
+        run: RunView::from(run).with_error(error),
         prompt: steps.transcript.text(prompt, PROMPT_BUDGET),
         system_prompt: steps.transcript.text(system_prompt, PROMPT_BUDGET),
         tools: tools.iter().map(ToolView::from).collect(),

@@ -1,22 +1,26 @@
 //! On a schedule, every five minutes, by its queue when a change was given up for lack of time, and by hand: finishes or
-//! undoes what is open between VAPI, Secrets Manager or EventBridge Scheduler and the tables. Gives `{"settled": [...], "left": [...]}`, each `{intent, change,
-//! outcome}`. Then goes on with giving VAPI's tools a new token and address, if the key or the address has changed,
-//! and puts occurrences of automations' schedules on their queue that should have come by now.
+//! undoes what is open between VAPI, Secrets Manager or EventBridge Scheduler and the tables. Gives `{"settled": [...],
+//! "left": [...]}`, each `{intent, change, outcome}`. Puts occurrences of automations' schedules on their queue that should have
+//! come by now, and tells runs whose approvals are over. Then goes on with giving VAPI's tools a new token and address, if the
+//! key or the address has changed.
 
 use std::time::Duration;
 
 use shared::{
     Deadline, Platform, Result,
-    automation::Triggers,
+    automation::{RunQueue, Triggers},
     error,
     lifecycle::{Lifecycle, Report, Settling},
     platform,
+    store::Approvals,
 };
 
 pub struct Deps {
     pub lifecycle: Lifecycle,
     pub settling: Settling,
     pub triggers: Triggers,
+    pub approvals: Approvals,
+    pub runs: RunQueue,
 }
 
 impl Deps {
@@ -25,6 +29,8 @@ impl Deps {
             lifecycle: platform.lifecycle()?,
             settling: platform.settling()?,
             triggers: platform.triggers()?,
+            approvals: Approvals::new(platform.database()?),
+            runs: platform.run_queue()?,
         })
     }
 }
@@ -33,9 +39,12 @@ impl Deps {
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
-    // The sweep is short, and automations wait for it.
+    // Both are short, and automations wait for them.
     if let Err(error) = Box::pin(deps.triggers.sweep()).await {
         tracing::error!("occurrences that are late could not be put on the queue: {}", error::chain(&error));
+    }
+    if let Err(error) = wake_waiting_runs(deps).await {
+        tracing::error!("runs whose approvals are over could not all be told: {}", error::chain(&error));
     }
     let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
     if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
@@ -46,4 +55,14 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
         deps.settling.wake("settle").await;
     }
     Ok(report)
+}
+
+/// Tells the runs whose approvals have expired, or were decided a while ago without their taking it up. Each is told before that is
+/// noted, so that none is forgotten; being told twice does no harm.
+async fn wake_waiting_runs(deps: &Deps) -> Result<()> {
+    for approval in deps.approvals.to_wake().await? {
+        deps.runs.wake(approval.organization_id, approval.run_id).await?;
+        deps.approvals.woken(&approval).await?;
+    }
+    Ok(())
 }

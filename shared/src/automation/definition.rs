@@ -9,12 +9,17 @@ use serde_json::{Map, Value};
 
 use super::{
     conditions::Condition,
+    control,
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     members::{Members, wrong_type},
     templates,
     trigger::Trigger,
 };
-use crate::{Error, Result, json_schema::extent, models::AutomationVersion};
+use crate::{
+    Error, Result,
+    json_schema::extent,
+    models::{ApprovalRequest, ApprovalRule, AutomationQuotas, AutomationVersion},
+};
 
 /// Bytes of a definition as JSON: it stands in one item, which may have 400 KB.
 pub const LARGEST_DEFINITION: usize = 250_000;
@@ -49,6 +54,9 @@ pub struct Definition {
     pub variables: Map<String, Value>,
     /// Of each tool that it uses, what its author read.
     pub fingerprints: BTreeMap<String, String>,
+    pub quotas: AutomationQuotas,
+    /// What asks before it goes on, whichever action does it.
+    pub approvals: Vec<ApprovalRule>,
     /// Pointers of what could not be read as it should: what follows from that is no mistake of its own.
     pub(super) unreadable: BTreeSet<String>,
 }
@@ -71,6 +79,8 @@ pub struct Action {
     pub parameters: Map<String, Value>,
     pub output_as: Option<String>,
     pub condition: Option<Condition>,
+    /// It asks before it goes on.
+    pub approval: Option<ApprovalRequest>,
     /// What a call of its tool gets, in seconds.
     pub timeout_seconds: u64,
     pub on_error: OnError,
@@ -115,12 +125,14 @@ impl Definition {
         let variables = variables(&mut members);
         let fingerprints = fingerprints(&mut members);
         let body = body(&mut members, &variables);
+        let quotas = control::quotas(&mut members);
+        let approvals = control::approvals(&mut members, matches!(body, Body::Prompt(_)));
         // How it is to be saved; it is no part of what is saved.
         members.boolean("dry_run");
         members.finish();
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
         let unreadable = errors.map(|error| error.pointer.clone()).collect();
-        Some(Self { name, description, trigger, body, variables, fingerprints, unreadable })
+        Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, unreadable })
     }
 
     /// The definition of a version that was saved.
@@ -149,14 +161,19 @@ impl Definition {
             }
             drop_nulls(config);
         }
-        value.get_mut("limits").into_iter().for_each(drop_nulls);
-        if let Some(tools) = value.get_mut("tools").and_then(Value::as_array_mut) {
-            tools.iter_mut().for_each(drop_nulls);
+        for name in ["limits", "quotas"] {
+            value.get_mut(name).into_iter().for_each(drop_nulls);
+        }
+        for name in ["tools", "approvals"] {
+            if let Some(items) = value.get_mut(name).and_then(Value::as_array_mut) {
+                items.iter_mut().for_each(drop_nulls);
+            }
         }
         if let Some(actions) = value.get_mut("actions").and_then(Value::as_array_mut) {
             actions.iter_mut().for_each(drop_nulls);
             for action in actions.iter_mut().filter_map(Value::as_object_mut) {
                 action.get_mut("condition").into_iter().for_each(without_nulls);
+                action.get_mut("approval").into_iter().for_each(drop_nulls);
                 for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
                     if let Some(value) = action.remove(alias) {
                         action.entry(name).or_insert(value);
@@ -436,6 +453,7 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
     let condition = members.get("condition");
     let place = members.place("condition");
     let condition = condition.and_then(|condition| Condition::read(condition, &place, members.diagnostics));
+    let approval = control::approval(&mut members);
     let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
     let on_error = match members.one_of("on_error", &["continue", "stop"]) {
         Some("stop") => OnError::Stop,
@@ -455,5 +473,6 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
         timeout_seconds,
         on_error,
         retries,
+        approval,
     })
 }

@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, OrganizationId, Owned, Timestamp, ToolId, UserId, folded_name, named};
+use super::{AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named};
 
 /// A row of `automations`: what is true of all its versions, and which one runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,12 @@ pub struct Automation {
     /// Runs that failed one after the other.
     #[serde(default)]
     pub failures_in_a_row: u32,
+    /// The run whose end paused it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by_run: Option<RunId>,
+    /// Of the version that runs.
+    #[serde(default)]
+    pub quotas: AutomationQuotas,
     pub created_by: UserId,
     /// Counts the changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
