@@ -10,6 +10,7 @@ mod automation_run;
 mod budget;
 mod call;
 mod control_url;
+mod deployed_trigger;
 mod event;
 mod execution;
 mod hook;
@@ -49,6 +50,7 @@ pub use automation_run::{
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
+pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};

@@ -14,7 +14,9 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::{AlertHook, Alerts, Deployment, EventFilters, RunQueue, RunStarter, Triggers, Watch},
+    automation::{
+        AlertHook, Alerts, Deployment, EventFilters, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+    },
     catalogue::Catalogue,
     clients::{
         self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
@@ -30,8 +32,8 @@ use crate::{
     lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, Hooks, Intents, KnowledgeBases,
-        KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
+        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
+        KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
         Services as ServicesTable, Tools,
     },
     telemetry,
@@ -308,6 +310,16 @@ impl Platform {
             intents: Intents::new(database),
             scheduler: self.scheduler()?,
             occurrences: self.scheduled_queue()?,
+            pipedream: PipedreamTriggers {
+                rows: DeployedTriggers::new(database),
+                hooks: self.hook_registry()?,
+                services: ServicesTable::new(database),
+                connections: self.connections()?.clone(),
+                pipedream: self.pipedream(),
+                secrets: self.secrets().clone(),
+                pipedream_secret: self.pipedream_secret()?,
+                public_url: self.public_url()?,
+            },
             settling: self.settling()?,
         })
     }

@@ -145,13 +145,15 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
             let version = version_of_body(&request)?;
             let activate = deployment.activate(&member, id, &version, revision, deadline);
-            answer(&request, &Box::pin(deps.triggers.change(organization, id, deadline, activate)).await?)
+            let deployed = Box::pin(deps.triggers.change(organization, id, deadline, activate)).await?;
+            answer(&request, &unless_paused(deps, organization, id, deployed).await?)
         }
         ["POST", "api", _, "automations", id, "rollback"] => {
             let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
             let version = version_of_body(&request)?;
             let roll_back = deployment.roll_back(&member, id, &version, revision, deadline);
-            answer(&request, &Box::pin(deps.triggers.change(organization, id, deadline, roll_back)).await?)
+            let deployed = Box::pin(deps.triggers.change(organization, id, deadline, roll_back)).await?;
+            answer(&request, &unless_paused(deps, organization, id, deployed).await?)
         }
         ["POST", "api", _, "automations", id, "pause"] => {
             let (id, revision) = (automation(id)?, if_match(&request)?);
@@ -240,6 +242,23 @@ fn version_of_body(request: &Request) -> Result<SeenVersion> {
         Some(SeenVersion { version: version?.into(), content_hash })
     });
     problems.into_result(version)
+}
+
+/// What was made to run, unless what would start it was refused meanwhile: that pauses the automation again, with the reason.
+async fn unless_paused(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: AutomationId,
+    deployed: Deployed,
+) -> Result<Deployed> {
+    if deployed.automation.as_ref().is_none_or(|automation| automation.status != AutomationStatus::Active) {
+        return Ok(deployed);
+    }
+    let now = deps.deployment.automations.get(organization, id).await?;
+    match (now.status, now.pause_reason) {
+        (AutomationStatus::Paused, Some(reason)) => Err(Error::Conflict(reason)),
+        _ => Ok(deployed),
+    }
 }
 
 async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {

@@ -9,9 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Result,
-    automation::{
-        Data, Definition, PolledItem, Polling, RunCause, SourceAnswer, filled_in, items_together, next_poll,
-    },
+    automation::{Data, Definition, PolledItem, Polling, RunCause, SourceAnswer, filled_in, items_together, next_poll},
     models::{Automation, AutomationVersion, PollCursor, RunTrigger, Schedule, Timestamp},
 };
 
@@ -52,8 +50,7 @@ pub(crate) async fn poll(
         SourceAnswer::Failed(sentence) => {
             let failures = schedule.failures.saturating_add(1);
             tracing::warn!(automation.id = %automation.id, failures, "a source could not be asked");
-            let failed =
-                Schedule { failures, last_error: Some(sentence), last_poll: Some(now), ..schedule };
+            let failed = Schedule { failures, last_error: Some(sentence), last_poll: Some(now), ..schedule };
             let next = next_poll(automation.id, polling.polling_interval_minutes, failures, now);
             deps.triggers.arm(failed, Some(next), now).await.map(drop)
         }
@@ -125,11 +122,8 @@ async fn take(
         last_error,
         ..schedule
     };
-    let next = if poll.more {
-        now.plus(SOON)
-    } else {
-        next_poll(automation.id, polling.polling_interval_minutes, 0, now)
-    };
+    let next =
+        if poll.more { now.plus(SOON) } else { next_poll(automation.id, polling.polling_interval_minutes, 0, now) };
     deps.triggers.arm(polled, Some(next), now).await.map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! What starts automations from outside our tables: for now, schedules at `EventBridge` Scheduler.
+//! What starts automations from outside our tables: schedules at `EventBridge` Scheduler, and triggers that Pipedream runs.
 //!
 //! A change of an automation that bears on what starts it goes the way of every change of two systems: it is recorded as an
 //! intent, the automation's row is changed, and [`Triggers::agree`] compares both sides and makes the outside follow the row.
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{
     definition::Definition,
     diagnostics::Diagnostics,
+    pipedream_triggers::{PipedreamTriggers, Refused},
     schedule_rule::ScheduleRule,
     trigger::{Missed, Trigger},
 };
@@ -33,6 +34,8 @@ const SOON: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_secs(120);
 /// Occurrences of one partition that one sweep looks after.
 const SWEPT: i32 = 500;
+/// What Pipedream gets to deploy or delete a trigger.
+const PIPEDREAM_WITHIN: Duration = Duration::from_secs(20);
 /// How often the outside is compared anew because the automation or its schedule changed meanwhile.
 const TRIES: u32 = 5;
 
@@ -45,7 +48,15 @@ pub struct Triggers {
     pub scheduler: Scheduler,
     /// Where occurrences come in.
     pub occurrences: Queue<Occurrence>,
+    pub pipedream: PipedreamTriggers,
     pub settling: Settling,
+}
+
+/// The version of an automation that runs, what its trigger says, and type and configuration of that as text.
+struct Running {
+    version: AutomationVersion,
+    trigger: Trigger,
+    rule: String,
 }
 
 impl Triggers {
@@ -94,7 +105,20 @@ impl Triggers {
     pub async fn agree(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
         for _ in 0..TRIES {
             let row = found(self.automations.get(organization, automation).await)?;
-            if self.schedule_agrees(organization, automation, row.as_ref()).await? {
+            let running = match row.as_ref().and_then(|row| row.active_version) {
+                Some(version) => Some(self.running(organization, automation, version).await?),
+                None => None,
+            };
+            let both = row.as_ref().zip(running.as_ref());
+            let listens = both.map(|(row, running)| (row, &running.trigger));
+            let within = Deadline::after(PIPEDREAM_WITHIN);
+            let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
+            if let (Some(Refused(why)), Some(row)) = (refused, &row) {
+                // Whoever activated it reads why; it is compared again as paused.
+                self.automations.pause(row, Some(&why)).await?;
+                continue;
+            }
+            if self.schedule_agrees(organization, automation, both).await? {
                 // Somebody may have changed it after it was read, and have compared before this was written.
                 let now = found(self.automations.get(organization, automation).await)?;
                 if now.map(|now| now.revision) == row.map(|row| row.revision) {
@@ -105,34 +129,29 @@ impl Triggers {
         Err(Error::Conflict("the automation is being changed by others; try again".into()))
     }
 
+    async fn running(&self, organization: OrganizationId, id: AutomationId, version: u64) -> Result<Running> {
+        let version = self.automations.version(organization, id, version).await?;
+        let (trigger, rule) = trigger_of(&version)?;
+        Ok(Running { version, trigger, rule })
+    }
+
     /// False: somebody else changed the schedule.
     async fn schedule_agrees(
         &self,
         organization: OrganizationId,
         id: AutomationId,
-        automation: Option<&Automation>,
+        automation: Option<(&Automation, &Running)>,
     ) -> Result<bool> {
         let schedule = self.schedules.get(organization, id).await?;
-        let version = match automation.and_then(|automation| Some((automation, automation.active_version?))) {
-            Some((automation, version)) => {
-                Some((automation, self.automations.version(organization, id, version).await?))
-            }
-            None => None,
+        let by_the_clock = |running: &Running| {
+            matches!(running.trigger, Trigger::Polling(_)) || ScheduleRule::of(&running.trigger).is_some()
         };
-        let wanted = match &version {
-            Some((automation, version)) => {
-                let (trigger, rule) = trigger_of(version)?;
-                let by_the_clock = matches!(trigger, Trigger::Polling(_)) || ScheduleRule::of(&trigger).is_some();
-                by_the_clock.then_some((automation, version, trigger, rule))
-            }
-            None => None,
-        };
-        match (wanted, schedule) {
+        match (automation.filter(|(_, running)| by_the_clock(running)), schedule) {
             (None, None) => Ok(true),
             (None, Some(schedule)) => self.remove(&schedule).await,
-            (Some((automation, version, trigger, rule)), schedule) if automation.status == AutomationStatus::Active => {
+            (Some((automation, running)), schedule) if automation.status == AutomationStatus::Active => {
                 let now = Timestamp::now();
-                let (schedule, next) = resumed(version, &trigger, rule, schedule, now);
+                let (schedule, next) = resumed(running, schedule, now);
                 self.arm(schedule, next, now).await
             }
             (Some(_), Some(schedule)) if schedule.due.is_some() => self.disarm(schedule).await,
@@ -251,13 +270,8 @@ pub(super) fn trigger_of(version: &AutomationVersion) -> Result<(Trigger, String
 }
 
 /// The schedule of an automation that is active, and its next occurrence: the one that was to come, if the rule is the same.
-fn resumed(
-    version: &AutomationVersion,
-    trigger: &Trigger,
-    rule: String,
-    schedule: Option<Schedule>,
-    now: Timestamp,
-) -> (Schedule, Option<Timestamp>) {
+fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Schedule, Option<Timestamp>) {
+    let Running { version, trigger, rule } = running;
     let schedule = schedule.unwrap_or_else(|| Schedule {
         id: version.automation_id,
         organization_id: version.organization_id,
@@ -276,7 +290,7 @@ fn resumed(
         updated_at: now,
     });
     let skip = trigger.missed() == Missed::Skip;
-    let same = schedule.rule == rule;
+    let same = schedule.rule == *rule;
     let next = match (trigger, ScheduleRule::of(trigger)) {
         // It is under way, or was paused before it.
         _ if same && schedule.due.is_some() => schedule.next_run_at,
@@ -293,7 +307,7 @@ fn resumed(
     };
     let paused = schedule.due.is_none();
     let cursor = schedule.cursor.filter(|_| !(paused && skip));
-    (Schedule { automation_version: version.version, rule, cursor, ..schedule }, next)
+    (Schedule { automation_version: version.version, rule: rule.clone(), cursor, ..schedule }, next)
 }
 
 /// The name of an occurrence's schedule: `0192f0c100007000800000000000000a-20261123T080000Z`.

@@ -124,7 +124,12 @@ impl Quotas {
         let of_call = limits.per_call.zip(conversation).map(|(most, name)| (Window::Call(name), most));
         let of_hour = limits.per_hour.map(|most| (Window::Hour, most));
         let windows: Vec<_> = of_call.into_iter().chain(of_hour).collect();
-        self.take_each(organization, &windows.iter().map(|&(window, most)| (Counted::Tool(tool), window, most)).collect::<Vec<_>>(), deadline).await
+        self.take_each(
+            organization,
+            &windows.iter().map(|&(window, most)| (Counted::Tool(tool), window, most)).collect::<Vec<_>>(),
+            deadline,
+        )
+        .await
     }
 
     /// Counts one more of each if there is room for all of them, in one round trip: each may have so many within its window.
