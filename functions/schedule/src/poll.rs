@@ -91,7 +91,7 @@ async fn take(
             }
         }
         "latest" if !begun => {
-            for item in wanted.first() {
+            if let Some(item) = wanted.first() {
                 start(deps, automation, (&key_of(item), &item.value), scheduled_for).await?;
             }
         }

@@ -77,12 +77,13 @@ impl Triggers {
         open(&self.intents, &intent).await?;
         let changed = Box::pin(change).await;
         let failure = match &changed {
-            Ok(_) => match Box::pin(self.agree(organization, automation)).await {
+            // A deletion that could not be finished has begun.
+            Ok(_) | Err(Error::Conflict(_)) => match Box::pin(self.agree(organization, automation)).await {
                 Ok(()) => None,
                 Err(failure) => Some(failure),
             },
             // Nothing was changed, as far as is known.
-            Err(Error::Invalid(_) | Error::Conflict(_) | Error::NotFound(_)) => None,
+            Err(Error::Invalid(_) | Error::NotFound(_)) => None,
             Err(_unknown) => Some(Error::internal("the change failed, and may have taken effect")),
         };
         match failure {
