@@ -6,6 +6,7 @@ use lambda_http::{Body, Request, Response};
 use shared::{
     Platform,
     actions::ToolTokens,
+    automation::RunStarter,
     config::Environment,
     http::{Afterwards, answer},
 };
@@ -50,6 +51,8 @@ pub struct Process {
     pub hooks: hooks::Deps,
     pub trigger: trigger::Deps,
     pub tokens: ToolTokens,
+    /// What whatever causes a run starts it with.
+    pub run_starter: RunStarter,
 }
 
 /// What the functions' environment says.
@@ -129,6 +132,7 @@ impl Process {
             hooks: hooks::Deps::new(platform)?,
             trigger: trigger::Deps::new(platform)?,
             tokens: platform.tokens()?,
+            run_starter: platform.run_starter()?,
         })
     }
 
