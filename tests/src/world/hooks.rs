@@ -1,6 +1,9 @@
 //! Hooks over the API, and events by them.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use shared::{Deadline, lifecycle::NewHook, models::HookId, webhooks::HookSecret};
 
 use super::{Tenant, World};
 use crate::{
@@ -62,6 +65,36 @@ impl World {
         let id = saved["automation"]["id"].as_str().expect("an id").to_owned();
         self.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
         id
+    }
+
+    /// A service with the events that its file of the catalogue describes; no account is needed for it.
+    pub fn catalogue_service(&self, file: &str) {
+        let files = crate::catalogue::files().expect("the catalogue's files can be read");
+        let file = files.get(file).or_else(|| files.get(&format!("{file}.json"))).expect("a file of the catalogue");
+        let name = file["name"].as_str().expect("a name");
+        let events = file["capabilities"]["webhook_payload_schemas"].clone();
+        let names: Vec<&String> = events.as_object().expect("events").keys().collect();
+        self.service(name, None);
+        self.service_capabilities(
+            name,
+            &json!({"supports_webhooks": true, "webhook_events": names, "webhook_payload_schemas": events}),
+        );
+    }
+
+    /// A hook of the home organization's for a trigger that was deployed at Pipedream for an automation.
+    pub async fn pipedream_hook(&self, automation: &str, secret: &str) -> Value {
+        let new = NewHook {
+            id: HookId::generate(),
+            service: "pipedream".to_owned(),
+            label: String::new(),
+            tenant_key: None,
+            automation_id: Some(automation.parse().expect("an id")),
+            secret: Some(HookSecret::of(secret).to_secret()),
+        };
+        let (organization, deadline) =
+            (self.home.organization_id.parse().expect("an id"), Deadline::after(Duration::from_secs(20)));
+        let hook = self.process.hooks.registry.create(organization, new, deadline).await.expect("a hook");
+        json!({"id": hook.id, "url": format!("{}/api/hooks/pipedream/{}", self.options.public_url, hook.id)})
     }
 
     /// The rows of runs that an automation has.
