@@ -60,7 +60,7 @@ pub async fn handle(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> 
     };
     let Some(automation) = automation.filter(runs) else {
         // It was paused, changed or deleted, and its schedule does not say so yet.
-        return Box::pin(deps.triggers.agree(organization_id, automation_id)).await;
+        return Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await;
     };
     let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
     let definition = definition_of(&version)?;
@@ -77,7 +77,7 @@ pub async fn handle(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> 
             let source = poll::Source { automation: &automation, version: &version, definition: &definition, polling };
             Box::pin(poll::poll(deps, &source, schedule, now, deadline)).await
         }
-        _ => Box::pin(deps.triggers.agree(organization_id, automation_id)).await,
+        _ => Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await,
     }
 }
 

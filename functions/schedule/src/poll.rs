@@ -45,7 +45,7 @@ pub(crate) async fn poll(
         SourceAnswer::Gone(reason) => {
             deps.automations.pause(automation, Some(&reason)).await?;
             tracing::warn!(automation.id = %automation.id, "a source tool is not what it was: the automation is paused");
-            Box::pin(deps.triggers.agree(organization, automation.id)).await
+            Box::pin(deps.triggers.schedule_follows(organization, automation.id)).await
         }
         SourceAnswer::Failed(sentence) => {
             let failures = schedule.failures.saturating_add(1);

@@ -24,6 +24,8 @@ use crate::{
     webhooks::HookSecret,
 };
 
+/// How often it is compared anew.
+const TRIES: u32 = 4;
 /// The service in the address of their hooks.
 const PIPEDREAM: &str = "pipedream";
 
@@ -79,34 +81,36 @@ impl PipedreamTriggers {
             }
             Err(refused) => (None, Some(refused)),
         };
-        let found = self.rows.find(organization, id).await?;
-        match (&found, &wanted) {
-            (None, None) => return Ok(refused),
-            (Some(row), Some(wanted)) if row.configuration == *wanted && row.trigger_id.is_some() => return Ok(None),
-            (None, Some(wanted)) => self.rows.record(&new_row(organization, id, wanted)).await?,
-            (Some(_), _) => {}
+        for _ in 0..TRIES {
+            let found = self.rows.find(organization, id).await?;
+            match (&found, &wanted) {
+                (None, None) => return Ok(refused),
+                (Some(row), Some(wanted)) if row.configuration == *wanted && row.trigger_id.is_some() => {
+                    return Ok(None);
+                }
+                (None, Some(wanted)) => self.rows.record(&new_row(organization, id, wanted)).await?,
+                (Some(_), _) => {}
+            }
+            let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
+                // Somebody else was faster.
+                Err(Error::NotFound(_)) => continue,
+                acquired => acquired?,
+            };
+            match Box::pin(self.under_lease(&row, &lease, wanted.as_deref(), deadline)).await {
+                Ok(Done::Kept) => return lease.release().await.map(|()| None),
+                // What was listened to before is gone; what is wanted now comes next.
+                Ok(Done::Gone) => self.rows.delete(&row, lease).await?,
+                Ok(Done::Refused(sentence)) => {
+                    self.rows.delete(&row, lease).await?;
+                    return Ok(Some(Refused(sentence)));
+                }
+                Err(error) => {
+                    lease.release().await?;
+                    return Err(error);
+                }
+            }
         }
-        let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
-            Err(Error::NotFound(_)) if wanted.is_none() => return Ok(refused),
-            acquired => acquired?,
-        };
-        let done = Box::pin(self.under_lease(&row, &lease, wanted.as_deref(), deadline)).await;
-        match done {
-            Ok(Done::Kept) => lease.release().await.map(|()| refused),
-            Ok(Done::Gone) if wanted.is_some() => {
-                self.rows.delete(&row, lease).await?;
-                Err(Error::Conflict("what the automation listened to before is gone; once more".into()))
-            }
-            Ok(Done::Gone) => self.rows.delete(&row, lease).await.map(|()| refused),
-            Ok(Done::Refused(sentence)) => {
-                self.rows.delete(&row, lease).await?;
-                Ok(Some(Refused(sentence)))
-            }
-            Err(error) => {
-                lease.release().await?;
-                Err(error)
-            }
-        }
+        Err(Error::Conflict("what the automation listens to is being changed by others; try again".into()))
     }
 
     async fn under_lease(

@@ -104,6 +104,20 @@ impl Triggers {
     /// Compares what starts an automation with its row and version, and makes it so: for an active one what its trigger asks for,
     /// for any other nothing. May be called at any time, by several at once.
     pub async fn agree(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+        self.compare(organization, automation, true).await
+    }
+
+    /// As [`Triggers::agree`], of the schedule alone: for whoever handles occurrences, and may not touch what Pipedream runs.
+    pub async fn schedule_follows(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+        self.compare(organization, automation, false).await
+    }
+
+    async fn compare(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        with_pipedream: bool,
+    ) -> Result<()> {
         for _ in 0..TRIES {
             let row = found(self.automations.get(organization, automation).await)?;
             let running = match row.as_ref().and_then(|row| row.active_version) {
@@ -111,13 +125,15 @@ impl Triggers {
                 None => None,
             };
             let both = row.as_ref().zip(running.as_ref());
-            let listens = both.map(|(row, running)| (row, &running.trigger));
-            let within = Deadline::after(PIPEDREAM_WITHIN);
-            let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
-            if let (Some(Refused(why)), Some(row)) = (refused, &row) {
-                // Whoever activated it reads why; it is compared again as paused.
-                self.automations.pause(row, Some(&why)).await?;
-                continue;
+            if with_pipedream {
+                let listens = both.map(|(row, running)| (row, &running.trigger));
+                let within = Deadline::after(PIPEDREAM_WITHIN);
+                let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
+                if let (Some(Refused(why)), Some(row)) = (refused, &row) {
+                    // Whoever activated it reads why; it is compared again as paused.
+                    self.automations.pause(row, Some(&why)).await?;
+                    continue;
+                }
             }
             if self.schedule_agrees(organization, automation, both).await? {
                 // Somebody may have changed it after it was read, and have compared before this was written.

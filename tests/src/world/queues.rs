@@ -88,6 +88,7 @@ impl World {
             ("knowledge_bases", "lease_until"),
             ("tools", "lease_until"),
             ("tools", "reserved_until"),
+            ("deployed_triggers", "lease_until"),
         ];
         for (table, attribute) in limits {
             for row in self.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {

@@ -13,6 +13,7 @@ mod calls;
 mod catalogue;
 mod create;
 mod delete;
+mod deployed_triggers;
 mod detach;
 mod discover;
 mod events;
