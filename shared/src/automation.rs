@@ -4,7 +4,11 @@
 //! [`validate`] itself reads nothing. Templates and conditions are the same parse trees when an automation is checked and when it
 //! runs. `docs/automations.md` is the reference for authors.
 
+mod action_run;
+mod alerts;
+mod approval_rules;
 mod conditions;
+mod control;
 mod definition;
 mod deployment;
 mod diagnostics;
@@ -14,33 +18,56 @@ mod known;
 mod look_up;
 mod matching;
 mod members;
+mod offer;
 mod parameters;
 mod path;
+mod pipedream_triggers;
+mod polling;
+mod run_data;
 mod run_queue;
 mod run_request;
 mod run_starter;
+mod run_tools;
+mod run_view;
+mod schedule_rule;
 mod scope;
+mod source;
 mod templates;
 #[cfg(test)]
 mod tests;
 mod trigger;
+mod triggers;
 mod validation;
 mod values_in_words;
+mod watch;
 
-pub use conditions::{Clause, Condition, Operator};
-pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, PROMPT_FIELDS};
+pub use action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
+pub use alerts::{AlertHook, Alerts};
+pub use approval_rules::{Standing, asking_rule, effect_of, is_message, standing};
+pub use conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator};
+pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
 pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
 pub use difference::{Change, Difference, Differences, differences};
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
 pub use matching::{DoesNotRun, EventFilters};
+pub use offer::offer;
 pub use path::Path;
+pub use pipedream_triggers::PipedreamTriggers;
+pub use polling::{Poll, PolledItem, answered_items, items_together, next_poll};
+pub use run_data::RunData;
 pub use run_queue::{RunQueue, report_end};
 pub use run_request::{NamedTool, RunRequest};
-pub use run_starter::{RunCause, RunStarter};
-pub use templates::{Data, NO_DATA, Template, filled_in};
-pub use trigger::{Polling, TRIGGER_TYPES, Trigger};
+pub use run_starter::{Requested, RunCause, RunStarter};
+pub use run_tools::{PinnedTool, RunTools, drift, pinned_tools};
+pub use run_view::{ERROR_BUDGET, RunView};
+pub use schedule_rule::ScheduleRule;
+pub use source::SourceAnswer;
+pub use templates::{Data, NO_DATA, Template, TooLarge, filled_in, filled_in_within};
+pub use trigger::{Missed, Polling, TRIGGER_TYPES, Trigger};
+pub use triggers::Triggers;
 pub use validation::validate;
+pub use watch::{MOST_FAILURES, Watch};
 
 use crate::ranking;
 

@@ -3,6 +3,7 @@
 //! Nobody who asks here is in a phone call: a run, a chat, an agent that looks for tools. A tool that needs a call is
 //! therefore refused, with the reason.
 
+mod not_sent;
 mod service_tools;
 
 use std::{
@@ -17,6 +18,7 @@ use futures_util::{
 use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
+use self::not_sent::NotSent;
 pub(crate) use self::service_tools::{as_meant, may_become};
 use crate::{
     Deadline, Error, Result,
@@ -24,13 +26,17 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
-    store::{Services, Tools},
+    models::{self, AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
+    store::{Cursor, Services, Tools},
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
 /// Of the name of a service's tool, in bytes.
 const LONGEST_NAME: usize = 64;
+/// Rows in one read of the organization's tools.
+const PAGE: i32 = 200;
+/// Pages of them that are read to find a tool by its name.
+const MOST_PAGES: usize = 20;
 
 /// Finds tools: built-in ones by name, the organizations' by id, services' by name.
 #[derive(Clone)]
@@ -128,6 +134,11 @@ impl BuiltInTools {
     /// Of those that are offered unless others are named.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.usual.values().map(|tool| tool.spec())
+    }
+
+    /// Of all, those for whoever names them, too.
+    pub fn all_specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.usual.values().chain(self.by_name.values()).map(|tool| tool.spec())
     }
 
     /// The tool that is meant by the name of one of these, by the id of an organization's, or by the name of a service's.
@@ -250,12 +261,13 @@ impl Catalogue {
     }
 
     /// What was offered, as it can be called now. One that was deleted or changed since is not called: the model was told
-    /// something else.
+    /// something else. In a dry run those that act only show what they would have sent.
     pub async fn toolbox(
         &self,
         organization: OrganizationId,
         offered: &[OfferedTool],
         executor: &Executor,
+        dry_run: bool,
         deadline: Deadline,
     ) -> Result<Toolbox> {
         let references: Vec<ToolRef> = offered.iter().map(|offered| offered.tool.clone()).collect();
@@ -267,11 +279,23 @@ impl Catalogue {
                 Resolved::Gone(gone) => Err(gone),
             };
             match held {
-                Ok(found) => toolbox.offer(found.named(name).callable(executor)),
+                Ok(found) => toolbox.offer(found.named(name).for_run(executor, dry_run)),
                 Err(gone) => toolbox.gone(name, gone.for_model()),
             }
         }
         Ok(toolbox)
+    }
+
+    /// The organization's own tools, and whether these are all.
+    pub async fn own_tools(&self, organization: OrganizationId) -> Result<(Vec<models::Tool>, bool)> {
+        let (mut tools, mut after) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let page = self.tools.page(organization, after.as_ref(), PAGE).await?;
+            tools.extend(page.items);
+            let Some(next) = page.next_cursor else { return Ok((tools, true)) };
+            after = Some(Cursor::parse(&next)?);
+        }
+        Ok((tools, false))
     }
 }
 
@@ -308,7 +332,9 @@ impl Found {
         }
     }
 
-    fn named(mut self, name: &str) -> Self {
+    /// The same under another name. Built-in tools keep theirs.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
         if let Body::Action(tool) = &mut self.body {
             name.clone_into(&mut tool.spec.name);
         }
@@ -341,6 +367,14 @@ impl Found {
             Ok(checked) => preview(&tool.action, &executor.services, context, &checked.arguments).await,
             Err(sentence) => Ok(Err(sentence)),
         }
+    }
+
+    /// As something that can be called; in a dry run one that acts only shows what it would have sent.
+    pub fn for_run(self, executor: &Executor, dry_run: bool) -> Arc<dyn Tool> {
+        if dry_run && self.spec().effect {
+            return Arc::new(NotSent { found: self, executor: executor.clone() });
+        }
+        self.callable(executor)
     }
 
     /// As something that can be called.
@@ -417,13 +451,14 @@ impl Tool for ExecutedTool {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>> {
         async move {
-            let request = ExecutionRequest::new(ExecutionId::generate(), &arguments);
+            let id = ExecutionId::generate();
+            let request = ExecutionRequest::new(id, &arguments);
             let executed = self.executor.execute(&self.tool, request, context, None).await;
             if let Some(outage) = executed.outage {
                 return Err(outage);
             }
             self.executor.record(&[executed.execution]).await;
-            Ok(executed.outcome)
+            Ok(executed.outcome.recorded(id))
         }
         .boxed()
     }

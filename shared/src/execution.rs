@@ -397,7 +397,7 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
     match context.subject {
         _ if context.trigger == Trigger::Test => None,
         Subject::Call(call) => Some(call.to_string()),
-        Subject::Run(run) => Some(format!("run:{run}")),
+        Subject::Run(run) | Subject::Action { run, .. } => Some(format!("run:{run}")),
         Subject::Caller(_) | Subject::Request(_) => {
             let caller = context.conversation.caller.as_deref().unwrap_or_default();
             // Hashed: the number is nobody's business where only a count is kept. No call's id has a colon in it.
@@ -414,7 +414,7 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
         Limit::PerCall => {
             "This tool has been used as often as is allowed in this call; do not call it again, and offer something else."
         }
-        Limit::PerHour => {
+        Limit::PerHour | Limit::PerDay => {
             "This tool has been used as often as is allowed within one hour; do not call it again in this call, and offer something else."
         }
     };
@@ -454,7 +454,7 @@ impl Started {
 /// The answer of the same effect's first execution; one whose owner died has none.
 fn replay(answer: Value, status: ExecutionStatus) -> ToolOutcome {
     match answer {
-        Value::Object(answer) => ToolOutcome { answer, status, effect: Effect::Done, cause: None },
+        Value::Object(answer) => ToolOutcome { answer, ..ToolOutcome::failed("") }.status(status).with(Effect::Done),
         _ => ToolOutcome::unknown(
             "It is not known whether this was done; do not repeat it. Say that it may have gone through.",
         ),

@@ -3,11 +3,14 @@
 mod agent;
 mod agent_tool;
 mod allowed_hosts;
+mod approval;
 mod automation;
+mod automation_quotas;
 mod automation_run;
 mod budget;
 mod call;
 mod control_url;
+mod deployed_trigger;
 mod event;
 mod execution;
 mod hook;
@@ -20,6 +23,7 @@ mod own_key;
 mod phone_number;
 mod queued_execution;
 mod reissue;
+mod schedule;
 mod service;
 mod slug;
 mod timestamp;
@@ -34,7 +38,11 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 pub use agent::Agent;
 pub use agent_tool::AgentTool;
 pub use allowed_hosts::{AllowedHosts, NotAHost};
+pub use approval::{
+    Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
+};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
+pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, Phase, QueuedRun, RunAnswer, RunCall, RunCeilings,
     RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
@@ -42,6 +50,7 @@ pub use automation_run::{
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
+pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
@@ -57,10 +66,11 @@ pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use reissue::{Reissue, ToolToReissue};
+pub use schedule::{Occurrence, PollCursor, Schedule};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
     RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,
-    WebhookPayload, folded_name, service_tool_id,
+    TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
 pub use timestamp::Timestamp;

@@ -14,9 +14,13 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::{Deployment, EventFilters, RunQueue, RunStarter},
+    automation::{
+        AlertHook, Alerts, Deployment, EventFilters, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+    },
     catalogue::Catalogue,
-    clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    clients::{
+        self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
+    },
     config::{self, Environment},
     connections::Connections,
     discovery::Discovery,
@@ -24,12 +28,13 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::{built_in_tools, well_described},
+    injection::{LlmAccess, built_in_tools, llm_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
-    models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
+    models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, Hooks, KnowledgeBases,
-        KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
+        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
+        KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
+        Services as ServicesTable, Tools,
     },
     telemetry,
     tool::Tool,
@@ -260,12 +265,63 @@ impl Platform {
     /// Starts runs of automations.
     pub fn run_starter(&self) -> Result<RunStarter> {
         let members = OrganizationMembers::new(self.database()?);
-        Ok(RunStarter { queue: self.run_queue()?, members, history: self.history()? })
+        let quotas = Quotas::new(self.database()?);
+        Ok(RunStarter { queue: self.run_queue()?, members, quotas, history: self.history()? })
+    }
+
+    /// Watches how runs end. With `ALERT_HOOK_URL` owners are told of a pause there, signed with the key in `ALERT_SECRET`.
+    pub fn watch(&self) -> Result<Watch> {
+        let hook = match self.environment.optional("ALERT_HOOK_URL") {
+            Some(url) => Some(AlertHook { url, secret: self.environment.required("ALERT_SECRET")? }),
+            None => None,
+        };
+        let alerts = Alerts { outbound: self.outbound()?.clone(), secrets: self.secrets().clone(), hook };
+        Ok(Watch { automations: Automations::new(self.database()?), alerts })
     }
 
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
     pub fn settling(&self) -> Result<Settling> {
         Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
+    }
+
+    /// The queue of occurrences of schedules that `schedule` carries out (`SCHEDULED_QUEUE_URL`).
+    pub fn scheduled_queue(&self) -> Result<Queue<Occurrence>> {
+        Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
+    }
+
+    /// `EventBridge` Scheduler: schedules of the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to `SCHEDULED_QUEUE_ARN`, and
+    /// what cannot be sent to `SCHEDULED_DEAD_LETTERS_ARN`.
+    pub fn scheduler(&self) -> Result<Scheduler> {
+        let target = SchedulerTarget {
+            group: self.environment.required("SCHEDULE_GROUP")?,
+            role_arn: self.environment.required("SCHEDULE_ROLE_ARN")?,
+            queue_arn: self.environment.required("SCHEDULED_QUEUE_ARN")?,
+            dead_letters_arn: self.environment.required("SCHEDULED_DEAD_LETTERS_ARN")?,
+        };
+        Ok(Scheduler::new(&self.aws, target))
+    }
+
+    /// Makes what starts automations follow their rows.
+    pub fn triggers(&self) -> Result<Triggers> {
+        let database = self.database()?;
+        Ok(Triggers {
+            automations: Automations::new(database),
+            schedules: Schedules::new(database),
+            intents: Intents::new(database),
+            scheduler: self.scheduler()?,
+            occurrences: self.scheduled_queue()?,
+            pipedream: PipedreamTriggers {
+                rows: DeployedTriggers::new(database),
+                hooks: self.hook_registry()?,
+                services: ServicesTable::new(database),
+                connections: self.connections()?.clone(),
+                pipedream: self.pipedream(),
+                secrets: self.secrets().clone(),
+                pipedream_secret: self.pipedream_secret()?,
+                public_url: self.public_url()?,
+            },
+            settling: self.settling()?,
+        })
     }
 
     /// How long the start of a call waits for its tools before the model is told what there is (`ON_CALL_START_SECONDS`, 3).
@@ -320,17 +376,21 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
-    /// [`Platform::catalogue`], and for runs that name them the tools of agents that build automations.
+    /// [`Platform::catalogue`], with all that can be called by a run that names it: what asks a model, and the tools of agents
+    /// that build automations.
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(self.agent_tools(None)?.for_runs())
+        let access =
+            LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
+        self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None)?.for_runs())
     }
 
     /// The same for a function that offers them and does not call them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(agent_tools::described())
+        self.catalogue_and_by_name(llm_tools(None), agent_tools::described())
     }
 
-    fn catalogue_and_by_name(&self, others: Vec<Arc<dyn Tool>>) -> Result<Catalogue> {
+    fn catalogue_and_by_name(&self, mut others: Vec<Arc<dyn Tool>>, more: Vec<Arc<dyn Tool>>) -> Result<Catalogue> {
+        others.extend(more);
         let catalogue = self.catalogue()?;
         Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })
     }
@@ -360,10 +420,10 @@ impl Platform {
         Ok(McpSettings { scopes, origins: origins.collect() })
     }
 
-    /// The tools that runs are offered.
+    /// The tools that runs are offered; what asks a model is described only.
     pub fn catalogue(&self) -> Result<Catalogue> {
         Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?,
+            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(llm_tools(None))?),
             tools: Tools::new(self.database()?),
             services: ServicesTable::new(self.database()?),
             connections: self.connections()?.clone(),

@@ -73,6 +73,8 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
         scheduled_for: None,
         dry_run: false,
         parent_run_id: None,
+        waits_for_approval: None,
+        waits_for_run: None,
         actions_executed: 0,
         actions_failed: 0,
         status: RunStatus::Queued,

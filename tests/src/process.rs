@@ -6,6 +6,7 @@ use lambda_http::{Body, Request, Response};
 use shared::{
     Platform,
     actions::ToolTokens,
+    automation::RunStarter,
     config::Environment,
     http::{Afterwards, answer},
 };
@@ -34,6 +35,7 @@ pub struct Process {
     pub run_tool: run_tool::Deps,
     pub run_loop: run_loop::Deps,
     pub runs: runs::Deps,
+    pub schedule: schedule::Deps,
     pub call_start: call_start::Deps,
     pub settle: settle::Deps,
     pub catalogue: catalogue::Deps,
@@ -49,6 +51,8 @@ pub struct Process {
     pub hooks: hooks::Deps,
     pub trigger: trigger::Deps,
     pub tokens: ToolTokens,
+    /// What whatever causes a run starts it with.
+    pub run_starter: RunStarter,
 }
 
 /// What the functions' environment says.
@@ -67,6 +71,11 @@ fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream, issuer]: 
         ("EXECUTIONS_QUEUE_URL", aws.queue_url("executions")),
         ("RUNS_QUEUE_URL", aws.queue_url("runs")),
         ("SETTLE_QUEUE_URL", aws.queue_url("settle")),
+        ("SCHEDULED_QUEUE_URL", aws.queue_url("scheduled")),
+        ("SCHEDULED_QUEUE_ARN", aws.queue_arn("scheduled")),
+        ("SCHEDULED_DEAD_LETTERS_ARN", aws.queue_arn("scheduled-dead")),
+        ("SCHEDULE_GROUP", format!("{TABLE_PREFIX}automations")),
+        ("SCHEDULE_ROLE_ARN", format!("arn:aws:iam::123456789012:role/{TABLE_PREFIX}scheduled")),
         ("VAPI_URL", vapi.clone()),
         ("TWILIO_URL", twilio.clone()),
         ("PIPEDREAM_URL", pipedream.clone()),
@@ -101,8 +110,13 @@ impl Process {
             knowledge: knowledge::Deps::new(platform)?,
             execute: execute::Deps::new(platform)?,
             run_tool: run_tool::Deps::new(platform)?,
-            run_loop: run_loop::Deps { step_needs: Duration::from_secs(5), ..run_loop::Deps::new(platform)? },
+            run_loop: run_loop::Deps {
+                step_needs: Duration::from_secs(5),
+                retry_pause: Duration::ZERO,
+                ..run_loop::Deps::new(platform)?
+            },
             runs: runs::Deps::new(platform)?,
+            schedule: schedule::Deps::new(platform)?,
             call_start: call_start::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
             catalogue: catalogue::Deps::new(platform)?,
@@ -119,6 +133,7 @@ impl Process {
             // A machine that is busy with other tests is no fault.
             trigger: trigger::Deps { answer_within: Duration::from_secs(20), ..trigger::Deps::new(platform)? },
             tokens: platform.tokens()?,
+            run_starter: platform.run_starter()?,
         })
     }
 

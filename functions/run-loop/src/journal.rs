@@ -7,7 +7,7 @@ use shared::{
     Result,
     error::{self, OverBudget},
     injection::{Dialogue, Journal},
-    models::{AutomationRun, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp},
+    models::{ActionResult, AutomationRun, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp},
     store::{AutomationRuns, Budgets, Lease, Saved, Step, over},
 };
 
@@ -62,6 +62,7 @@ pub(crate) enum Stop {
 pub(crate) enum UnsavedStep {
     Answer(RunAnswer),
     Reply(RunReply),
+    Action(Box<ActionResult>),
 }
 
 impl UnsavedStep {
@@ -69,6 +70,7 @@ impl UnsavedStep {
         match self {
             Self::Answer(answer) => Step::Answer(answer),
             Self::Reply(reply) => Step::Reply(reply),
+            Self::Action(action) => Step::Action(action),
         }
     }
 }

@@ -1,46 +1,51 @@
 //! SQS: carries a run of an automation on, until it is over or the time of this invocation is.
 //!
+//! A run works on a prompt with tools (`prompt.rs`), or carries out actions (`automation.rs`, `actions.rs`).
+//!
 //! Whoever takes a run up holds a lease on its row, writes every step down under it before the next begins, and has put a
 //! message on the queue first that wakes a successor in case of its own death. So it does not matter how often a message
 //! comes, and whether its receiver lives: a run that somebody else has, or that is over, is left alone; any other is taken up
 //! where its last step left it. The effects of its tools are claimed for the run, and happen once.
 
+mod actions;
+mod automation;
 mod journal;
+mod prompt;
 mod verdict;
+mod waiting;
 
 use std::time::Duration;
 
-use futures_util::join;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
+    automation::Watch,
     catalogue::Catalogue,
     clients::{Llm, Queue},
     error,
     execution::Executor,
     idempotency::Idempotency,
-    injection::{Dialogue, Ended, Ending, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
-    models::{AutomationRun, Budget, QueuedRun, RunCeilings, RunStatus, Spent, Timestamp, Trigger, WholeRun},
+    injection::{Ended, Ending},
+    models::{AutomationRun, QueuedRun, RunCeilings, RunStatus, Spent, Timestamp, WholeRun},
     platform,
-    store::{AcquiredRun, AutomationRuns, Budgets, Lease, RunEnd},
+    store::{AcquiredRun, Approvals, AutomationRuns, Automations, Budgets, Lease, RunEnd},
     telemetry,
-    tool::{CallContext, Conversation, Subject},
 };
 
 use crate::{
-    journal::{CostMeter, RunJournal, Stop, UnsavedStep},
-    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, ends_at},
+    journal::{Stop, UnsavedStep},
+    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide},
 };
 
 /// What must be left of the invocation for a step to begin: what most answers of a model take. One that takes longer is asked
 /// for again, with the whole time of an invocation.
 const STEP_NEEDS: Duration = Duration::from_secs(130);
 
+/// Before an action's tool is called again for the first time.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
 /// A run may be carried on by somebody else long after an effect, and must still find it: longer than any run may take.
 const EFFECTS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// What reading the organization's budgets gets.
-const USAGE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A lease outlasts the invocation that holds it, and the message that wakes a successor comes after that.
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
@@ -56,8 +61,14 @@ pub struct Deps {
     pub budgets: Budgets,
     /// What a run may use of the platform's key.
     pub ceilings: RunCeilings,
+    /// How runs end, for their automations.
+    pub watch: Watch,
+    pub approvals: Approvals,
+    pub automations: Automations,
     /// What must be left for a step to begin; tests need less.
     pub step_needs: Duration,
+    /// Before an action's tool is called again; it doubles each time. Tests need none.
+    pub retry_pause: Duration,
 }
 
 impl Deps {
@@ -72,7 +83,11 @@ impl Deps {
             llm: platform.llm()?,
             budgets: platform.budgets()?.clone(),
             ceilings: platform.run_ceilings()?,
+            watch: platform.watch()?,
+            approvals: Approvals::new(database),
+            automations: Automations::new(database),
             step_needs: STEP_NEEDS,
+            retry_pause: RETRY_PAUSE,
         })
     }
 }
@@ -90,6 +105,9 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
     let now = Timestamp::now().as_millis();
     // A message of its own will come when the time it was put off for is over.
     if run.status.is_over() || run.lease_until.max(run.resume_at).is_some_and(|until| until >= now) {
+        return Ok(());
+    }
+    if !waiting::is_over(deps, &run, &message).await? {
         return Ok(());
     }
     let length = deadline.remaining() + LEASE_RESERVE;
@@ -114,6 +132,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
     };
     match verdict {
         Verdict::End(ending, unsaved) => {
+            deps.watch.run_ends(&run, ending.status).await;
             let end = RunEnd { status: ending.status, result: ending.result.as_ref(), error: ending.error.as_deref() };
             let written = deps.runs.end(&run, lease, unsaved.as_ref().map(UnsavedStep::step), &spent, end).await?;
             if written { report_end(&run, ending.status) } else { report_lost(&run) }
@@ -141,51 +160,19 @@ async fn take_steps(
     lease: &Lease,
     deadline: Deadline,
 ) -> (Ended<Stop>, Spent) {
-    let organization = run.organization_id;
-    let ready = async {
-        let prompt = whole.prompt.as_ref().ok_or_else(|| Error::internal("a run has no prompt"))?;
-        let schema = prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
-        let format = FinalFormat::new(schema.as_ref())?;
-        let toolbox = deps.catalogue.toolbox(organization, &prompt.tools, &deps.executor, deadline).await?;
-        let (account, usage) =
-            join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
-        let account = account?;
-        let budget = Budget::of_cost(account.is_own());
-        let usage = usage?.into_iter().find(|usage| usage.budget == budget);
-        Ok((format, toolbox, account, usage))
-    };
-    let (format, toolbox, account, usage) = match ready.await {
-        Ok(ready) => ready,
-        Err(error) if Error::is_outage(&error) => return (Ended::Outage(error), run.spent),
-        Err(error) => {
-            tracing::error!(run.id = %run.id, "a run cannot go on: {}", error::chain(&error));
-            return (Ended::Over(Ending::failed(error.to_string())), run.spent);
-        }
-    };
-    // The organization may have had a key of its own when it asked for more.
-    let limits = if account.is_own() { run.limits } else { run.limits.at_most(deps.ceilings) };
-    let run = &AutomationRun { limits, ..run.clone() };
-    let mut dialogue = Dialogue::resume(whole, |name| is_repeatable(&toolbox, name));
-    let feedback = FeedbackLoop {
-        model: &LlmModel { llm: &deps.llm, account: &account, model: run.model.as_deref() },
-        toolbox: &toolbox,
-        format: &format,
-        limits: run.limits,
-        ends_at: ends_at(run),
-        context: CallContext {
-            organization,
-            user: run.user_id.as_ref(),
-            subject: Subject::Run(run.id),
-            delivery: None,
-            conversation: &Conversation::default(),
-            trigger: Trigger::Automation,
-            deadline,
-        },
-        step_needs: deps.step_needs,
-    };
-    let meter = CostMeter { budgets: &deps.budgets, organization, on_own_key: account.is_own(), usage, uncounted: 0.0 };
-    let ended = feedback.run(&mut dialogue, &mut RunJournal { runs: &deps.runs, run, lease, meter }).await;
-    (ended, *dialogue.spent())
+    match (&whole.plan, &whole.prompt) {
+        (Some(_), None) => Box::pin(automation::take_steps(deps, run, whole, lease, deadline)).await,
+        _ => Box::pin(prompt::take_steps(deps, run, whole, lease, deadline)).await,
+    }
+}
+
+/// How a run ends, or is put off, for an error before its first step.
+fn ended_by(run: &AutomationRun, error: Error) -> Ended<Stop> {
+    if error.is_outage() {
+        return Ended::Outage(error);
+    }
+    tracing::error!(run.id = %run.id, "a run cannot go on: {}", error::chain(&error));
+    Ended::Over(Ending::failed(error.to_string()))
 }
 
 fn report_end(run: &AutomationRun, status: RunStatus) {

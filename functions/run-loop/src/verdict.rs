@@ -72,7 +72,7 @@ pub(crate) fn ends_at(run: &AutomationRun) -> Timestamp {
     run.started_at.unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds))
 }
 
-const fn cancelled() -> Ending {
+pub(crate) const fn cancelled() -> Ending {
     Ending { status: RunStatus::Cancelled, result: None, error: None }
 }
 

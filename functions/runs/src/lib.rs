@@ -5,11 +5,12 @@
 //!   With an `Idempotency-Key` the run's id is made of it: the same key and body again answer that run with 200, and start
 //!   nothing unless the first try did not get so far; with another body they are a 409 (`start.rs`).
 //! - GET /api/{slug}/runs?limit=&cursor=: newest first, as `{items, next_cursor}`, without steps.
-//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps, redacted, and its result (`view.rs`).
+//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps and actions, redacted, and its result (`view.rs`).
 //! - POST /api/{slug}/runs/{id}/cancel: a run that nobody is at ends now, another one at its next step; answers the row. One
 //!   that is over is a 409.
 //! - DELETE /api/{slug}/runs/{id}: deletes a run that is over, its steps and the executions in it; for owners and admins.
 
+mod actions;
 mod start;
 mod steps;
 mod view;
@@ -18,15 +19,13 @@ use std::time::Duration;
 
 use shared::{
     Error, Platform, Result,
-    automation::{RunQueue, report_end},
+    automation::{RunQueue, RunView, report_end},
     catalogue::Catalogue,
     http::{self, Access, Reply, Request},
-    models::{OrganizationId, RunCeilings, RunId},
+    models::{ApprovalStatus, OrganizationId, RunCeilings, RunId},
     platform,
-    store::{AutomationRuns, Budgets, Erasure, Organizations},
+    store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations},
 };
-
-use crate::view::RunView;
 
 pub struct Deps {
     pub access: Access,
@@ -36,6 +35,7 @@ pub struct Deps {
     pub organizations: Organizations,
     pub budgets: Budgets,
     pub erasure: Erasure,
+    pub approvals: Approvals,
     /// What a run may use of the platform's key.
     pub ceilings: RunCeilings,
     /// How long a run is kept.
@@ -52,6 +52,7 @@ impl Deps {
             organizations: platform.organizations()?.clone(),
             budgets: platform.budgets()?.clone(),
             erasure: platform.erasure()?,
+            approvals: Approvals::new(platform.database()?),
             ceilings: platform.run_ceilings()?,
             history: platform.history()?,
         })
@@ -88,7 +89,18 @@ async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Re
 }
 
 async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
+    let before = deps.runs.get(organization, id).await?;
     let run = deps.runs.cancel(organization, id).await?;
+    // What it waited for goes with it.
+    if let Some(approval) = before.waits_for_approval {
+        deps.approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
+    }
+    if let Some(child) = before.waits_for_run {
+        match deps.runs.cancel(organization, child).await {
+            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
     if run.status.is_over() {
         report_end(&run);
     }

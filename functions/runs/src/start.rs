@@ -6,24 +6,17 @@
 use futures_util::join;
 use shared::{
     Error, Result,
-    automation::{NamedTool, RunRequest},
-    catalogue::{Found, Gone, Resolved},
+    automation::{RunRequest, RunView, offer},
     error::Problems,
     http::{self, Reply, Request},
     idempotency::Key,
-    injection::{FINAL_RESPONSE, system_prompt},
     models::{
-        AutomationRun, KeyService, Member, OrganizationId, RunId, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolRef, UserId,
+        AutomationRun, KeyService, Member, OrganizationId, RunId, RunStatus, RunTrigger, Spent, Timestamp, ToolRef,
+        UserId,
     },
 };
 
-use crate::{Deps, view::RunView};
-
-/// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
-const LARGEST_PROMPT: usize = 300_000;
-
-const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address that a model chooses; leave it out";
+use crate::Deps;
 
 /// A run that is named by the caller's key.
 struct Keyed {
@@ -54,17 +47,8 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;
     }
-    let found = offer(deps, &named, resolved?, &mut problems)?;
-    let prompt = asked.as_ref().map(|asked| RunPrompt {
-        system_prompt: system_prompt(&asked.system_prompt, found.iter().map(Found::spec)),
-        prompt: asked.prompt.clone(),
-        schema: asked.schema.clone(),
-        tools: found.iter().map(Found::offered).collect(),
-    });
-    if let Some(too_much) = prompt.as_ref().map(size).filter(|size| *size > LARGEST_PROMPT) {
-        let problem = format!("make a prompt of {too_much} bytes, and at most {LARGEST_PROMPT} will do; offer fewer");
-        problems.add("tools", problem);
-    }
+    let found = offer(&deps.catalogue.built_in, &named, resolved?, &mut problems)?;
+    let prompt = asked.as_ref().map(|asked| asked.prompt_with(&found, &mut problems));
     let (asked, prompt) = problems.into_result(asked.zip(prompt))?;
     let run = row(deps, organization, member.user_id, keyed.as_ref(), asked);
     let created = deps.runs.create(&run, &prompt, &deps.budgets, on_own_key, http::deadline(request)).await;
@@ -77,34 +61,6 @@ pub(crate) async fn start(deps: &Deps, request: &Request, member: Member) -> Res
         },
         (Err(error), _) => Err(error),
     }
-}
-
-/// The tools that can be offered, each under a name of its own; notes which cannot be.
-fn offer(deps: &Deps, named: &[NamedTool], resolved: Vec<Resolved>, problems: &mut Problems) -> Result<Vec<Found>> {
-    let mut found: Vec<Found> = Vec::new();
-    for (NamedTool { place, tool, allowed_hosts }, resolved) in named.iter().zip(resolved) {
-        match resolved {
-            Resolved::Here(found_tool) => {
-                let is_taken = |name: &str| {
-                    name == FINAL_RESPONSE
-                        || deps.catalogue.built_in.has(name)
-                        || found.iter().any(|other| other.spec().name == name)
-                };
-                match found_tool.with_free_name(is_taken).held_to(allowed_hosts) {
-                    Some(held) => found.push(held),
-                    None => problems.add(format!("{place}.allowed_hosts"), NO_HOSTS),
-                }
-            }
-            Resolved::Gone(Gone::Unreadable) => {
-                return Err(Error::Unreadable { row: "tool", key: tool.to_string() });
-            }
-            Resolved::Gone(Gone::NotFound) if matches!(tool, ToolRef::Service { .. }) => {
-                problems.add(place, deps.catalogue.built_in.unknown());
-            }
-            Resolved::Gone(gone) => problems.add(place, gone.for_author()),
-        }
-    }
-    Ok(found)
 }
 
 fn row(
@@ -126,6 +82,8 @@ fn row(
         scheduled_for: None,
         dry_run: false,
         parent_run_id: None,
+        waits_for_approval: None,
+        waits_for_run: None,
         actions_executed: 0,
         actions_failed: 0,
         status: RunStatus::Queued,
@@ -144,10 +102,6 @@ fn row(
         updated_at: now,
         expires_at: now.plus(deps.history).as_seconds(),
     }
-}
-
-fn size(prompt: &RunPrompt) -> usize {
-    prompt.system_prompt.len() + prompt.prompt.len() + prompt.schema.as_ref().map_or(0, String::len)
 }
 
 async fn earlier(deps: &Deps, organization: OrganizationId, keyed: Option<&Keyed>) -> Result<Option<AutomationRun>> {

@@ -1,6 +1,4 @@
-//! A run as its organization is shown it: every field is there, null where nothing is known.
-//!
-//! Who carries it on, and what it takes to repeat a request, stand in the row and not here.
+//! A run with its steps as its organization is shown it: every field is there, null where nothing is known.
 
 use std::io::{self, Write};
 
@@ -8,51 +6,24 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    models::{
-        AllowedHosts, AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolId, ToolRef, UserId, WholeRun,
-    },
-    redaction::Transcript,
+    automation::{ERROR_BUDGET, RunView},
+    models::{AllowedHosts, OfferedTool, RunPrompt, ToolId, ToolRef, WholeRun},
 };
 
-use crate::steps::{StepView, Steps};
+use crate::{
+    actions::{ActionView, Actions},
+    steps::{StepView, Steps},
+};
 
 /// What is kept of each text of a step, in bytes: the most with which all of it can be sent.
 const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
 /// And of what the run was asked.
 const PROMPT_BUDGET: usize = 16_384;
-const ERROR_BUDGET: usize = 1_000;
 
 /// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
 const LARGEST_ANSWER: usize = 5_500_000;
 
-#[derive(Debug, Serialize)]
-pub(crate) struct RunView {
-    id: RunId,
-    status: RunStatus,
-    trigger_type: RunTrigger,
-    user_id: Option<UserId>,
-    model: Option<String>,
-    limits: RunLimits,
-    spent: UsageView,
-    error: Option<String>,
-    cancel_requested_at: Option<Timestamp>,
-    created_at: Timestamp,
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
-    updated_at: Timestamp,
-    /// From when it was first taken up to its end.
-    duration_ms: Option<i64>,
-}
-
-#[derive(Debug, Serialize)]
-struct UsageView {
-    #[serde(flatten)]
-    spent: Spent,
-    tokens: u64,
-}
-
-/// A run with what it was asked and everything that was said in it.
+/// A run with what it was asked and everything that was said and done in it.
 #[derive(Debug, Serialize)]
 struct WholeRunView {
     #[serde(flatten)]
@@ -63,6 +34,9 @@ struct WholeRunView {
     schema: Option<Value>,
     result: Option<Value>,
     steps: Vec<StepView>,
+    /// What started a run of an automation brought along.
+    trigger_data: Option<Value>,
+    actions: Vec<ActionView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,29 +50,6 @@ struct ToolView {
     fingerprint: Option<String>,
     #[serde(skip_serializing_if = "AllowedHosts::is_empty")]
     allowed_hosts: AllowedHosts,
-}
-
-impl From<AutomationRun> for RunView {
-    fn from(run: AutomationRun) -> Self {
-        let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
-        Self {
-            id: run.id,
-            status: run.status,
-            trigger_type: run.trigger_type,
-            user_id: run.user_id,
-            model: run.model,
-            limits: run.limits,
-            spent: UsageView { tokens: run.spent.tokens(), spent: run.spent },
-            // It may quote the model.
-            error: run.error.map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
-            cancel_requested_at: run.cancel_requested_at,
-            created_at: run.created_at,
-            started_at: run.started_at,
-            finished_at: run.finished_at,
-            updated_at: run.updated_at,
-            duration_ms: run.started_at.zip(run.finished_at).map(length),
-        }
-    }
 }
 
 impl From<&OfferedTool> for ToolView {
@@ -115,25 +66,33 @@ impl From<&OfferedTool> for ToolView {
 /// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
 /// asked for, and stands as it is.
 pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
-    let WholeRun { run, prompt, answers, replies, result, .. } = whole;
+    let WholeRun { run, plan, prompt, actions, answers, replies, result } = whole;
     let prompt = prompt.unwrap_or_default();
     let steps = Steps::of(&answers, &replies, &prompt.tools);
-    let error = run.error.as_ref().map(|error| steps.transcript.text(error, ERROR_BUDGET));
+    let actions = Actions::of(&actions);
+    // A run has the ones or the others.
+    let transcript = if actions.is_empty() { &steps.transcript } else { &actions.transcript };
+    let error = run.error.as_ref().map(|error| transcript.text(error, ERROR_BUDGET));
+    let trigger_data = plan.map(|plan| serde_json::from_str::<Value>(&plan.trigger_data));
+    let trigger_data = trigger_data.transpose().map_err(Error::internal)?;
     let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;
     let mut shown = WholeRunView {
-        run: RunView { error, ..RunView::from(run) },
+        run: RunView::from(run).with_error(error),
         prompt: steps.transcript.text(prompt, PROMPT_BUDGET),
         system_prompt: steps.transcript.text(system_prompt, PROMPT_BUDGET),
         tools: tools.iter().map(ToolView::from).collect(),
         schema: schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?,
         result,
         steps: Vec::new(),
+        trigger_data: trigger_data.map(|data| transcript.result(&[], &data, PROMPT_BUDGET)),
+        actions: Vec::new(),
     };
     // Redacting a long run takes time, so what surely is too much is not tried.
-    let too_much = |budget: &usize| steps.size(*budget) > LARGEST_ANSWER;
+    let too_much = |budget: &usize| steps.size(*budget) + actions.size(*budget) > LARGEST_ANSWER;
     let smallest = BUDGETS.last().copied();
     for budget in BUDGETS.into_iter().skip_while(|budget| Some(*budget) != smallest && too_much(budget)) {
         shown.steps = steps.shown(budget);
+        shown.actions = actions.shown(budget);
         if sent_size(&shown)? <= LARGEST_ANSWER {
             break;
         }

@@ -1,23 +1,37 @@
 //! On a schedule, every five minutes, by its queue when a change was given up for lack of time, and by hand: finishes or
-//! undoes what is open between VAPI and the tables. Gives `{"settled": [...], "left": [...]}`, each `{intent, change,
-//! outcome}`. Then goes on with giving VAPI's tools a new token and address, if the key or the address has changed.
+//! undoes what is open between VAPI, Secrets Manager or EventBridge Scheduler and the tables. Gives `{"settled": [...],
+//! "left": [...]}`, each `{intent, change, outcome}`. Puts occurrences of automations' schedules on their queue that should have
+//! come by now, and tells runs whose approvals are over. Then goes on with giving VAPI's tools a new token and address, if the
+//! key or the address has changed.
 
 use std::time::Duration;
 
 use shared::{
-    Deadline, Platform, Result, error,
+    Deadline, Platform, Result,
+    automation::{RunQueue, Triggers},
+    error,
     lifecycle::{Lifecycle, Report, Settling},
     platform,
+    store::Approvals,
 };
 
 pub struct Deps {
     pub lifecycle: Lifecycle,
     pub settling: Settling,
+    pub triggers: Triggers,
+    pub approvals: Approvals,
+    pub runs: RunQueue,
 }
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { lifecycle: platform.lifecycle()?, settling: platform.settling()? })
+        Ok(Self {
+            lifecycle: platform.lifecycle()?,
+            settling: platform.settling()?,
+            triggers: platform.triggers()?,
+            approvals: Approvals::new(platform.database()?),
+            runs: platform.run_queue()?,
+        })
     }
 }
 
@@ -25,7 +39,14 @@ impl Deps {
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
-    let report = Box::pin(deps.lifecycle.settle(deadline.reserving(REISSUE))).await;
+    // Both are short, and automations wait for them.
+    if let Err(error) = Box::pin(deps.triggers.sweep()).await {
+        tracing::error!("occurrences that are late could not be put on the queue: {}", error::chain(&error));
+    }
+    if let Err(error) = wake_waiting_runs(deps).await {
+        tracing::error!("runs whose approvals are over could not all be told: {}", error::chain(&error));
+    }
+    let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
     if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
         tracing::error!("tools at VAPI could not be given their present token and address: {}", error::chain(&error));
     }
@@ -34,4 +55,14 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
         deps.settling.wake("settle").await;
     }
     Ok(report)
+}
+
+/// Tells the runs whose approvals have expired, or were decided a while ago without their taking it up. Each is told before that is
+/// noted, so that none is forgotten; being told twice does no harm.
+async fn wake_waiting_runs(deps: &Deps) -> Result<()> {
+    for approval in deps.approvals.to_wake().await? {
+        deps.runs.wake(approval.organization_id, approval.run_id).await?;
+        deps.approvals.woken(&approval).await?;
+    }
+    Ok(())
 }

@@ -1,8 +1,11 @@
 //! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}` of them.
 //!
-//! Numbers and texts that hold numbers are compared as numbers, so `"5" == 5`; truth values and their names likewise.
+//! They are read here. How clauses compare stands in `comparison.rs`, and why one holds or not is told by [`Explanation`].
 
-use std::cmp::Ordering;
+mod comparison;
+mod explanation;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Value, json};
 
@@ -13,6 +16,8 @@ use super::{
     path::Path,
 };
 use crate::fields::kind;
+
+pub use explanation::{Explained, ExplainedClause, Explanation};
 
 const DEEPEST: usize = 10;
 const MOST_CLAUSES: usize = 100;
@@ -140,104 +145,7 @@ impl Condition {
 
     /// Whether it holds; `get` gives the value at a path, and a clause's value with its templates filled in.
     pub fn holds(&self, get: &dyn Fn(&Path) -> Option<Value>, filled_in: &dyn Fn(&Value) -> Value) -> bool {
-        match self {
-            Self::Clause(clause) => clause.holds(get(&clause.path).as_ref(), &filled_in(&clause.value)),
-            Self::All(conditions) => conditions.iter().all(|condition| condition.holds(get, filled_in)),
-            Self::Any(conditions) => conditions.iter().any(|condition| condition.holds(get, filled_in)),
-        }
-    }
-}
-
-impl Clause {
-    /// Whether it holds for what was found. Of what is not there, only `!=`, `not_contains` and `not_exists` hold.
-    fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
-        let Some(found) = found.filter(|found| !found.is_null()) else {
-            return match self.operator {
-                Operator::NotExists | Operator::NotContains => true,
-                Operator::NotEqual => !value.is_null(),
-                Operator::Equal => value.is_null(),
-                _ => false,
-            };
-        };
-        let folds = self.case_insensitive;
-        let text = |value: &Value| {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            if folds { text.to_lowercase() } else { text }
-        };
-        let equal = |one: &Value, other: &Value| equal(one, other, folds);
-        let contains = |wanted: &Value| match found {
-            Value::Array(items) => items.iter().any(|item| equal(item, wanted)),
-            Value::Object(members) => wanted.as_str().is_some_and(|name| members.contains_key(name)),
-            other => text(other).contains(&text(wanted)),
-        };
-        let ordered = || order(found, value);
-        match self.operator {
-            Operator::Less => ordered() == Some(Ordering::Less),
-            Operator::Greater => ordered() == Some(Ordering::Greater),
-            Operator::AtMost => matches!(ordered(), Some(Ordering::Less | Ordering::Equal)),
-            Operator::AtLeast => matches!(ordered(), Some(Ordering::Greater | Ordering::Equal)),
-            Operator::Equal => equal(found, value),
-            Operator::NotEqual => !equal(found, value),
-            Operator::Contains => contains(value),
-            Operator::NotContains => !contains(value),
-            Operator::ContainsAny => value.as_array().is_some_and(|wanted| wanted.iter().any(contains)),
-            Operator::StartsWith => text(found).starts_with(&text(value)),
-            Operator::EndsWith => text(found).ends_with(&text(value)),
-            Operator::Exists => true,
-            Operator::NotExists => false,
-        }
-    }
-}
-
-/// The number that a value is, or that its text holds.
-fn as_number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
-        _ => None,
-    }
-}
-
-fn as_boolean(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(boolean) => Some(*boolean),
-        Value::String(text) => match text.trim().to_lowercase().as_str() {
-            "true" => Some(true),
-            "false" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn equal(one: &Value, other: &Value, case_insensitive: bool) -> bool {
-    if one == other {
-        return true;
-    }
-    match (one, other) {
-        (Value::String(one), Value::String(other))
-            if case_insensitive && one.to_lowercase() == other.to_lowercase() =>
-        {
-            true
-        }
-        // Two texts are numbers only where both are written alike: "007" is not "7".
-        (Value::String(_), Value::String(_)) => false,
-        _ => match (as_number(one), as_number(other)) {
-            #[expect(clippy::float_cmp, reason = "the same number, written in two ways")]
-            (Some(one), Some(other)) => one == other,
-            _ => as_boolean(one).is_some_and(|one| as_boolean(other) == Some(one)),
-        },
-    }
-}
-
-/// Numbers by their size; other texts by their letters, which is the order of time for dates in ISO 8601.
-fn order(one: &Value, other: &Value) -> Option<Ordering> {
-    match (as_number(one), as_number(other)) {
-        (Some(one), Some(other)) => one.partial_cmp(&other),
-        _ => Some(one.as_str()?.cmp(other.as_str()?)),
+        self.explained(get, filled_in).holds
     }
 }
 
@@ -445,126 +353,4 @@ fn compared_with(
         return None;
     }
     Some(given.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn condition(value: &Value) -> (Option<Condition>, Vec<(String, Code)>) {
-        let mut diagnostics = Diagnostics::default();
-        let condition = Condition::read(value, "", &mut diagnostics);
-        (condition, diagnostics.iter().map(|one| (one.pointer.clone(), one.code)).collect())
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
-    fn holds(value: Value) -> bool {
-        let data = json!({
-            "text": "This is URGENT", "count": 5, "counted": "5", "code": "007", "open": true, "opened": "true", "nothing": null,
-            "tags": ["a", "B", 3], "at": "2026-11-22T10:00:00Z", "rows": [{"n": 1}, {"n": 20}], "made": {"by": "Ada"},
-        });
-        let (condition, wrong) = condition(&value);
-        assert!(wrong.is_empty(), "{wrong:?}");
-        let get = |path: &Path| Path::follow(path.steps(), &data).cloned();
-        condition.unwrap().holds(&get, &Value::clone)
-    }
-
-    #[test]
-    fn every_operator_holds_and_does_not() {
-        let clause = |path: &str, op: &str, value: Value| json!({"path": path, "op": op, "value": value});
-        for (path, op, yes, no) in [
-            ("count", "<", json!(6), json!(5)),
-            ("count", ">", json!("4"), json!("5")),
-            ("counted", "<=", json!(5), json!(4)),
-            ("counted", ">=", json!("5"), json!("10")),
-            ("at", ">", json!("2026-11-21"), json!("2026-11-23")),
-            ("counted", "==", json!(5), json!(6)),
-            ("counted", "==", json!("5"), json!("5.0")),
-            ("code", "==", json!("007"), json!("7")),
-            ("count", "==", json!("5"), json!("five")),
-            ("count", "==", json!(5.0), json!(5.1)),
-            ("open", "==", json!("true"), json!("false")),
-            ("opened", "==", json!("true"), json!("yes")),
-            ("opened", "==", json!(true), json!(false)),
-            ("count", "!=", json!(6), json!("5")),
-            ("nothing", "!=", json!(6), json!(null)),
-            ("text", "contains", json!("URGENT"), json!("urgent")),
-            ("tags", "contains", json!("a"), json!("b")),
-            ("tags", "contains", json!("3"), json!("4")),
-            ("made", "contains", json!("by"), json!("Ada")),
-            ("text", "contains_any", json!(["x", "URGENT"]), json!(["x", "y"])),
-            ("tags", "contains_any", json!(["x", 3]), json!(["x"])),
-            ("text", "not_contains", json!("calm"), json!("URGENT")),
-            ("gone", "not_contains", json!("x"), json!(null)),
-            ("text", "starts_with", json!("This"), json!("this")),
-            ("text", "ends_with", json!("URGENT"), json!("urgent")),
-            ("rows.-1.n", "==", json!(20), json!(1)),
-        ] {
-            assert!(holds(clause(path, op, yes.clone())), "{path} {op} {yes}");
-            if !no.is_null() {
-                assert!(!holds(clause(path, op, no.clone())), "{path} {op} {no}");
-            }
-        }
-        assert!(holds(json!({"path": "count", "op": "exists"})) && !holds(json!({"path": "gone", "op": "exists"})));
-        assert!(holds(json!({"path": "nothing", "op": "not_exists"})));
-        let folded =
-            |op: &str, value: Value| json!({"path": "text", "op": op, "value": value, "case_insensitive": true});
-        assert!(holds(folded("contains", json!("urgent"))) && holds(folded("contains_any", json!(["x", "urgent"]))));
-        assert!(holds(folded("starts_with", json!("this"))) && holds(folded("==", json!("this is urgent"))));
-    }
-
-    #[test]
-    fn groups_are_nested() {
-        let urgent = json!({"path": "text", "op": "contains", "value": "URGENT"});
-        let many = json!({"path": "count", "op": ">", "value": 100});
-        let either = json!({"operator": "OR", "clauses": [many, urgent]});
-        assert!(holds(either.clone()));
-        assert!(holds(json!({"operator": "AND", "clauses": [urgent, either]})));
-        assert!(!holds(json!({"operator": "and", "clauses": [either, many]})));
-        assert!(holds(json!({"field": "text", "contains": "URGENT"})));
-        assert!(
-            holds(json!({"field": "count", "greater_than": 4})) && holds(json!({"field": "count", "not_equals": 4}))
-        );
-    }
-
-    #[test]
-    fn junk_is_no_condition() {
-        for (junk, pointer, code) in [
-            (json!("urgent"), "", Code::InvalidCondition),
-            (json!({}), "/path", Code::MissingField),
-            (json!({"path": "a", "op": "~=", "value": 1}), "/op", Code::UnknownOperator),
-            (json!({"path": "a", "op": 7, "value": 1}), "/op", Code::UnknownOperator),
-            (json!({"path": "a", "op": "=="}), "/value", Code::MissingField),
-            (json!({"path": "{{a}}", "op": "exists"}), "/path", Code::InvalidCondition),
-            (json!({"path": "a b", "op": "exists"}), "/path", Code::InvalidCondition),
-            (json!({"path": 7, "op": "exists"}), "/path", Code::WrongType),
-            (json!({"path": "a", "op": "exists", "value": true}), "/value", Code::OperatorMisfit),
-            (json!({"path": "a", "op": "contains_any", "value": "x"}), "/value", Code::OperatorMisfit),
-            (json!({"path": "a", "op": "contains", "value": ["x"]}), "/value", Code::OperatorMisfit),
-            (json!({"path": "a", "op": "<", "value": true}), "/value", Code::OperatorMisfit),
-            (json!({"path": "a", "op": "==", "value": 1, "and": []}), "/and", Code::UnknownField),
-            (json!({"operator": "XOR", "clauses": []}), "/operator", Code::UnknownOperator),
-            (json!({"operator": "AND", "clauses": []}), "/clauses", Code::InvalidCondition),
-            (json!({"operator": "AND", "clauses": [7]}), "/clauses/0", Code::InvalidCondition),
-            (json!({"operator": "AND"}), "/clauses", Code::MissingField),
-            (json!({"field": "a"}), "", Code::InvalidCondition),
-        ] {
-            let (_, wrong) = condition(&junk);
-            assert!(wrong.contains(&(pointer.to_owned(), code)), "{junk}: {wrong:?}");
-        }
-        let mut diagnostics = Diagnostics::default();
-        Condition::read(&json!({"path": "a", "op": "greater_than", "value": 1}), "", &mut diagnostics);
-        assert_eq!(diagnostics.iter().next().unwrap().did_you_mean.as_deref(), Some(">"));
-    }
-
-    #[test]
-    fn nests_and_lists_have_an_end() {
-        let mut deep = json!({"path": "a", "op": "exists"});
-        for _ in 0..30 {
-            deep = json!({"operator": "AND", "clauses": [deep]});
-        }
-        assert_eq!(condition(&deep).1[0].1, Code::TooLarge);
-        let wide = json!({"operator": "OR", "clauses": vec![json!({"path": "a", "op": "exists"}); 5_000]});
-        assert_eq!(condition(&wide).1.len(), 1);
-    }
 }

@@ -9,12 +9,17 @@ use serde_json::{Map, Value};
 
 use super::{
     conditions::Condition,
+    control,
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     members::{Members, wrong_type},
     templates,
     trigger::Trigger,
 };
-use crate::json_schema::extent;
+use crate::{
+    Error, Result,
+    json_schema::extent,
+    models::{ApprovalRequest, ApprovalRule, AutomationQuotas, AutomationVersion},
+};
 
 /// Bytes of a definition as JSON: it stands in one item, which may have 400 KB.
 pub const LARGEST_DEFINITION: usize = 250_000;
@@ -34,6 +39,11 @@ const LONGEST_TOOL: usize = 100;
 const LONGEST_FINGERPRINT: usize = 100;
 const MOST_VARIABLES: usize = 200;
 
+/// What a call of an action's tool gets, in seconds.
+const USUAL_TIMEOUT: u64 = 30;
+const LONGEST_TIMEOUT: u64 = 300;
+const MOST_RETRIES: u64 = 3;
+
 /// A definition as far as it could be read; nothing that is wrong stands in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
@@ -44,6 +54,9 @@ pub struct Definition {
     pub variables: Map<String, Value>,
     /// Of each tool that it uses, what its author read.
     pub fingerprints: BTreeMap<String, String>,
+    pub quotas: AutomationQuotas,
+    /// What asks before it goes on, whichever action does it.
+    pub approvals: Vec<ApprovalRule>,
     /// Pointers of what could not be read as it should: what follows from that is no mistake of its own.
     pub(super) unreadable: BTreeSet<String>,
 }
@@ -66,6 +79,22 @@ pub struct Action {
     pub parameters: Map<String, Value>,
     pub output_as: Option<String>,
     pub condition: Option<Condition>,
+    /// It asks before it goes on.
+    pub approval: Option<ApprovalRequest>,
+    /// What a call of its tool gets, in seconds.
+    pub timeout_seconds: u64,
+    pub on_error: OnError,
+    /// How often its tool is called again, where that can do no harm.
+    pub retries: u32,
+}
+
+/// What becomes of a run when one of its actions fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// The actions after it are carried out all the same.
+    Continue,
+    /// It is the last one.
+    Stop,
 }
 
 /// The members of a prompt's body.
@@ -96,12 +125,30 @@ impl Definition {
         let variables = variables(&mut members);
         let fingerprints = fingerprints(&mut members);
         let body = body(&mut members, &variables);
+        let quotas = control::quotas(&mut members);
+        let approvals = control::approvals(&mut members, matches!(body, Body::Prompt(_)));
         // How it is to be saved; it is no part of what is saved.
         members.boolean("dry_run");
         members.finish();
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
         let unreadable = errors.map(|error| error.pointer.clone()).collect();
-        Some(Self { name, description, trigger, body, variables, fingerprints, unreadable })
+        Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, unreadable })
+    }
+
+    /// The definition of a version that was saved.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if there is anything in it that this program does not know: what a newer one says of an action must
+    /// not be left out.
+    pub fn stored(version: &AutomationVersion) -> Result<Self> {
+        let unreadable = || Error::Unreadable {
+            row: "version",
+            key: format!("{} of automation {}", version.version, version.automation_id),
+        };
+        let value: Value = serde_json::from_str(&version.definition).map_err(|_no_json| unreadable())?;
+        let mut diagnostics = Diagnostics::default();
+        let definition = Self::read(&value, &mut diagnostics);
+        definition.filter(|_| diagnostics.iter().all(|one| one.severity != Severity::Error)).ok_or_else(unreadable)
     }
 
     /// The definition as it is stored: with the names of fields instead of their aliases, and without the fields that are null.
@@ -114,14 +161,19 @@ impl Definition {
             }
             drop_nulls(config);
         }
-        value.get_mut("limits").into_iter().for_each(drop_nulls);
-        if let Some(tools) = value.get_mut("tools").and_then(Value::as_array_mut) {
-            tools.iter_mut().for_each(drop_nulls);
+        for name in ["limits", "quotas"] {
+            value.get_mut(name).into_iter().for_each(drop_nulls);
+        }
+        for name in ["tools", "approvals"] {
+            if let Some(items) = value.get_mut(name).and_then(Value::as_array_mut) {
+                items.iter_mut().for_each(drop_nulls);
+            }
         }
         if let Some(actions) = value.get_mut("actions").and_then(Value::as_array_mut) {
             actions.iter_mut().for_each(drop_nulls);
             for action in actions.iter_mut().filter_map(Value::as_object_mut) {
                 action.get_mut("condition").into_iter().for_each(without_nulls);
+                action.get_mut("approval").into_iter().for_each(drop_nulls);
                 for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
                     if let Some(value) = action.remove(alias) {
                         action.entry(name).or_insert(value);
@@ -401,6 +453,26 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
     let condition = members.get("condition");
     let place = members.place("condition");
     let condition = condition.and_then(|condition| Condition::read(condition, &place, members.diagnostics));
+    let approval = control::approval(&mut members);
+    let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
+    let on_error = match members.one_of("on_error", &["continue", "stop"]) {
+        Some("stop") => OnError::Stop,
+        _ => OnError::Continue,
+    };
+    let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
+    let retries = u32::try_from(retries).unwrap_or_default();
     members.finish();
-    Some(Action { pointer, id, tool, parameters_field, parameters, output_as, condition })
+    Some(Action {
+        pointer,
+        id,
+        tool,
+        parameters_field,
+        parameters,
+        output_as,
+        condition,
+        timeout_seconds,
+        on_error,
+        retries,
+        approval,
+    })
 }

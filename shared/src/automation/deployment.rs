@@ -22,8 +22,8 @@ use crate::{
     execution::Executor,
     json_schema::JsonSchema,
     models::{
-        Automation, AutomationId, AutomationStatus, AutomationVersion, CheckedTool, Member, OrganizationId,
-        RunCeilings, Timestamp,
+        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, CheckedTool, Member,
+        OrganizationId, RunCeilings, Timestamp,
     },
     store::{Automations, Listening, OVERTAKEN, Organizations},
 };
@@ -198,6 +198,8 @@ impl Deployment {
             trigger_key: None,
             trigger_filter: None,
             failures_in_a_row: 0,
+            paused_by_run: None,
+            quotas: AutomationQuotas::default(),
             created_by: author.user_id.clone(),
             revision: 1,
             deleting: false,
@@ -320,17 +322,20 @@ impl Deployment {
         }
         let stored: Value = serde_json::from_str(&definition).map_err(Error::internal)?;
         let mut diagnostics = Diagnostics::default();
-        let mut listens = None;
+        let (mut listens, mut quotas) = (None, AutomationQuotas::default());
         if let Some(definition) = Definition::read(&stored, &mut diagnostics)
             && !diagnostics.has_errors()
         {
             listens = listening(by.organization_id, &definition, &stored);
-            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, Purpose::Activation, deadline)).await?;
+            quotas = definition.quotas;
+            let resumes = before.status == AutomationStatus::Paused && before.active_version == Some(version);
+            let purpose = if resumes { Purpose::Resumption } else { Purpose::Activation };
+            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, purpose, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
         }
-        let pointed = self.automations.point_to(before, version, status, &by.user_id, listens.as_ref()).await?;
+        let pointed = self.automations.point_to(before, version, status, &by.user_id, quotas, listens.as_ref()).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
         tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the one that runs");
         Ok(Deployed::saved(diagnostics, &pointed, (version, &content_hash), true))
@@ -406,7 +411,7 @@ fn version_of(author: &Member, body: &Value, checked: BTreeMap<String, CheckedTo
 
 /// What an event must be for this definition to run: read off its trigger, with the filter as it is stored.
 fn listening(organization: OrganizationId, definition: &Definition, stored: &Value) -> Option<Listening> {
-    let Some(Trigger::Webhook { service, event_type, filters }) = &definition.trigger else { return None };
+    let Some(Trigger::Webhook { service, event_type, filters, .. }) = &definition.trigger else { return None };
     let trigger_key = Automation::trigger_key_of(organization, service, event_type);
     let filter = filters.as_ref().and_then(|_| Some(stored.get("trigger_config")?.get("filters")?.to_string()));
     Some(Listening { trigger_key, filter })

@@ -50,6 +50,8 @@ pub enum Purpose {
     Saving,
     /// It is to run from now on.
     Activation,
+    /// It is to go on after it was paused: a moment that it waited for may be over.
+    Resumption,
 }
 
 /// What a name of a tool leads to.
@@ -113,7 +115,11 @@ pub enum KnownService {
 impl UsableTool {
     /// What is kept of it with a version that was checked against it.
     pub fn checked(&self) -> CheckedTool {
-        CheckedTool { fingerprint: self.fingerprint.clone(), parameters: summary(&self.parameters) }
+        let tool_id = match &self.reference {
+            ToolRef::Organization { id, .. } => Some(*id),
+            ToolRef::BuiltIn(_) | ToolRef::Service { .. } => None,
+        };
+        CheckedTool { fingerprint: self.fingerprint.clone(), tool_id, parameters: summary(&self.parameters) }
     }
 }
 

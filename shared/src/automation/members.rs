@@ -24,6 +24,8 @@ const PLACES: [(&str, &[&str]); 3] = [
             "fingerprints",
             "prompt",
             "tools",
+            "quotas",
+            "approvals",
         ],
     ),
     (
@@ -44,7 +46,10 @@ const PLACES: [(&str, &[&str]); 3] = [
             "run_at",
         ],
     ),
-    ("an action", &["tool", "parameters", "output_as", "condition"]),
+    (
+        "an action",
+        &["tool", "parameters", "output_as", "condition", "approval", "timeout_seconds", "on_error", "retries"],
+    ),
 ];
 
 /// Unknown fields of one object that are told.

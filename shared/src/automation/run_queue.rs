@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     clients::Queue,
     error,
-    models::{AutomationRun, QueuedRun, RunStatus, Timestamp},
+    models::{AutomationRun, OrganizationId, QueuedRun, RunId, RunStatus, Timestamp},
     store::AutomationRuns,
     telemetry,
 };
@@ -49,6 +49,13 @@ impl RunQueue {
         let never_begun = run.status == RunStatus::Failed && run.started_at.is_none();
         let run = if never_begun { self.runs.wait_again(run.organization_id, run.id).await? } else { run };
         if run.status == RunStatus::Queued { self.put(run).await } else { Ok(run) }
+    }
+}
+
+impl RunQueue {
+    /// Has a run go on that waits for something.
+    pub async fn wake(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
+        self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
     }
 }
 

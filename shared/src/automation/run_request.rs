@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::templates::{Data, TooLarge, filled_in_within};
 use crate::{
     catalogue::BuiltInTools,
     error::Problems,
@@ -50,6 +51,33 @@ impl RunRequest {
         problems: &mut Problems,
     ) -> (Vec<NamedTool>, Option<Self>) {
         Self::read_named(body, built_in, &|name| built_in.reference(name), ceilings, problems)
+    }
+
+    /// The prompt of an automation with its templates filled in, and the tools that it names; `naming` says which is meant.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for what is wrong with it once the templates are filled in.
+    pub fn of_automation(
+        prompt: &Map<String, Value>,
+        data: &Data<'_>,
+        built_in: &BuiltInTools,
+        naming: &dyn Fn(&str) -> Result<ToolRef, String>,
+    ) -> crate::Result<(Vec<NamedTool>, Self)> {
+        let mut body = prompt.clone();
+        let mut problems = Problems::default();
+        for (name, longest) in [("prompt", LONGEST_PROMPT), ("system_prompt", LONGEST_SYSTEM_PROMPT)] {
+            let Some(text) = body.get_mut(name) else { continue };
+            match filled_in_within(text, data, longest) {
+                // One that is nothing but a template may lead to any value.
+                Ok(value @ (Value::String(_) | Value::Null)) => *text = value,
+                Ok(value) => *text = value.to_string().into(),
+                Err(TooLarge) => {
+                    problems.add(name, format!("must have at most {longest} bytes with its templates filled in"))
+                }
+            }
+        }
+        let (named, request) = Self::read_named(&Value::Object(body), built_in, naming, None, &mut problems);
+        Ok((named, problems.into_result(request)?))
     }
 
     /// As [`RunRequest::read`], where `naming` says which tool is meant by a name.

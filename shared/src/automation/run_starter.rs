@@ -6,18 +6,23 @@ use serde_json::Value;
 
 use super::run_queue::RunQueue;
 use crate::{
-    Error, Result,
+    Deadline, Error, Result,
     models::{
         Automation, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger, Spent, Timestamp, UserId,
     },
-    store::OrganizationMembers,
+    store::{Counted, OrganizationMembers, Quotas, Room, Window},
 };
+
+/// For counting a run.
+const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Starts runs of automations, each once for what causes it.
 #[derive(Clone)]
 pub struct RunStarter {
     pub queue: RunQueue,
     pub members: OrganizationMembers,
+    /// How many runs each automation has begun.
+    pub quotas: Quotas,
     /// How long a run is kept.
     pub history: Duration,
 }
@@ -39,13 +44,34 @@ pub struct RunCause<'a> {
     pub dry_run: bool,
 }
 
+/// What is kept of a request for a run.
+#[derive(Debug, Clone, Default)]
+pub struct Requested {
+    /// Of what was asked for under an idempotency key.
+    pub hash: Option<String>,
+}
+
 impl RunStarter {
     /// Starts a run, unless this cause has started one already: then that one is given, and false. One whose message was lost
-    /// is put on the queue again.
+    /// is put on the queue again. One for which the automation's `runs_per_hour` leave no room is written down as over, with the
+    /// status [`RunStatus::RunLimit`] and the reason, and does not begin when its cause comes again.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the automation has no version that could run.
     pub async fn start(&self, automation: &Automation, cause: &RunCause<'_>) -> Result<(AutomationRun, bool)> {
+        self.start_requested(automation, cause, &Requested::default()).await
+    }
+
+    /// As [`RunStarter::start`], for somebody's request.
+    ///
+    /// # Errors
+    /// As [`RunStarter::start`]; [`Error::Conflict`], too, if the same key has begun a run with another request.
+    pub async fn start_requested(
+        &self,
+        automation: &Automation,
+        cause: &RunCause<'_>,
+        requested: &Requested,
+    ) -> Result<(AutomationRun, bool)> {
         let version = cause.version.or(automation.active_version);
         let version = version.ok_or_else(|| {
             Error::Conflict("no version of the automation was activated yet; activate one, or name one".into())
@@ -64,18 +90,21 @@ impl RunStarter {
             scheduled_for: cause.scheduled_for,
             dry_run: cause.dry_run,
             parent_run_id: None,
+            waits_for_approval: None,
+            waits_for_run: None,
             status: RunStatus::Queued,
             actions_executed: 0,
             actions_failed: 0,
             model: None,
-            limits: RunLimits::default(),
+            // Of actions each has a time of its own; a prompt says its limits in the definition.
+            limits: RunLimits { seconds: RunLimits::HIGHEST.seconds, ..RunLimits::default() },
             spent: Spent::default(),
             attempts: 0,
             lease_until: None,
             resume_at: None,
             cancel_requested_at: None,
             error: None,
-            request_hash: None,
+            request_hash: requested.hash.clone(),
             started_at: None,
             finished_at: None,
             created_at: now,
@@ -88,9 +117,37 @@ impl RunStarter {
         };
         let plan = RunPlan { trigger_data: cause.trigger_data.to_string(), user: person.to_string() };
         if self.queue.runs.create_planned(&run, &plan).await? {
-            return Ok((self.queue.put(run).await?, true));
+            return match self.refused(automation, &run).await? {
+                Some(refused) => Ok((refused, true)),
+                None => Ok((self.queue.put(run).await?, true)),
+            };
         }
         let earlier = self.queue.runs.get(organization, run.id).await?;
+        if earlier.request_hash != requested.hash {
+            let id = earlier.id;
+            let problem =
+                format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
+            return Err(Error::Conflict(problem));
+        }
         Ok((self.queue.put_again(earlier).await?, false))
+    }
+
+    /// Counts a new run. If there is no room for it, it is over, and given as it then is. What carries it out does not know of it
+    /// yet, so that nothing has to be taken back.
+    async fn refused(&self, automation: &Automation, run: &AutomationRun) -> Result<Option<AutomationRun>> {
+        let (most, now) = (automation.quotas.runs_per_hour, run.created_at);
+        let counted = if run.dry_run { Counted::DryRuns(automation.id) } else { Counted::Runs(automation.id) };
+        let deadline = Deadline::after(COUNTED_WITHIN);
+        let room = self.quotas.take_each(run.organization_id, &[(counted, Window::Hour, most)], deadline).await?;
+        if let Room::Taken(_) = room {
+            return Ok(None);
+        }
+        let again = now.start_of_hour().plus(Duration::from_secs(60 * 60));
+        let reason = format!(
+            "It did not begin: its automation may begin {most} runs an hour (quotas.runs_per_hour), and may again from {again} on."
+        );
+        let refused = self.queue.runs.refuse_waiting(run.organization_id, run.id, &reason).await?;
+        tracing::warn!(run.id = %run.id, automation.id = %automation.id, "a run did not begin: the automation has begun as many as it may");
+        Ok((refused.status == RunStatus::RunLimit).then_some(refused))
     }
 }

@@ -2,10 +2,16 @@
 //!
 //! One that is the whole text keeps the type of its value; text around it makes text. There are no blocks, helpers or filters.
 
+use std::borrow::Cow;
+
 use jiff::{SignedDuration, Zoned, civil::Weekday, tz::TimeZone};
 use serde_json::{Map, Value};
 
-use super::{diagnostics::Code, path::Path};
+use super::{
+    conditions::{Condition, Explanation},
+    diagnostics::Code,
+    path::Path,
+};
 use crate::{cut::cut, models::Timestamp};
 
 /// What stands for a value that is not there.
@@ -13,6 +19,8 @@ pub const NO_DATA: &str = "[No available data]";
 
 /// Of a template that is shown, in bytes.
 const LONGEST_EXCERPT: usize = 80;
+/// Bytes of a value that a clause is compared with.
+const LARGEST_COMPARED: usize = 200_000;
 /// Faults of one text that are told.
 const MOST_FAULTS: usize = 5;
 
@@ -112,29 +120,74 @@ impl Template {
     }
 
     /// The value of the text.
-    pub fn evaluate(&self, data: &Data<'_>) -> Value {
+    fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
         if let Some(path) = self.lone() {
-            return data.get(path).unwrap_or_else(|| NO_DATA.into());
+            let value = data.get(path).unwrap_or_else(|| NO_DATA.into());
+            room.take(&value)?;
+            return Ok(value);
         }
-        let texts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Path(path) => match data.get(path) {
-                None | Some(Value::Null) => NO_DATA.to_owned(),
-                Some(Value::String(text)) => text,
-                Some(other) => other.to_string(),
-            },
-        });
-        texts.collect::<String>().into()
+        let mut whole = String::new();
+        for part in &self.parts {
+            let text = match part {
+                Part::Text(text) => Cow::Borrowed(text.as_str()),
+                Part::Path(path) => match data.get(path) {
+                    None | Some(Value::Null) => NO_DATA.into(),
+                    Some(Value::String(text)) => text.into(),
+                    Some(other) => other.to_string().into(),
+                },
+            };
+            room.take_bytes(text.len())?;
+            whole.push_str(&text);
+        }
+        Ok(whole.into())
+    }
+}
+
+/// Templates whose values are too large together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// Bytes that may still be filled in.
+struct Room(usize);
+
+impl Room {
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), TooLarge> {
+        self.0 = self.0.checked_sub(bytes).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    fn take(&mut self, value: &Value) -> Result<(), TooLarge> {
+        self.take_bytes(match value {
+            Value::String(text) => text.len(),
+            other => other.to_string().len(),
+        })
     }
 }
 
 /// A value with the values of its templates in place, at any depth. Names of members stay as they are.
 pub fn filled_in(value: &Value, data: &Data<'_>) -> Value {
+    filled_in_within(value, data, usize::MAX).unwrap_or_default()
+}
+
+/// As [`filled_in`], with at most so many bytes of values: a short template may stand for a long text, many times.
+///
+/// # Errors
+/// If there are more.
+pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<Value, TooLarge> {
+    fill(value, data, &mut Room(bytes))
+}
+
+fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
     match value {
-        Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data),
-        Value::Array(items) => items.iter().map(|item| filled_in(item, data)).collect(),
-        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), filled_in(value, data))).collect(),
-        other => other.clone(),
+        Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data, room),
+        Value::Array(items) => items.iter().map(|item| fill(item, data, room)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| Ok((name.clone(), fill(value, data, room)?))).collect()
+        }
+        other => {
+            room.take(other)?;
+            Ok(other.clone())
+        }
     }
 }
 
@@ -171,6 +224,19 @@ pub struct Data<'a> {
 }
 
 impl Data<'_> {
+    /// Whether a condition holds, and why. A value that is a template for nothing is null, so that nothing is compared with what
+    /// stands for a missing value.
+    pub fn explain(&self, condition: &Condition) -> Explanation {
+        let compared = |value: &Value| match value {
+            Value::String(text) if text.contains("{{") => match Template::parse(text).0.lone() {
+                Some(path) => self.get(path).unwrap_or_default(),
+                None => filled_in_within(value, self, LARGEST_COMPARED).unwrap_or_default(),
+            },
+            value => filled_in_within(value, self, LARGEST_COMPARED).unwrap_or_default(),
+        };
+        condition.explained(&|path| self.get(path), &compared)
+    }
+
     /// The value at a path.
     pub fn get(&self, path: &Path) -> Option<Value> {
         let (first, rest) = path.steps().split_first()?;
@@ -267,6 +333,23 @@ mod tests {
             ("no template }} here {", json!("no template }} here {")),
         ] {
             assert_eq!(value(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_filled_in_has_a_bound() {
+        let (variables, outputs) = (json!({"long": "x".repeat(1_000)}), Map::new());
+        let data = Data {
+            variables: variables.as_object().unwrap(),
+            outputs: &outputs,
+            trigger_data: &Value::Null,
+            user: &Value::Null,
+            now: "2026-11-22T23:30:05Z".parse().unwrap(),
+            zone: TimeZone::UTC,
+        };
+        for value in [json!({"a": ["{{long}}", "{{long}}"]}), json!("{{long}}{{long}}"), json!("<{{long}} {{long}}>")] {
+            assert_eq!(filled_in_within(&value, &data, 1_999), Err(TooLarge), "{value}");
+            assert!(filled_in_within(&value, &data, 2_010).is_ok(), "{value}");
         }
     }
 

@@ -92,7 +92,7 @@ fn known() -> Known {
             "slack_post_mesage".to_owned(),
             KnownTool::NotFound { others: vec!["slack_post_message".into()], not_searched: None },
         ),
-        ("llm_classify".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
+        ("llm_agent".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
     ]);
     let capabilities: ServiceCapabilities = serde_json::from_value(json!({
         "service_name": "slack", "supports_webhooks": true, "webhook_events": ["message", "reaction_added"],
@@ -281,7 +281,9 @@ fn drift_names_what_changed() {
     assert!(said(&known, "never").contains("or this was never its fingerprint"));
     // What an earlier version of the automation was checked against.
     let parameters = BTreeMap::from([("channel".to_owned(), "integer, required".to_owned())]);
-    known.earlier.insert("slack_post_message".into(), CheckedTool { fingerprint: "slack--1".into(), parameters });
+    known
+        .earlier
+        .insert("slack_post_message".into(), CheckedTool { fingerprint: "slack--1".into(), tool_id: None, parameters });
     assert!(said(&known, "slack--1").contains("channel was integer, required and is string, required"));
 }
 

@@ -7,6 +7,7 @@
 //! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
 //! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
 //! | VAPI, of an organization | the same, for its own account |
+//! | alerts | `{"key": "whsec_…"}`: what alerts are signed with, see `automation::Alerts` |
 //! | LLM | `{"api_key", "base_url"}`; an empty key means that the platform has none |
 //! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model`, `scope`, `audience` |
 //! | credential of an organization for a service | `{"api_key": "…"}`: the fields that the catalogue names |

@@ -257,7 +257,7 @@ fn of_name<'a>(
         let service = known.services.get(&tool.service_id).filter(|service| service.is_active)?;
         Some(Candidate::Service(tool, service))
     });
-    let built_in = built_in.specs().find(|spec| spec.name.eq_ignore_ascii_case(name)).map(Candidate::BuiltIn);
+    let built_in = built_in.all_specs().find(|spec| spec.name.eq_ignore_ascii_case(name)).map(Candidate::BuiltIn);
     let own = known.own.tools.iter().filter(|own| own.is_named(name)).map(Candidate::Own);
     let mut candidates: Vec<Candidate<'a>> = active.into_iter().chain(built_in).chain(own).collect();
     match (candidates.len(), of_service) {

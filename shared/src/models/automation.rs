@@ -6,7 +6,9 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, OrganizationId, Owned, Timestamp, UserId, folded_name, named};
+use super::{
+    AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
+};
 
 /// A row of `automations`: what is true of all its versions, and which one runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,12 @@ pub struct Automation {
     /// Runs that failed one after the other.
     #[serde(default)]
     pub failures_in_a_row: u32,
+    /// The run whose end paused it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by_run: Option<RunId>,
+    /// Of the version that runs.
+    #[serde(default)]
+    pub quotas: AutomationQuotas,
     pub created_by: UserId,
     /// Counts the changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
@@ -117,6 +125,9 @@ pub struct AutomationVersion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedTool {
     pub fingerprint: String,
+    /// Of one of the organization's: it may be called otherwise by the time it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<ToolId>,
     /// Each parameter in a few words: `string, required`.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,

@@ -5,7 +5,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named};
+use super::{
+    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named,
+};
 
 /// The row of a run: small, for it is written at every step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,12 @@ pub struct AutomationRun {
     /// The run that waits for this one's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
+    /// It goes on when this was decided, or its time is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for_approval: Option<ApprovalId>,
+    /// It goes on when this one is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for_run: Option<RunId>,
     pub status: RunStatus,
     /// Actions that succeeded, and that failed.
     #[serde(default)]
@@ -114,6 +122,8 @@ pub enum RunStatus {
     PartialFailure,
     Failed,
     Cancelled,
+    /// It did not begin: its automation had begun as many within the hour as it may.
+    RunLimit,
     /// A limit ended it; if there is a result, it is the best that could be made of what was known by then.
     IterationLimit,
     CallLimit,
@@ -124,7 +134,7 @@ pub enum RunStatus {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "must be one of queued, running, waiting_for_approval, completed, partial_failure, failed, cancelled, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
+    "must be one of queued, running, waiting_for_approval, completed, partial_failure, failed, cancelled, run_limit, iteration_limit, call_limit, token_limit, cost_limit, time_limit"
 )]
 pub struct NotARunStatus;
 
@@ -138,6 +148,7 @@ impl RunStatus {
             Self::PartialFailure => "partial_failure",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::RunLimit => "run_limit",
             Self::IterationLimit => "iteration_limit",
             Self::CallLimit => "call_limit",
             Self::TokenLimit => "token_limit",
@@ -288,6 +299,9 @@ pub struct ActionResult {
     /// How often the tool was called.
     #[serde(default)]
     pub attempts: u32,
+    /// What its tool's author marked: fields of arguments and output that are hidden when the run is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
     pub started_at: Timestamp,
     /// Milliseconds.
     pub duration_ms: u64,
@@ -452,6 +466,7 @@ mod tests {
             RunStatus::PartialFailure,
             RunStatus::Failed,
             RunStatus::Cancelled,
+            RunStatus::RunLimit,
             RunStatus::IterationLimit,
             RunStatus::CallLimit,
             RunStatus::TokenLimit,

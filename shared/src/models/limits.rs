@@ -26,6 +26,7 @@ impl Limits {
 pub enum Limit {
     PerCall,
     PerHour,
+    PerDay,
 }
 
 impl Limit {
@@ -33,6 +34,7 @@ impl Limit {
         match self {
             Self::PerCall => "per_call",
             Self::PerHour => "per_hour",
+            Self::PerDay => "per_day",
         }
     }
 }

@@ -36,6 +36,11 @@ impl Timestamp {
         self.to_string().chars().take(13).collect()
     }
 
+    /// The day it lies in, UTC: `2026-11-20`.
+    pub fn day(self) -> String {
+        self.to_string().chars().take(10).collect()
+    }
+
     /// When the hour of the clock began that it lies in, UTC.
     #[must_use]
     pub fn start_of_hour(self) -> Self {

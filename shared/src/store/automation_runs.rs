@@ -33,8 +33,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        ActionResult, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan, RunPrompt,
-        RunReply, RunStatus, Spent, Timestamp, WholeRun,
+        ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan,
+        RunPrompt, RunReply, RunStatus, Spent, Timestamp, WholeRun,
     },
     redaction,
 };
@@ -76,8 +76,15 @@ pub enum Step<'a> {
     Reply(&'a RunReply),
     /// With the counts of actions that the row then has.
     Action(&'a ActionResult),
-    /// What the prompt of an automation has become, before its first answer.
+    /// What the prompt of an automation has become, before its first answer; with the model and the limits of the row.
     Prompt(&'a RunPrompt),
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    ForApproval(ApprovalId),
+    ForRun(RunId),
 }
 
 /// How a run ends.
@@ -240,7 +247,7 @@ impl AutomationRuns {
         let begun = lease
             .update_in_transaction(
                 "SET #status = :running, #attempts = #attempts + :one, #updated_at = :now, \
-                 #started_at = if_not_exists(#started_at, :now)",
+                 #started_at = if_not_exists(#started_at, :now) REMOVE #waits_for_approval, #waits_for_run",
             )
             .with([
                 (":running", text(RunStatus::Running.as_str())),
@@ -258,13 +265,39 @@ impl AutomationRuns {
         released.with([(":resume", number(resume_at.as_millis()))]).unless_refused().await.map(drop)
     }
 
+    /// Releases a run that goes on when something else has happened. Nothing carries it on until then: it costs nothing.
+    pub async fn wait(&self, run: &AutomationRun, lease: Lease, wait: Waits) -> Result<Saved> {
+        let (status, name, what) = match wait {
+            Waits::ForApproval(approval) => (RunStatus::WaitingForApproval, "#waits_for_approval", text(approval)),
+            Waits::ForRun(child) => (RunStatus::Running, "#waits_for_run", text(child)),
+        };
+        let waiting = lease.update_in_transaction(format!(
+            "SET #status = :status, {name} = :what, #attempts = :none, #updated_at = :now REMOVE #lease_token, #lease_until"
+        ));
+        let waiting = waiting.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
+            (":status", text(status.as_str())),
+            (":what", what),
+            (":none", number(0)),
+            (":now", text(Timestamp::now())),
+        ]);
+        if waiting.unless_refused().await? {
+            return Ok(Saved::Yes);
+        }
+        let now = self.get(run.organization_id, run.id).await?;
+        Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
+    }
+
     /// Writes a step and what has been used with it.
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
         if let Step::Action(result) = step {
-            let (executed, failed) = result.counts();
-            saved = saved.and(" ADD #actions_executed :executed, #actions_failed :failed");
-            saved = saved.with([(":executed", number(executed.into())), (":failed", number(failed.into()))]);
+            saved = counted(saved, result);
+        }
+        if matches!(step, Step::Prompt(_)) {
+            saved = saved.and(", #limits = :limits").with([(":limits", to_attribute(&run.limits)?)]);
+            if let Some(model) = &run.model {
+                saved = saved.and(", #model = :model").with([(":model", text(model))]);
+            }
         }
         let saved = saved.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
             (":spent", to_attribute(spent)?),
@@ -297,7 +330,11 @@ impl AutomationRuns {
         if let Some(error) = end.error {
             ended = ended.and(", #error = :error").with([(":error", text(error))]);
         }
-        let mut writes = vec![ended.and(" REMOVE #lease_token, #lease_until")];
+        let mut ended = ended.and(" REMOVE #lease_token, #lease_until");
+        if let Some(Step::Action(result)) = last {
+            ended = counted(ended, result);
+        }
+        let mut writes = vec![ended];
         writes.extend(last.map(|step| self.step(run, step)).transpose()?);
         if let Some(result) = end.result {
             writes.push(self.put(run, RESULT, to_item(&StoredResult { result: result.to_string() })?));
@@ -347,15 +384,30 @@ impl AutomationRuns {
     /// Fails a queued run whose message could not be sent. Gives it as it then is: it goes on if somebody acquired it all
     /// the same.
     pub async fn fail_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
-        let failed = self
+        self.end_waiting(organization, id, RunStatus::Failed, error).await
+    }
+
+    /// As [`AutomationRuns::fail_waiting`], for one that has no room among its automation's runs.
+    pub async fn refuse_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
+        self.end_waiting(organization, id, RunStatus::RunLimit, error).await
+    }
+
+    async fn end_waiting(
+        &self,
+        organization: OrganizationId,
+        id: RunId,
+        status: RunStatus,
+        error: &str,
+    ) -> Result<AutomationRun> {
+        let ended = self
             .update(organization, id, "SET #status = :to, #error = :error, #updated_at = :now, #finished_at = :now")
             .when("#organization_id = :organization AND #status = :from AND attribute_not_exists(#lease_until)")
             .with([
                 (":from", text(RunStatus::Queued.as_str())),
-                (":to", text(RunStatus::Failed.as_str())),
+                (":to", text(status.as_str())),
                 (":error", text(error)),
             ]);
-        self.or_as_it_is(failed, organization, id).await
+        self.or_as_it_is(ended, organization, id).await
     }
 
     /// Queues a run again that failed before anybody acquired it. Gives it as it then is.
@@ -460,6 +512,13 @@ impl AutomationRuns {
         item.insert("expires_at".into(), number(run.expires_at));
         self.table.put_item(item)
     }
+}
+
+/// A change of the row with what an action adds to its counts.
+fn counted(change: Write, result: &ActionResult) -> Write {
+    let (executed, failed) = result.counts();
+    let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
+    counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }
 
 impl Step<'_> {

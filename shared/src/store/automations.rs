@@ -10,13 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Cursor, Page,
-    database::{Database, Item, id, key, number, rows, text},
+    database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_attribute},
     table::Table,
     write::{Attempt, Write, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Automation, AutomationId, AutomationStatus, AutomationVersion, OrganizationId, Timestamp, UserId},
+    models::{
+        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, OrganizationId, RunId,
+        Timestamp, UserId,
+    },
 };
 
 const WHAT: &str = "automation";
@@ -165,16 +168,18 @@ impl Automations {
         version: u64,
         status: AutomationStatus,
         by: &UserId,
+        quotas: AutomationQuotas,
         listens: Option<&Listening>,
     ) -> Result<Option<Automation>> {
         const POINTED: &str = "#active_version = :version, #status = :status, #activated_by = :by, #activated_at = :now, \
-                               #failures_in_a_row = :none";
-        let (mut set, mut remove) = (POINTED.to_owned(), vec!["#pause_reason"]);
+                               #failures_in_a_row = :none, #quotas = :quotas";
+        let (mut set, mut remove) = (POINTED.to_owned(), vec!["#pause_reason", "#paused_by_run", "#failed_runs"]);
         let mut values = vec![
             (":version", amount(version)),
             (":status", text(status.as_str())),
             (":by", text(by)),
             (":none", number(0)),
+            (":quotas", to_attribute(&quotas)?),
         ];
         let listens = listens.filter(|_| status == AutomationStatus::Active);
         for (name, placeholder, value) in [
@@ -195,15 +200,63 @@ impl Automations {
 
     /// Pauses the automation, if it is as it was read; none if it is not. `reason` says why nobody did it by hand.
     pub async fn pause(&self, automation: &Automation, reason: Option<&str>) -> Result<Option<Automation>> {
-        let set =
-            if reason.is_some() { "SET #status = :status, #pause_reason = :reason" } else { "SET #status = :status" };
-        let mut paused = self
-            .changed(automation, set, " REMOVE #trigger_key, #trigger_filter")
-            .with([(":status", text(AutomationStatus::Paused.as_str()))]);
-        if let Some(reason) = reason {
-            paused = paused.with([(":reason", text(reason))]);
+        self.pause_after(automation, reason, None).await
+    }
+
+    /// As [`Automations::pause`], because of how a run of it ended.
+    pub async fn pause_after(
+        &self,
+        automation: &Automation,
+        reason: Option<&str>,
+        run: Option<RunId>,
+    ) -> Result<Option<Automation>> {
+        let (mut set, mut values) = ("SET #status = :status".to_owned(), Vec::new());
+        for (name, placeholder, value) in
+            [("#pause_reason", ":reason", reason.map(text)), ("#paused_by_run", ":run", run.map(text))]
+        {
+            if let Some(value) = value {
+                set.push_str(&format!(", {name} = {placeholder}"));
+                values.push((placeholder, value));
+            }
         }
-        paused.updated().await
+        let paused = self
+            .changed(automation, &set, " REMOVE #trigger_key, #trigger_filter")
+            .with([(":status", text(AutomationStatus::Paused.as_str()))]);
+        values.into_iter().fold(paused, |paused, value| paused.with([value])).updated().await
+    }
+
+    /// Counts a run that failed, once however often it is told; gives the automation as it then is, none if it is gone.
+    pub async fn count_failure(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        run: RunId,
+    ) -> Result<Option<Automation>> {
+        let counted = self
+            .automations
+            .update(id(automation), "ADD #failures_in_a_row :one, #failed_runs :runs")
+            .when("#organization_id = :organization AND NOT contains(#failed_runs, :run)")
+            .with([
+                (":one", number(1)),
+                (":runs", AttributeValue::Ss(vec![run.to_string()])),
+                (":run", text(run)),
+                (":organization", text(organization)),
+            ]);
+        match counted.attempt().await? {
+            Attempt::Done(row) => from_item(row).map(Some),
+            Attempt::Refused(row) if is_of(&row, organization) => from_item(row).map(Some),
+            Attempt::Refused(_) => Ok(None),
+        }
+    }
+
+    /// Counts no failures any more: a run did not fail. Writes only if some were counted.
+    pub async fn forget_failures(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+        let forgotten = self
+            .automations
+            .update(id(automation), "SET #failures_in_a_row = :none REMOVE #failed_runs")
+            .when("#organization_id = :organization AND #failures_in_a_row > :none")
+            .with([(":none", number(0)), (":organization", text(organization))]);
+        forgotten.unless_refused().await.map(drop)
     }
 
     /// The active automations that an event is for, in pages: one query of an index.

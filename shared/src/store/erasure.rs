@@ -1,4 +1,4 @@
-//! What belongs together and goes together: a call with the executions in it, a run with its steps and executions, and all of
+//! What belongs together and goes together: a call with the executions in it, a run with its steps, executions and approvals, and all of
 //! them for one phone number.
 //!
 //! What names the others goes last, so that a deletion that is broken off is found again and gone on with. Not touched are the
@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use super::{
-    AutomationRuns, Calls, Cursor, Database, Events, Executions,
+    Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions,
     automation_runs::ListedRun,
     deletion::{LAST_CALL, OutOfTime},
 };
@@ -34,6 +34,7 @@ pub struct Erasure {
     executions: Executions,
     runs: AutomationRuns,
     events: Events,
+    approvals: Approvals,
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
@@ -103,6 +104,7 @@ impl Erasure {
             executions: Executions::new(database),
             runs: AutomationRuns::new(database),
             events: Events::new(database),
+            approvals: Approvals::new(database),
         }
     }
 
@@ -268,6 +270,9 @@ impl Erasure {
         match self.executions.delete_of_run(organization, run, deadline).await? {
             Ok(executions) => erased.executions += executions,
             Err(out_of_time) => return Ok(Err(out_of_time)),
+        }
+        if let Err(out_of_time) = self.approvals.delete_of_run(organization, run, deadline).await? {
+            return Ok(Err(out_of_time));
         }
         if let Err(out_of_time) = self.runs.delete(&deletion, deadline).await? {
             return Ok(Err(out_of_time));

@@ -1,13 +1,14 @@
-//! Counts of a tool's executions, in the table `idempotency`. Key: id, one item a count:
+//! Counts of what has limits, in the table `idempotency`. Key: id, one item a count:
 //!
-//! - `quota#<organization>#<tool>#call#<conversation>`: those in one conversation;
-//! - `quota#<organization>#<tool>#hour#2026-11-20T16`: those in one hour of the clock, UTC.
+//! - `quota#<organization>#<what>#call#<conversation>`: those in one conversation, or one run;
+//! - `quota#<organization>#<what>#hour#2026-11-20T16`: those in one hour of the clock, UTC;
+//! - `quota#<organization>#<what>#day#2026-11-20`: those in one day, UTC.
 //!
-//! The hour is fixed, not sliding: one number that is counted up in one conditional write, at the price that a tool may be
+//! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). The hour is fixed, not sliding: one number that is counted up in one conditional write, at the price that a tool may be
 //! called twice its limit around a full hour. One count is one update; two are one transaction, so that an execution refused by
 //! one limit is not counted by the other. Items leave by themselves (TTL on `expires_at`); no key is used again after that.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use futures_util::future::join_all;
 use uuid::Uuid;
@@ -20,13 +21,14 @@ use super::{
 };
 use crate::{
     Deadline, Result,
-    models::{Limit, Limits, OrganizationId, Timestamp, ToolId},
+    models::{AutomationId, Limit, Limits, OrganizationId, Timestamp, ToolId},
 };
 
 /// Longer than any call lasts.
 const CALL_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// An hour, and what clocks may differ by.
 const HOUR_KEPT: Duration = Duration::from_secs(2 * 60 * 60);
+const DAY_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// Transactions on the same item refuse each other, so some of many at once must come again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -37,6 +39,41 @@ const RESERVE: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Quotas {
     table: Table,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Executions of a tool.
+    Tool(ToolId),
+    /// Runs of an automation that begin, and those that only show what they would do.
+    Runs(AutomationId),
+    DryRuns(AutomationId),
+    /// What an automation changes outside.
+    Effects(AutomationId),
+    /// What an automation writes to people.
+    Messages(AutomationId),
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(tool) => tool.fmt(f),
+            Self::Runs(automation) => write!(f, "runs:{automation}"),
+            Self::DryRuns(automation) => write!(f, "dry-runs:{automation}"),
+            Self::Effects(automation) => write!(f, "effects:{automation}"),
+            Self::Messages(automation) => write!(f, "messages:{automation}"),
+        }
+    }
+}
+
+/// Among which it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window<'a> {
+    /// A conversation or a run, by its name.
+    Call(&'a str),
+    Hour,
+    Day,
 }
 
 /// Whether there was room for one more execution.
@@ -84,17 +121,37 @@ impl Quotas {
         limits: Limits,
         deadline: Deadline,
     ) -> Result<Room> {
+        let of_call = limits.per_call.zip(conversation).map(|(most, name)| (Window::Call(name), most));
+        let of_hour = limits.per_hour.map(|most| (Window::Hour, most));
+        let windows: Vec<_> = of_call.into_iter().chain(of_hour).collect();
+        self.take_each(
+            organization,
+            &windows.iter().map(|&(window, most)| (Counted::Tool(tool), window, most)).collect::<Vec<_>>(),
+            deadline,
+        )
+        .await
+    }
+
+    /// Counts one more of each if there is room for all of them, in one round trip: each may have so many within its window.
+    ///
+    /// # Errors
+    /// When it cannot be known whether there is room.
+    pub async fn take_each(
+        &self,
+        organization: OrganizationId,
+        wanted: &[(Counted, Window<'_>, u32)],
+        deadline: Deadline,
+    ) -> Result<Room> {
         let now = Timestamp::now();
-        let of_tool = format!("quota#{organization}#{tool}");
-        let mut counts = Vec::new();
-        if let (Some(most), Some(name)) = (limits.per_call, conversation) {
-            let id = format!("{of_tool}#call#{name}");
-            counts.push(Count { id, limit: Limit::PerCall, most, kept: CALL_KEPT });
-        }
-        if let Some(most) = limits.per_hour {
-            let id = format!("{of_tool}#hour#{}", now.hour());
-            counts.push(Count { id, limit: Limit::PerHour, most, kept: HOUR_KEPT });
-        }
+        let count = |&(counted, window, most): &(Counted, Window<'_>, u32)| {
+            let (limit, name, kept) = match window {
+                Window::Call(name) => (Limit::PerCall, format!("call#{name}"), CALL_KEPT),
+                Window::Hour => (Limit::PerHour, format!("hour#{}", now.hour()), HOUR_KEPT),
+                Window::Day => (Limit::PerDay, format!("day#{}", now.day()), DAY_KEPT),
+            };
+            Count { id: format!("quota#{organization}#{counted}#{name}"), limit, most, kept }
+        };
+        let counts: Vec<Count> = wanted.iter().map(count).collect();
         let execution = Uuid::new_v4().to_string();
         let refused = match counts.as_slice() {
             [] => None,

@@ -20,7 +20,7 @@ pub struct CallContext<'a> {
     pub deadline: Deadline,
 }
 
-/// Whose effect it is: the same arguments count as the same effect within one call, run or request, or for one caller
+/// Whose effect it is: the same arguments count as the same effect within one call, run, action or request, or for one caller
 /// when the call is not known. A request of which neither is known is a subject of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
@@ -28,6 +28,11 @@ pub enum Subject<'a> {
     Caller(&'a str),
     /// A run of an automation.
     Run(RunId),
+    /// An action of a run, by its id: another action that does the same does it again.
+    Action {
+        run: RunId,
+        action: &'a str,
+    },
     /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
 }
@@ -68,7 +73,7 @@ impl<'a> CallContext<'a> {
     /// The run of an automation.
     pub fn run_id(&self) -> Option<RunId> {
         match self.subject {
-            Subject::Run(id) => Some(id),
+            Subject::Run(run) | Subject::Action { run, .. } => Some(run),
             _ => None,
         }
     }
@@ -91,6 +96,7 @@ impl<'a> Subject<'a> {
             Self::Call(call) => ("call", call.to_string()),
             Self::Caller(caller) => ("caller", caller.to_owned()),
             Self::Run(run) => ("run", run.to_string()),
+            Self::Action { run, action } => ("action", format!("{run} {action}")),
             Self::Request(request) => ("request", request.to_owned()),
         }
     }

@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::{clients, cut::fit, models::ExecutionStatus, redaction::HiddenTexts};
+use crate::{
+    clients,
+    cut::fit,
+    models::{ExecutionId, ExecutionStatus, Spent},
+    redaction::HiddenTexts,
+};
 
 /// What a call of a tool left behind outside.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +33,10 @@ pub struct ToolOutcome {
     pub effect: Effect,
     /// Why it failed, for the log.
     pub cause: Option<clients::Error>,
+    /// Its place in the history, if it has one.
+    pub execution: Option<ExecutionId>,
+    /// What a model that it asked has cost.
+    pub spent: Spent,
 }
 
 impl ToolOutcome {
@@ -47,7 +56,7 @@ impl ToolOutcome {
 
     fn new(success: bool, name: &str, value: Value, status: ExecutionStatus) -> Self {
         let answer = Map::from_iter([("success".to_owned(), success.into()), (name.to_owned(), value)]);
-        Self { answer, status, effect: Effect::None, cause: None }
+        Self { answer, status, effect: Effect::None, cause: None, execution: None, spent: Spent::default() }
     }
 
     #[must_use]
@@ -79,6 +88,13 @@ impl ToolOutcome {
     #[must_use]
     pub fn because(mut self, cause: clients::Error) -> Self {
         self.cause = Some(cause);
+        self
+    }
+
+    /// The same, recorded as this execution.
+    #[must_use]
+    pub fn recorded(mut self, execution: ExecutionId) -> Self {
+        self.execution = Some(execution);
         self
     }
 

@@ -105,8 +105,16 @@ impl<'a> Bound<'a> {
     /// # Errors
     /// An outage of ours before anything happened: the call may be made again.
     pub async fn call(self, context: &CallContext<'_>) -> Result<ToolOutcome> {
+        self.call_within(CALL_WITHIN, context).await
+    }
+
+    /// As [`Bound::call`], with so much time at most.
+    ///
+    /// # Errors
+    /// As [`Bound::call`].
+    pub async fn call_within(self, limit: Duration, context: &CallContext<'_>) -> Result<ToolOutcome> {
         let (spec, started) = (self.tool.spec(), Instant::now());
-        let deadline = context.deadline.at_most(CALL_WITHIN);
+        let deadline = context.deadline.at_most(limit);
         let context = context.until(deadline);
         // Within the future, for a tool may also panic before it gives one.
         let call = AssertUnwindSafe(async { self.tool.call(self.arguments, &context).await }).catch_unwind();

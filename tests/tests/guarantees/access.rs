@@ -30,6 +30,9 @@ const THEIR_RUN: &str = "01930f5e-0000-7000-8000-0000000000d2";
 const AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e1";
 const THEIR_AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e2";
 
+/// Approvals of the home organization and of the other one.
+const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f1";
+const THEIR_APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f2";
 /// Hooks and events of the home organization and of the other one.
 const HOOK: &str = "01930f5e-0000-7000-8000-0000000000f1";
 const THEIR_HOOK: &str = "01930f5e-0000-7000-8000-0000000000f2";
@@ -48,6 +51,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/calls/{id}", &format!("/calls/{CALL}"));
     let path = path.replace("/runs/{id}", &format!("/runs/{RUN}"));
     let path = path.replace("/automations/{id}", &format!("/automations/{AUTOMATION}")).replace("{version}", "1");
+    let path = path.replace("/approvals/{id}", &format!("/approvals/{APPROVAL}"));
     let path = path.replace("/hooks/{id}", &format!("/hooks/{HOOK}")).replace("{hook_id}", HOOK);
     let path = path.replace("/events/{id}", &format!("/events/{EVENT}"));
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
@@ -96,6 +100,8 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/automations/{id}/activate" | "POST /api/{slug}/automations/{id}/rollback" => {
             json!({"version": 1})
         }
+        "POST /api/{slug}/automations/{id}/run" => json!({"dry_run": true}),
+        "POST /api/{slug}/approvals/{id}/approve" | "POST /api/{slug}/approvals/{id}/refuse" => json!({"reason": "So"}),
         "PUT /api/{slug}/services/{name}/account" => json!({"account_id": null}),
         "GET /api/{slug}/automations/{id}/diff" => {
             return Event::new(&route.method, &path).query("from", "1").query("to", "1");
@@ -134,6 +140,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "automation_runs",
         "automations",
         "automation_versions",
+        "approvals",
         "hooks",
         "events",
     ];
@@ -193,6 +200,13 @@ async fn world_with_tools() -> (World, String, String) {
         let mut version = world.aws.rows("automation_versions").iter().find(mine).unwrap().clone();
         version["automation_id"] = json!(automation);
         world.aws.put("automation_versions", &version);
+    }
+    for (approval, run, owner) in [(APPROVAL, RUN, &world.home), (THEIR_APPROVAL, THEIR_RUN, &world.other)] {
+        world.aws.put("approvals", &json!({
+            "id": approval, "organization_id": owner.organization_id, "run_id": run, "action_id": "tell", "tool": "slack_post_message",
+            "arguments": "{}", "arguments_hash": "00", "status": "pending", "valid_until": "2096-01-01T00:00:00.000Z",
+            "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+        }));
     }
     for (hook, event, owner) in [(HOOK, EVENT, &world.home), (THEIR_HOOK, THEIR_EVENT, &world.other)] {
         let now = "2026-01-01T00:00:00.000Z";

@@ -1,0 +1,73 @@
+//! A prompt with tools: the model's answers and what is said to them, until its final one.
+
+use std::time::Duration;
+
+use futures_util::join;
+use shared::{
+    Deadline, Error,
+    injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
+    models::{AutomationRun, Budget, Spent, Trigger, WholeRun},
+    store::Lease,
+    tool::{CallContext, Conversation, Subject},
+};
+
+use crate::{
+    Deps, ended_by,
+    journal::{CostMeter, RunJournal, Stop},
+    verdict::ends_at,
+};
+
+/// What reading the organization's budgets gets.
+const USAGE_WITHIN: Duration = Duration::from_secs(10);
+
+/// How the steps ended, and what the run has used by then.
+pub(crate) async fn take_steps(
+    deps: &Deps,
+    run: &AutomationRun,
+    whole: WholeRun,
+    lease: &Lease,
+    deadline: Deadline,
+) -> (Ended<Stop>, Spent) {
+    let organization = run.organization_id;
+    let ready = async {
+        let prompt = whole.prompt.as_ref().ok_or_else(|| Error::internal("a run has no prompt"))?;
+        let schema = prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
+        let format = FinalFormat::new(schema.as_ref())?;
+        let toolbox =
+            deps.catalogue.toolbox(organization, &prompt.tools, &deps.executor, run.dry_run, deadline).await?;
+        let (account, usage) =
+            join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
+        let account = account?;
+        let budget = Budget::of_cost(account.is_own());
+        let usage = usage?.into_iter().find(|usage| usage.budget == budget);
+        Ok::<_, Error>((format, toolbox, account, usage))
+    };
+    let (format, toolbox, account, usage) = match ready.await {
+        Ok(ready) => ready,
+        Err(error) => return (ended_by(run, error), run.spent),
+    };
+    // The organization may have had a key of its own when it asked for more.
+    let limits = if account.is_own() { run.limits } else { run.limits.at_most(deps.ceilings) };
+    let run = &AutomationRun { limits, ..run.clone() };
+    let mut dialogue = Dialogue::resume(whole, |name| is_repeatable(&toolbox, name));
+    let feedback = FeedbackLoop {
+        model: &LlmModel { llm: &deps.llm, account: &account, model: run.model.as_deref() },
+        toolbox: &toolbox,
+        format: &format,
+        limits: run.limits,
+        ends_at: ends_at(run),
+        context: CallContext {
+            organization,
+            user: run.user_id.as_ref(),
+            subject: Subject::Run(run.id),
+            delivery: None,
+            conversation: &Conversation::default(),
+            trigger: Trigger::Automation,
+            deadline,
+        },
+        step_needs: deps.step_needs,
+    };
+    let meter = CostMeter { budgets: &deps.budgets, organization, on_own_key: account.is_own(), usage, uncounted: 0.0 };
+    let ended = feedback.run(&mut dialogue, &mut RunJournal { runs: &deps.runs, run, lease, meter }).await;
+    (ended, *dialogue.spent())
+}

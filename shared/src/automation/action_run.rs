@@ -1,0 +1,278 @@
+//! A run of actions: what comes next, and what becomes of it. Decided here without doing anything; `run-loop` does it.
+//!
+//! Actions are carried out in their order. One that fails does not end the run unless it says `"on_error": "stop"`; a tool that
+//! gives back `{"error": "USAGE_LIMIT_EXCEEDED"}` ends it at once. Everything follows from the definition, from what started the
+//! run and from the results that were saved, so a run that was broken off goes on as it would have.
+
+use serde_json::{Map, Value};
+
+use super::{
+    RunData,
+    conditions::Explanation,
+    definition::{Action, OnError},
+    templates::filled_in_within,
+};
+use crate::{
+    Error, Result, clients,
+    cut::{cut, fit},
+    injection::Ending,
+    models::{ActionResult, ActionStatus, ExecutionStatus, RunStatus, Timestamp},
+    tool::{Effect, ToolOutcome},
+};
+
+/// Bytes of what one tool is given, as JSON. With output and explanation it must stand in one item, which may have 400 KB.
+pub const LARGEST_ARGUMENTS: usize = 200_000;
+/// Bytes that are kept of what a tool gives back, as JSON. What is longer is cut, for the actions after it, too.
+pub const LARGEST_OUTPUT: usize = 64 * 1024;
+/// Of a sentence about an action.
+const LONGEST_ERROR: usize = 2_000;
+/// Of what is said of one action where the run is summed up.
+const LONGEST_REASON: usize = 200;
+/// Actions that are named there.
+const MOST_NAMED: usize = 5;
+
+/// What a tool gives back where its service lets it do no more.
+const USAGE_LIMIT: &str = "USAGE_LIMIT_EXCEEDED";
+
+/// The actions of a run, as far as it is.
+#[derive(Debug, Clone)]
+pub struct ActionRun<'a> {
+    actions: &'a [Action],
+    variables: &'a Map<String, Value>,
+    data: &'a RunData,
+    /// Of the actions so far, by `output_as`.
+    outputs: Map<String, Value>,
+    next: usize,
+    /// Those that did what they were to do, or would have in a dry run.
+    done: usize,
+    /// The ids of those that failed, with the reason.
+    failed: Vec<(String, String)>,
+    /// Why the actions that are left are not begun.
+    stopped: Option<String>,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// A tool is to be called.
+    Call(Box<PlannedAction<'a>>),
+    /// No tool is called, and this is to be saved: its condition does not hold, or it cannot be called.
+    Settled(Box<ActionResult>),
+    /// Nothing is left to do.
+    Over(Ending),
+}
+
+/// An action whose tool is to be called.
+#[derive(Debug)]
+pub struct PlannedAction<'a> {
+    pub action: &'a Action,
+    /// Its place among the actions, from 0.
+    pub index: u32,
+    pub id: String,
+    pub tool: &'a str,
+    /// Templates filled in.
+    pub arguments: Map<String, Value>,
+    /// Why its condition holds, as JSON text.
+    pub condition_result: Option<String>,
+}
+
+impl<'a> ActionRun<'a> {
+    /// A run that has these results so far, in their order.
+    ///
+    /// # Errors
+    /// If an output that was saved is no JSON.
+    pub fn resume(
+        actions: &'a [Action],
+        variables: &'a Map<String, Value>,
+        data: &'a RunData,
+        results: &[ActionResult],
+    ) -> Result<Self> {
+        let (outputs, failed) = (Map::new(), Vec::new());
+        let mut run = Self { actions, variables, data, outputs, next: 0, done: 0, failed, stopped: None };
+        results.iter().try_for_each(|result| run.took(result))?;
+        Ok(run)
+    }
+
+    /// The actions that are left.
+    pub fn left(&self) -> &'a [Action] {
+        self.actions.get(self.next..).unwrap_or_default()
+    }
+
+    /// What is to be done next; `now` is when it begins.
+    pub fn next(&self, now: Timestamp) -> Next<'a> {
+        let Some(action) = self.left().first().filter(|_| self.stopped.is_none()) else {
+            return Next::Over(self.ending());
+        };
+        let data = self.data.with(self.variables, &self.outputs);
+        let explained = action.condition.as_ref().map(|condition| data.explain(condition));
+        let mut planned = PlannedAction {
+            action,
+            index: u32::try_from(self.next).unwrap_or(u32::MAX),
+            id: id_of(action, self.next),
+            tool: action.tool.as_deref().unwrap_or_default(),
+            arguments: Map::new(),
+            condition_result: explained.as_ref().map(in_json),
+        };
+        if let Some(explained) = explained.filter(|explained| !explained.holds) {
+            let why = format!("Its condition does not hold: {}.", explained.reason());
+            let skipped = planned.result(ActionStatus::Skipped, now);
+            return Next::Settled(Box::new(ActionResult { error: Some(cut(why, LONGEST_ERROR)), ..skipped }));
+        }
+        match filled_in_within(&Value::Object(action.parameters.clone()), &data, LARGEST_ARGUMENTS) {
+            Ok(Value::Object(arguments)) if length(&arguments) <= LARGEST_ARGUMENTS => {
+                planned.arguments = arguments;
+                Next::Call(Box::new(planned))
+            }
+            _ => {
+                let why = format!(
+                    "With its templates filled in, its parameters have more than {LARGEST_ARGUMENTS} bytes; give the tool less."
+                );
+                Next::Settled(Box::new(planned.failed(why, now)))
+            }
+        }
+    }
+
+    /// Takes note of a result that was saved.
+    ///
+    /// # Errors
+    /// If its output is no JSON.
+    pub fn took(&mut self, result: &ActionResult) -> Result<()> {
+        let index = usize::try_from(result.index).unwrap_or(usize::MAX);
+        self.next = index.saturating_add(1);
+        let Some(action) = self.actions.get(index) else { return Ok(()) };
+        let output =
+            result.output.as_deref().map(serde_json::from_str::<Value>).transpose().map_err(Error::internal)?;
+        match result.status {
+            ActionStatus::Succeeded => {
+                self.done += 1;
+                if let (Some(name), Some(output)) = (&action.output_as, output) {
+                    self.outputs.insert(name.clone(), output);
+                }
+            }
+            ActionStatus::NotSent => self.done += 1,
+            ActionStatus::Skipped => {}
+            ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
+                let why = result.error.clone().unwrap_or_else(|| "it failed".to_owned());
+                if output.as_ref().is_some_and(is_usage_limit) {
+                    self.stopped = Some(format!("the usage limit of {} is exceeded", result.tool));
+                } else if action.on_error == OnError::Stop {
+                    self.stopped = Some(format!("the run was to stop if {} fails", result.action_id));
+                }
+                self.failed.push((result.action_id.clone(), why));
+            }
+        }
+        Ok(())
+    }
+
+    fn ending(&self) -> Ending {
+        let status = match (self.failed.len(), self.done) {
+            (0, _) => RunStatus::Completed,
+            (_, 0) => RunStatus::Failed,
+            _ => RunStatus::PartialFailure,
+        };
+        Ending { status, result: None, error: self.summary() }
+    }
+
+    /// `2 of 5 actions failed: tell (…), log (…).`
+    fn summary(&self) -> Option<String> {
+        if self.failed.is_empty() {
+            return None;
+        }
+        let named = self.failed.iter().take(MOST_NAMED);
+        let named: Vec<String> =
+            named.map(|(id, why)| format!("{id} ({})", cut(why.clone(), LONGEST_REASON))).collect();
+        let more = self.failed.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let (failed, all) = (self.failed.len(), self.actions.len());
+        let left = self.left().len();
+        let stopped = match &self.stopped {
+            Some(why) if left > 0 => format!(" The last {left} were not begun: {why}."),
+            _ => String::new(),
+        };
+        Some(format!("{failed} of {all} actions failed: {}{more}.{stopped}", named.join(", ")))
+    }
+}
+
+impl PlannedAction<'_> {
+    /// What became of a call.
+    pub fn became(&self, outcome: &ToolOutcome, dry: bool, started_at: Timestamp) -> ActionResult {
+        let given_back = outcome.answer.get("result").filter(|result| !outcome.is_failed() || !result.is_null());
+        let error = outcome.answer.get("error").map(|error| match error {
+            Value::String(error) => error.clone(),
+            other => other.to_string(),
+        });
+        let output = given_back.map(|output| fit(output.clone(), LARGEST_OUTPUT));
+        let limited = output.as_ref().is_some_and(is_usage_limit) || error.as_deref() == Some(USAGE_LIMIT);
+        let status = match outcome.status {
+            _ if limited => ActionStatus::Failed,
+            ExecutionStatus::Unknown => ActionStatus::Unknown,
+            _ if outcome.is_failed() => ActionStatus::Failed,
+            _ if dry => ActionStatus::NotSent,
+            _ => ActionStatus::Succeeded,
+        };
+        // What stops the run must be seen in what is saved, however the tool says it.
+        let (output, error) = if limited {
+            let error = "The tool's usage limit is exceeded (USAGE_LIMIT_EXCEEDED).".to_owned();
+            (Some(serde_json::json!({"error": USAGE_LIMIT})), Some(error))
+        } else {
+            (output, error.filter(|_| outcome.is_failed()))
+        };
+        ActionResult {
+            output: output.map(|output| output.to_string()),
+            error: error.map(|error| cut(error, LONGEST_ERROR)),
+            execution_id: outcome.execution,
+            ..self.result(status, started_at)
+        }
+    }
+
+    /// It was not done, for this reason.
+    pub fn failed(&self, why: impl Into<String>, started_at: Timestamp) -> ActionResult {
+        let error = Some(cut(why.into(), LONGEST_ERROR));
+        ActionResult { error, ..self.result(ActionStatus::Failed, started_at) }
+    }
+
+    fn result(&self, status: ActionStatus, started_at: Timestamp) -> ActionResult {
+        let arguments = (!self.arguments.is_empty()).then(|| Value::Object(self.arguments.clone()).to_string());
+        ActionResult {
+            index: self.index,
+            action_id: self.id.clone(),
+            tool: self.tool.to_owned(),
+            status,
+            arguments,
+            output: None,
+            error: None,
+            condition_result: self.condition_result.clone(),
+            execution_id: None,
+            attempts: 0,
+            redact: Vec::new(),
+            started_at,
+            duration_ms: 0,
+        }
+    }
+
+    /// Whether the tool may be called again after this outcome, once it was called so often: nothing can have happened, and it
+    /// may work another time.
+    pub fn may_be_repeated(&self, outcome: &ToolOutcome, acts: bool, attempts: u32) -> bool {
+        let certainly_not_done = outcome.effect == Effect::None && outcome.status == ExecutionStatus::Failed;
+        let may_work = outcome.cause.as_ref().map_or(!acts, clients::Error::transient);
+        outcome.is_failed() && certainly_not_done && may_work && attempts <= self.action.retries
+    }
+}
+
+/// Its id, or `action_1` for the first of those that have none.
+fn id_of(action: &Action, index: usize) -> String {
+    action.id.clone().unwrap_or_else(|| format!("action_{}", index + 1))
+}
+
+fn in_json(explained: &Explanation) -> String {
+    serde_json::to_string(explained).unwrap_or_default()
+}
+
+fn length(arguments: &Map<String, Value>) -> usize {
+    Value::Object(arguments.clone()).to_string().len()
+}
+
+/// The one output that every tool may give back to end a run.
+fn is_usage_limit(output: &Value) -> bool {
+    output.get("error").is_some_and(|error| *error == USAGE_LIMIT)
+}

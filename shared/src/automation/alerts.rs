@@ -1,0 +1,135 @@
+//! Telling the owners that an automation was paused by itself: a POST to the address of the deployment (`ALERT_HOOK_URL`), signed as
+//! Standard Webhooks says.
+//!
+//! ```json
+//! {"type": "automation.paused", "timestamp": "2026-11-22T10:15:00.000Z",
+//!  "data": {"organization_id": "…", "automation_id": "…", "name": "Urgent messages", "reason": "…", "run_id": "…"}}
+//! ```
+//!
+//! `webhook-id` is made of the run that caused it: the same alert is the same however often it is sent. Nothing of what the run
+//! was about stands in it.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use reqwest::{Method, header::HeaderMap};
+use ring::hmac;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    Deadline, Error, Result,
+    clients::{
+        Outbound, Secrets,
+        outbound::{Body, Request},
+    },
+    models::{AllowedHosts, Automation, RunId, Timestamp},
+};
+
+/// One try.
+const WITHIN: Duration = Duration::from_secs(5);
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(200);
+/// Bytes of the answer, which is not looked at.
+const LARGEST_ANSWER: usize = 64 * 1_024;
+
+/// What begins a secret of Standard Webhooks; base64 follows.
+const SECRET_PREFIX: &str = "whsec_";
+
+/// Where alerts go; nowhere without an address.
+#[derive(Clone)]
+pub struct Alerts {
+    pub outbound: Outbound,
+    pub secrets: Secrets,
+    pub hook: Option<AlertHook>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AlertHook {
+    pub url: String,
+    /// Name of the secret `{"key": "whsec_…"}`.
+    pub secret: String,
+}
+
+#[derive(Deserialize)]
+struct SigningKey {
+    key: SecretString,
+}
+
+impl Alerts {
+    /// Tells that a run's end, or what it found, has paused an automation.
+    ///
+    /// # Errors
+    /// If the address did not take it; then nobody was told.
+    pub async fn paused(&self, automation: &Automation, reason: &str, run: RunId) -> Result<()> {
+        let Some(hook) = &self.hook else { return Ok(()) };
+        let now = Timestamp::now();
+        let body = json!({
+            "type": "automation.paused",
+            "timestamp": now,
+            "data": {
+                "organization_id": automation.organization_id,
+                "automation_id": automation.id,
+                "name": automation.name,
+                "reason": reason,
+                "run_id": run,
+            },
+        });
+        let SigningKey { key } = self.secrets.get(&hook.secret).await?;
+        let id = format!("alert_{run}");
+        let signature = signature(&key, &id, now.as_seconds(), &body.to_string())?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("webhook-id", id), ("webhook-timestamp", now.as_seconds().to_string()), ("webhook-signature", signature)]
+        {
+            headers.insert(name, value.parse().map_err(Error::internal)?);
+        }
+        let url = self.outbound.parse(&hook.url).map_err(Error::internal)?;
+        let mut tried = 1;
+        loop {
+            let request = Request {
+                method: Method::POST,
+                url: url.clone(),
+                headers: headers.clone(),
+                body: Some(Body::Json(body.clone())),
+                limit: LARGEST_ANSWER,
+                allowed_hosts: AllowedHosts::default(),
+            };
+            let problem = match self.outbound.send(request, Deadline::after(WITHIN)).await {
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
+                Ok(answer) => Error::internal(format!("the address of alerts answered {}", answer.status)),
+                Err(error) => error.into(),
+            };
+            if tried == TRIES {
+                return Err(problem);
+            }
+            tokio::time::sleep(PAUSE * tried).await;
+            tried += 1;
+        }
+    }
+}
+
+/// `v1,<base64>` over `<id>.<seconds>.<body>`.
+fn signature(key: &SecretString, id: &str, seconds: i64, body: &str) -> Result<String> {
+    let key = key.expose_secret();
+    let key = BASE64_STANDARD
+        .decode(key.strip_prefix(SECRET_PREFIX).unwrap_or(key))
+        .map_err(|_may_quote_the_key| Error::internal("the key of alerts is not base64 behind whsec_"))?;
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), format!("{id}.{seconds}.{body}").as_bytes());
+    Ok(format!("v1,{}", BASE64_STANDARD.encode(tag)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vector that the libraries of Standard Webhooks are tested with.
+    #[test]
+    fn a_signature_is_that_of_standard_webhooks() {
+        let key = SecretString::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let signed = signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, "{\"test\": 2432232314}").unwrap();
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert!(signature(&SecretString::from("whsec_!"), "a", 1, "").is_err());
+    }
+}

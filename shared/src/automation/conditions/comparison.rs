@@ -1,0 +1,188 @@
+//! How a clause compares: the one place where it is decided whether it holds.
+//!
+//! `docs/automations.md` has the rules for authors. Types are not guessed beyond them: what cannot be compared does not hold.
+
+use std::cmp::Ordering;
+
+use jiff::{civil::DateTime, fmt::temporal::Pieces, tz::Offset};
+use serde_json::Value;
+
+use super::{Clause, Operator};
+
+/// Of a text that may be a moment, in bytes.
+const LONGEST_MOMENT: usize = 40;
+
+impl Clause {
+    /// Whether it holds for what was found. Of what is missing or null only `!=`, `not_contains` and `not_exists` hold, and
+    /// `==` with null.
+    pub(super) fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
+        let Some(found) = found.filter(|found| !found.is_null()) else {
+            return match self.operator {
+                Operator::NotExists | Operator::NotContains => true,
+                Operator::NotEqual => !value.is_null(),
+                Operator::Equal => value.is_null(),
+                _ => false,
+            };
+        };
+        let folds = self.case_insensitive;
+        let ordered = || order(found, value, folds);
+        match self.operator {
+            Operator::Less => ordered() == Some(Ordering::Less),
+            Operator::Greater => ordered() == Some(Ordering::Greater),
+            Operator::AtMost => matches!(ordered(), Some(Ordering::Less | Ordering::Equal)),
+            Operator::AtLeast => matches!(ordered(), Some(Ordering::Greater | Ordering::Equal)),
+            Operator::Equal => equal(found, value, folds),
+            Operator::NotEqual => !equal(found, value, folds),
+            Operator::Contains => contains(found, value, folds),
+            Operator::NotContains => !contains(found, value, folds),
+            Operator::ContainsAny => match value {
+                Value::Array(wanted) => wanted.iter().any(|wanted| contains(found, wanted, folds)),
+                // A template may lead to a single value.
+                wanted => contains(found, wanted, folds),
+            },
+            Operator::StartsWith => texts(found, value, folds).is_some_and(|(found, value)| found.starts_with(&value)),
+            Operator::EndsWith => texts(found, value, folds).is_some_and(|(found, value)| found.ends_with(&value)),
+            Operator::Exists => true,
+            Operator::NotExists => false,
+        }
+    }
+}
+
+/// A number that a value is, or that its text holds: whole numbers to the last digit.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => {
+                let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+                whole.map(Self::Whole).or_else(|| number.as_f64().map(Self::Real))
+            }
+            Value::String(text) => {
+                let text = text.trim();
+                let real = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Self::Real);
+                text.parse().ok().map(Self::Whole).or_else(real)
+            }
+            _ => None,
+        }
+    }
+
+    fn order(self, other: Self) -> Option<Ordering> {
+        #[expect(clippy::cast_precision_loss, reason = "beside a number with a fraction the last digits do not count")]
+        let real = |number: Self| match number {
+            Self::Whole(whole) => whole as f64,
+            Self::Real(real) => real,
+        };
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(other)) => Some(one.cmp(&other)),
+            (one, other) => real(one).partial_cmp(&real(other)),
+        }
+    }
+}
+
+/// A day or a moment in ISO 8601. A day is its first moment.
+struct Moment {
+    at: DateTime,
+    offset: Option<Offset>,
+}
+
+impl Moment {
+    fn of(value: &Value) -> Option<Self> {
+        let text = value.as_str()?.trim();
+        let begins = |text: &str| {
+            let mut bytes = text.bytes();
+            bytes.by_ref().take(4).all(|byte| byte.is_ascii_digit()) && bytes.next() == Some(b'-')
+        };
+        if text.len() > LONGEST_MOMENT || !begins(text) {
+            return None;
+        }
+        let pieces = Pieces::parse(text).ok().filter(|pieces| pieces.time_zone_annotation().is_none())?;
+        let at = pieces.date().to_datetime(pieces.time().unwrap_or_default());
+        Some(Self { at, offset: pieces.to_numeric_offset() })
+    }
+
+    /// As instants. Where one says no offset, it is taken to have that of the other.
+    fn order(&self, other: &Self) -> Ordering {
+        let instant = |moment: &Self| moment.offset?.to_timestamp(moment.at).ok();
+        match (instant(self), instant(other)) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            _ => self.at.cmp(&other.at),
+        }
+    }
+}
+
+fn as_boolean(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(boolean) => Some(*boolean),
+        Value::String(text) => match text.trim().to_lowercase().as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn folded(text: &str, folds: bool) -> String {
+    if folds { text.to_lowercase() } else { text.to_owned() }
+}
+
+/// A single value as text; lists, objects and null are none.
+fn as_text(value: &Value, folds: bool) -> Option<String> {
+    match value {
+        Value::String(text) => Some(folded(text, folds)),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn texts(one: &Value, other: &Value, folds: bool) -> Option<(String, String)> {
+    as_text(one, folds).zip(as_text(other, folds))
+}
+
+fn contains(found: &Value, wanted: &Value, folds: bool) -> bool {
+    match found {
+        Value::Array(items) => items.iter().any(|item| equal(item, wanted, folds)),
+        Value::Object(members) => {
+            as_text(wanted, folds).is_some_and(|wanted| members.keys().any(|name| folded(name, folds) == wanted))
+        }
+        found => texts(found, wanted, folds).is_some_and(|(found, wanted)| found.contains(&wanted)),
+    }
+}
+
+fn equal(one: &Value, other: &Value, folds: bool) -> bool {
+    match (one, other) {
+        // Two texts are numbers only where both are written alike: "007" is not "7".
+        (Value::String(one_text), Value::String(other_text)) => {
+            let moments = || Moment::of(one).zip(Moment::of(other));
+            folded(one_text, folds) == folded(other_text, folds)
+                || moments().is_some_and(|(one, other)| one.order(&other) == Ordering::Equal)
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other, folds))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let same = |(name, value)| other.get(name).is_some_and(|other| equal(value, other, folds));
+            one.len() == other.len() && one.iter().all(same)
+        }
+        (Value::Bool(_), _) | (_, Value::Bool(_)) => as_boolean(one).is_some_and(|one| as_boolean(other) == Some(one)),
+        _ if one == other => true,
+        _ => Number::of(one).zip(Number::of(other)).and_then(|(one, other)| one.order(other)) == Some(Ordering::Equal),
+    }
+}
+
+/// Numbers by their size, days and moments by time, other texts by their letters.
+fn order(one: &Value, other: &Value, folds: bool) -> Option<Ordering> {
+    if let (Some(one), Some(other)) = (Number::of(one), Number::of(other)) {
+        return one.order(other);
+    }
+    let (one_text, other_text) = (one.as_str()?, other.as_str()?);
+    match (Moment::of(one), Moment::of(other)) {
+        (Some(one), Some(other)) => Some(one.order(&other)),
+        _ => Some(folded(one_text, folds).cmp(&folded(other_text, folds))),
+    }
+}

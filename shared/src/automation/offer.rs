@@ -1,0 +1,67 @@
+//! What a model is told when its run begins: what it was asked, and the tools that it may call.
+
+use super::run_request::{NamedTool, RunRequest};
+use crate::{
+    Error, Result,
+    catalogue::{BuiltInTools, Found, Gone, Resolved},
+    error::Problems,
+    injection::{FINAL_RESPONSE, system_prompt},
+    models::{RunPrompt, ToolRef},
+};
+
+/// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
+const LARGEST_PROMPT: usize = 300_000;
+
+const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address that a model chooses; leave it out";
+
+/// The tools that can be offered, each under a name of its own; notes which cannot be.
+///
+/// # Errors
+/// [`Error::Unreadable`] for a tool that was written by a newer program.
+pub fn offer(
+    built_in: &BuiltInTools,
+    named: &[NamedTool],
+    resolved: Vec<Resolved>,
+    problems: &mut Problems,
+) -> Result<Vec<Found>> {
+    let mut found: Vec<Found> = Vec::new();
+    for (NamedTool { place, tool, allowed_hosts }, resolved) in named.iter().zip(resolved) {
+        match resolved {
+            Resolved::Here(found_tool) => {
+                let is_taken = |name: &str| {
+                    name == FINAL_RESPONSE || built_in.has(name) || found.iter().any(|other| other.spec().name == name)
+                };
+                match found_tool.with_free_name(is_taken).held_to(allowed_hosts) {
+                    Some(held) => found.push(held),
+                    None => problems.add(format!("{place}.allowed_hosts"), NO_HOSTS),
+                }
+            }
+            Resolved::Gone(Gone::Unreadable) => {
+                return Err(Error::Unreadable { row: "tool", key: tool.to_string() });
+            }
+            Resolved::Gone(Gone::NotFound) if matches!(tool, ToolRef::Service { .. }) => {
+                problems.add(place, built_in.unknown());
+            }
+            Resolved::Gone(gone) => problems.add(place, gone.for_author()),
+        }
+    }
+    Ok(found)
+}
+
+impl RunRequest {
+    /// What is kept with the run, and is the same in every request to the model; notes if it is too much.
+    pub fn prompt_with(&self, tools: &[Found], problems: &mut Problems) -> RunPrompt {
+        let prompt = RunPrompt {
+            system_prompt: system_prompt(&self.system_prompt, tools.iter().map(Found::spec)),
+            prompt: self.prompt.clone(),
+            schema: self.schema.clone(),
+            tools: tools.iter().map(Found::offered).collect(),
+        };
+        let size = prompt.system_prompt.len() + prompt.prompt.len() + prompt.schema.as_ref().map_or(0, String::len);
+        if size > LARGEST_PROMPT {
+            let problem = format!("make a prompt of {size} bytes, and at most {LARGEST_PROMPT} will do; offer fewer");
+            problems.add("tools", problem);
+        }
+        prompt
+    }
+}

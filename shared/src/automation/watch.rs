@@ -1,0 +1,95 @@
+//! Watching how runs end: an automation that fails five times in a row is paused, and its owners are told.
+//!
+//! Each run counts once, however often its end is told, so that whoever ends it may do so again after a crash. What succeeded in
+//! part did not fail; what was cancelled, or ended by a limit, says nothing of the automation. Dry runs, replays and the runs of
+//! actions do not count.
+
+use crate::{
+    Error, Result, error,
+    models::{Automation, AutomationId, AutomationRun, AutomationStatus, OrganizationId, RunId, RunStatus, RunTrigger},
+    store::Automations,
+};
+
+use super::Alerts;
+
+/// Runs that fail one after the other before the automation is paused.
+pub const MOST_FAILURES: u32 = 5;
+/// How often a change of the automation at the same moment is waited out.
+const TRIES: usize = 5;
+
+#[derive(Clone)]
+pub struct Watch {
+    pub automations: Automations,
+    pub alerts: Alerts,
+}
+
+impl Watch {
+    /// Notes how a run is about to end; before that is written down, so that it is not lost. What goes wrong here is logged, and
+    /// keeps no run from ending.
+    pub async fn run_ends(&self, run: &AutomationRun, status: RunStatus) {
+        if let Err(error) = self.note(run, status).await {
+            tracing::error!(run.id = %run.id, "how a run ended was not noted of its automation: {}", error::chain(&error));
+        }
+    }
+
+    async fn note(&self, run: &AutomationRun, status: RunStatus) -> Result<()> {
+        let counts = !run.dry_run && run.parent_run_id.is_none() && run.trigger_type != RunTrigger::Replay;
+        let Some(automation) = run.automation_id.filter(|_| counts) else { return Ok(()) };
+        match status {
+            RunStatus::Completed | RunStatus::PartialFailure => {
+                self.automations.forget_failures(run.organization_id, automation).await
+            }
+            RunStatus::Failed => {
+                let automation = self.automations.count_failure(run.organization_id, automation, run.id).await?;
+                match automation.filter(|automation| automation.failures_in_a_row >= MOST_FAILURES) {
+                    Some(automation) => {
+                        let reason = format!(
+                            "{MOST_FAILURES} runs failed one after the other, the last one {}; look at them, and activate the automation again.",
+                            run.id
+                        );
+                        self.pause(automation, &reason, run.id).await
+                    }
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Pauses an automation because of what a run found, and tells its owners, once a run. One that is not active stays as it is.
+    pub async fn pause_for(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        reason: &str,
+        run: RunId,
+    ) -> Result<()> {
+        match self.automations.get(organization, automation).await {
+            Ok(automation) => self.pause(automation, reason, run).await,
+            Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn pause(&self, mut automation: Automation, reason: &str, run: RunId) -> Result<()> {
+        for _ in 0..TRIES {
+            match automation.status {
+                AutomationStatus::Active => {
+                    if let Some(paused) = self.automations.pause_after(&automation, Some(reason), Some(run)).await? {
+                        tracing::warn!(automation.id = %paused.id, run.id = %run, "an automation was paused");
+                        return self.alerts.paused(&paused, reason, run).await;
+                    }
+                }
+                // Whoever paused it may have died before anybody was told.
+                AutomationStatus::Paused if automation.paused_by_run == Some(run) => {
+                    let reason = automation.pause_reason.clone().unwrap_or_else(|| reason.to_owned());
+                    return self.alerts.paused(&automation, &reason, run).await;
+                }
+                AutomationStatus::Paused | AutomationStatus::PendingReview => return Ok(()),
+            }
+            // Somebody changed it at the same moment.
+            automation = self.automations.get(automation.organization_id, automation.id).await?;
+        }
+        Err(Error::Conflict("the automation was changed again and again, and could not be paused".into()))
+    }
+}

@@ -1,0 +1,48 @@
+//! A tool that acts, in a dry run: it shows what it would have sent, and sends nothing.
+
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::{Map, Value, json};
+
+use super::{Body, Found};
+use crate::{
+    Result,
+    execution::Executor,
+    tool::{CallContext, Tool, ToolOutcome, ToolSpec, arguments::Checked},
+};
+
+pub(super) struct NotSent {
+    pub(super) found: Found,
+    pub(super) executor: Executor,
+}
+
+impl Tool for NotSent {
+    fn spec(&self) -> &ToolSpec {
+        self.found.spec()
+    }
+
+    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
+        match &self.found.body {
+            Body::BuiltIn(tool) => tool.check(arguments),
+            Body::Action(tool) => tool.check(arguments),
+        }
+    }
+
+    /// `{"dry_run": "Nothing was sent.", "would_send": the request, secrets masked}`; of a built-in tool its arguments.
+    fn call<'a>(
+        &'a self,
+        arguments: Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+        async move {
+            let would_send = match &self.found.body {
+                Body::BuiltIn(_) => Ok(json!({"arguments": arguments})),
+                Body::Action(_) => self.found.preview(&self.executor, context, &arguments).await?,
+            };
+            Ok(match would_send {
+                Ok(request) => ToolOutcome::succeeded(json!({"dry_run": "Nothing was sent.", "would_send": request})),
+                Err(sentence) => ToolOutcome::failed(sentence),
+            })
+        }
+        .boxed()
+    }
+}

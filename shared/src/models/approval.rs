@@ -1,0 +1,178 @@
+//! What a person is asked before an action of a run goes on.
+
+use std::str::FromStr;
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, UserId, named};
+
+/// A row of `approvals`: one action of one run with exactly these arguments, and what was decided of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    pub id: ApprovalId,
+    pub organization_id: OrganizationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automation_id: Option<AutomationId>,
+    pub run_id: RunId,
+    /// The action's id in the definition.
+    pub action_id: String,
+    pub tool: String,
+    /// What the tool is to be given, redacted, as JSON text.
+    pub arguments: String,
+    /// [`arguments_hash`] of what it is really given.
+    pub arguments_hash: String,
+    /// Why somebody is asked: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub status: ApprovalStatus,
+    /// Until when it can be decided.
+    pub valid_until: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
+    /// What whoever decided said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision_reason: Option<String>,
+    /// When the run took the approval up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// When DynamoDB may drop the row; seconds since 1970.
+    pub expires_at: i64,
+}
+
+impl Owned for Approval {
+    fn owner(&self) -> OrganizationId {
+        self.organization_id
+    }
+}
+
+impl Approval {
+    /// As it is at this moment: nobody writes down that time has passed.
+    pub fn status_at(&self, now: Timestamp) -> ApprovalStatus {
+        match self.status {
+            ApprovalStatus::Pending if self.valid_until <= now => ApprovalStatus::Expired,
+            status => status,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalStatus {
+    Pending,
+    Approved,
+    Refused,
+    /// Nobody decided in time.
+    Expired,
+    /// Its run was cancelled first.
+    Cancelled,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of pending, approved, refused, expired, cancelled")]
+pub struct NotAnApprovalStatus;
+
+impl ApprovalStatus {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Refused => "refused",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl FromStr for ApprovalStatus {
+    type Err = NotAnApprovalStatus;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        named(text).ok_or(NotAnApprovalStatus)
+    }
+}
+
+/// That an action asks before it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    pub expires_in_minutes: u32,
+    /// What is told to whoever decides.
+    pub reason: Option<String>,
+}
+
+impl ApprovalRequest {
+    pub const USUAL_MINUTES: u32 = 24 * 60;
+    pub const MOST_MINUTES: u32 = 7 * 24 * 60;
+}
+
+impl Default for ApprovalRequest {
+    fn default() -> Self {
+        Self { expires_in_minutes: Self::USUAL_MINUTES, reason: None }
+    }
+}
+
+/// That every action with such an effect asks before it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRule {
+    pub effect: ApprovalEffect,
+    /// Domains of e-mail addresses: only what goes to others asks. Empty: everything asks.
+    pub outside: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalEffect {
+    Email,
+    Sms,
+    /// In a chat.
+    Message,
+    Payment,
+    /// Whatever changes something.
+    Any,
+}
+
+impl ApprovalEffect {
+    pub const NAMES: [&'static str; 5] = ["email", "sms", "message", "payment", "any"];
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Sms => "sms",
+            Self::Message => "message",
+            Self::Payment => "payment",
+            Self::Any => "any",
+        }
+    }
+}
+
+/// SHA-256 of arguments with the members of objects sorted and no blanks, in hexadecimal.
+pub fn arguments_hash(arguments: &Map<String, Value>) -> String {
+    // serde_json sorts the members of objects.
+    let text = serde_json::to_string(arguments).unwrap_or_default();
+    let hash = digest(&SHA256, text.as_bytes());
+    hash.as_ref().iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_reads_what_it_writes() {
+        for status in ["pending", "approved", "refused", "expired", "cancelled"] {
+            assert_eq!(status.parse::<ApprovalStatus>().unwrap().as_str(), status);
+        }
+        assert!("done".parse::<ApprovalStatus>().is_err());
+        for name in ApprovalEffect::NAMES {
+            assert_eq!(ApprovalEffect::named(name).unwrap().as_str(), name);
+        }
+    }
+}

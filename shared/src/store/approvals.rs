@@ -1,0 +1,200 @@
+//! `approvals`. Key: id, made of the run and its action. Index `by_organization`: `organization_id`, `created_at`. Index `by_run`:
+//! `run_id`, `id`. Index `by_wake`: `open`, `wake_at`, of those whose run has still to be told. TTL on `expires_at`.
+//!
+//! Decided once: each decision is conditional on nobody having decided, and on the time. `wake_at` is when a run is to be looked
+//! after that has not taken up what became of its approval: when it expires, and soon after somebody decided.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
+
+use super::{
+    Cursor, Page,
+    database::{Database, Item, from_item, id, is_of, number, rows, text, to_item},
+    deletion::OutOfTime,
+    table::Table,
+    write::{Attempt, Write},
+};
+use crate::{
+    Deadline, Error, Result,
+    models::{Approval, ApprovalId, ApprovalStatus, OrganizationId, RunId, Timestamp, UserId},
+};
+
+const WHAT: &str = "approval";
+/// What all have in common whose run has to be told.
+const OPEN: &str = "open";
+/// A run that was told and has not taken it up by then is told again.
+const TOLD_AGAIN: Duration = Duration::from_secs(2 * 60);
+/// And then not so soon: it may be gone.
+const TOLD_LATER: Duration = Duration::from_secs(60 * 60);
+
+#[derive(Clone)]
+pub struct Approvals {
+    table: Table,
+}
+
+/// What became of a decision; with the approval as it is now.
+#[derive(Debug)]
+pub enum Decided {
+    Now(Box<Approval>),
+    /// Somebody decided before, or the time was over.
+    Before(Box<Approval>),
+}
+
+/// An approval whose run may have to be told what became of it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct OpenApproval {
+    pub id: ApprovalId,
+    pub organization_id: OrganizationId,
+    pub run_id: RunId,
+}
+
+impl Approvals {
+    pub fn new(database: &Database) -> Self {
+        Self { table: database.table("approvals") }
+    }
+
+    /// Asks for an approval, once; gives the one there is.
+    pub async fn ask(&self, approval: &Approval) -> Result<Approval> {
+        let mut row = to_item(approval)?;
+        row.insert("open".into(), text(OPEN));
+        row.insert("wake_at".into(), text(approval.valid_until));
+        if self.table.put_item(row).when("attribute_not_exists(#id)").unless_refused().await? {
+            return Ok(approval.clone());
+        }
+        self.get(approval.organization_id, approval.id).await
+    }
+
+    /// The approval as of now.
+    pub async fn get(&self, organization: OrganizationId, approval: ApprovalId) -> Result<Approval> {
+        let found: Approval = self.table.owned(organization, id(approval), WHAT).await?;
+        if found.expires_at > Timestamp::now().as_seconds() { Ok(found) } else { Err(Error::NotFound(WHAT)) }
+    }
+
+    /// A page of the organization's approvals, newest first; with a `status` those that have it among as many as a page holds.
+    pub async fn page(
+        &self,
+        organization: OrganizationId,
+        status: Option<ApprovalStatus>,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<Page<Approval>> {
+        const KEPT: &str = "#expires_at > :now";
+        let of = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
+        let now = Timestamp::now();
+        let of = of.with([(":organization", text(organization)), (":now", number(now.as_seconds()))]);
+        let of = match status {
+            None => of.filter(KEPT),
+            Some(ApprovalStatus::Pending) => of
+                .filter(format!("{KEPT} AND #status = :status AND #valid_until > :clock"))
+                .with([(":status", text("pending")), (":clock", text(now))]),
+            Some(ApprovalStatus::Expired) => of
+                .filter(format!("{KEPT} AND (#status = :status OR #status = :pending AND #valid_until <= :clock)"))
+                .with([(":status", text("expired")), (":pending", text("pending")), (":clock", text(now))]),
+            Some(status) => {
+                of.filter(format!("{KEPT} AND #status = :status")).with([(":status", text(status.as_str()))])
+            }
+        };
+        let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
+        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+    }
+
+    /// Approves or refuses, unless somebody has decided or the time is over.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]
+    pub async fn decide(
+        &self,
+        organization: OrganizationId,
+        approval: ApprovalId,
+        status: ApprovalStatus,
+        by: &UserId,
+        reason: Option<&str>,
+    ) -> Result<Decided> {
+        let now = Timestamp::now();
+        let set = "SET #status = :status, #decided_by = :by, #decided_at = :now, #updated_at = :now, #wake_at = :wake";
+        let mut decided =
+            self.pending(organization, approval, set).when(format!("{PENDING} AND #valid_until > :now")).with([
+                (":status", text(status.as_str())),
+                (":by", text(by)),
+                (":now", text(now)),
+                (":wake", text(now.plus(TOLD_AGAIN))),
+            ]);
+        if let Some(reason) = reason {
+            decided = decided.and(", #decision_reason = :reason").with([(":reason", text(reason))]);
+        }
+        match decided.attempt().await? {
+            Attempt::Done(row) => Ok(Decided::Now(Box::new(from_item(row)?))),
+            Attempt::Refused(row) if is_of(&row, organization) => Ok(Decided::Before(Box::new(from_item(row)?))),
+            Attempt::Refused(_) => Err(Error::NotFound(WHAT)),
+        }
+    }
+
+    /// Ends an approval that nobody decided: its time is over, or its run was cancelled. Its run need not be told any more.
+    pub async fn end(&self, organization: OrganizationId, approval: ApprovalId, status: ApprovalStatus) -> Result<()> {
+        let set = "SET #status = :status, #updated_at = :now REMOVE #open, #wake_at";
+        let values = [(":status", text(status.as_str())), (":now", text(Timestamp::now()))];
+        self.pending(organization, approval, set).with(values).unless_refused().await.map(drop)
+    }
+
+    /// Notes that the run has taken up what was decided: of an approval, that it was used. False if that was for other arguments.
+    pub async fn take_up(&self, approval: &Approval) -> Result<bool> {
+        let set = "SET #used_at = if_not_exists(#used_at, :now), #updated_at = :now REMOVE #open, #wake_at";
+        let taken = self.table.update(id(approval.id), set);
+        let taken =
+            taken.when("#organization_id = :organization AND #status = :status AND #arguments_hash = :hash").with([
+                (":organization", text(approval.organization_id)),
+                (":status", text(approval.status.as_str())),
+                (":hash", text(&approval.arguments_hash)),
+                (":now", text(Timestamp::now())),
+            ]);
+        taken.unless_refused().await
+    }
+
+    /// Those whose runs are to be told now.
+    pub async fn to_wake(&self) -> Result<Vec<OpenApproval>> {
+        let due = self.table.query_index("by_wake", "#open = :open AND #wake_at <= :now");
+        due.with([(":open", text(OPEN)), (":now", text(Timestamp::now()))]).collect().await
+    }
+
+    /// Notes that a run was told.
+    pub async fn woken(&self, approval: &OpenApproval) -> Result<()> {
+        let later = self.table.update(id(approval.id), "SET #wake_at = :later").when("attribute_exists(#open)");
+        let later = later.with([(":later", text(Timestamp::now().plus(TOLD_LATER)))]);
+        later.unless_refused().await.map(drop)
+    }
+
+    /// Deletes what a run asked for.
+    pub(super) async fn delete_of_run(
+        &self,
+        organization: OrganizationId,
+        run: RunId,
+        deadline: Deadline,
+    ) -> Result<Result<(), OutOfTime>> {
+        let of = self.table.query_index("by_run", "#run_id = :run").filter("#organization_id = :organization");
+        let of = of.with([(":run", text(run)), (":organization", text(organization))]);
+        let found: Vec<OpenApproval> = of.collect().await?;
+        let keys: Vec<Item> = found.into_iter().map(|approval| id(approval.id)).collect();
+        self.table.delete_all(keys, deadline).await
+    }
+
+    /// The approvals that a run has asked for and that nobody decided.
+    pub async fn pending_of_run(&self, organization: OrganizationId, run: RunId) -> Result<Vec<ApprovalId>> {
+        let of = self.table.query_index("by_run", "#run_id = :run");
+        let of = of.filter("#organization_id = :organization AND #status = :pending");
+        let values = [(":run", text(run)), (":organization", text(organization)), (":pending", text("pending"))];
+        let found: Vec<OpenApproval> = of.with(values).collect().await?;
+        Ok(found.into_iter().map(|approval| approval.id).collect())
+    }
+
+    /// A change of an approval that nobody has decided.
+    fn pending(&self, organization: OrganizationId, approval: ApprovalId, set: &str) -> Write {
+        self.table.update(id(approval), set).when(PENDING).with([
+            (":organization", text(organization)),
+            (":pending", AttributeValue::S(ApprovalStatus::Pending.as_str().to_owned())),
+        ])
+    }
+}
+
+const PENDING: &str = "#organization_id = :organization AND #status = :pending";
