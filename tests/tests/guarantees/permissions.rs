@@ -767,6 +767,10 @@ async fn phone_numbers(world: &World) {
     ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
 }
 
+async fn patch_hook(world: &World, path: &str, body: Value) -> Answer {
+    world.hooks(&world.home, "PATCH", path, &body).await
+}
+
 /// Hooks made, changed and deleted; events that come in by them, and fail, and come again.
 async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.slack_service();
@@ -776,12 +780,11 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     let hook = world.hook(&json!({"service": "slack", "secret": SLACK_SECRET, "tenant": tests::SLACK_TENANT})).await;
     let notion = world.hook(&json!({"service": "Notion"})).await;
     let path = format!("/{}", hook["id"].as_str().unwrap());
-    let patch = async |path: &str, body: Value| world.hooks(&world.home, "PATCH", path, &body).await;
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
-    patch(&path, json!({"secret": "lost"})).await.expect(503);
-    patch(&path, json!({"secret": "second"})).await.expect(200);
-    patch(&path, json!({"label": "x"})).await.expect(200);
-    patch(&path, json!({"remove_secret": hook["secrets"][0]["id"]})).await.expect(200);
+    patch_hook(world, &path, json!({"secret": "lost"})).await.expect(503);
+    patch_hook(world, &path, json!({"secret": "second"})).await.expect(200);
+    patch_hook(world, &path, json!({"label": "x"})).await.expect(200);
+    patch_hook(world, &path, json!({"remove_secret": hook["secrets"][0]["id"]})).await.expect(200);
     for path in ["", &path] {
         world.hooks(&world.home, "GET", path, &Value::Null).await.expect(200);
     }
@@ -810,7 +813,7 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.deliver_signed(&hook, second, &gone).await.expect(200);
     note(asked, "trigger", world);
 
-    patch(&format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);
+    patch_hook(world, &format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);
     let events = world.events("").await.expect(200);
     world.events("?matched=false").await.expect(200);
     world.events(&format!("/{}", events["items"][0]["id"].as_str().unwrap())).await.expect(200);
