@@ -224,12 +224,14 @@ fn pubsub_data(body: &Value) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Gmail says only where the mailbox is now; whoever publishes a whole message to the topic is understood as well.
+/// Gmail says only that the mailbox has changed and where it is now; whoever publishes a whole message to the topic is understood
+/// as well.
 fn pubsub(body: &Value) -> Read {
     let id = body["message"].get("messageId").or_else(|| body["message"].get("message_id"));
     let id = text(id.unwrap_or(&Value::Null))?;
     let data = pubsub_data(body).ok_or(BAD_REQUEST)?;
-    Ok(one(id, vec!["message.received".to_owned()], gmail_tenant(&data), data))
+    let event_type = if data.get("subject").is_some() { "message.received" } else { "mailbox.changed" };
+    Ok(one(id, vec![event_type.to_owned()], gmail_tenant(&data), data))
 }
 
 fn gmail_tenant(data: &Value) -> Option<String> {

@@ -20,11 +20,10 @@ fn gmail(world: &World) {
     world.slack_service();
 }
 
-/// A world with Gmail as the catalogue has it, connected, and Slack to post to.
+/// A world with Gmail as the catalogue has it, connected.
 async fn world() -> World {
     let world = World::start().await;
     gmail(&world);
-    world.pipedream.connect("apn_gmail9", &world.home.organization_id, "gmail");
     world
 }
 
@@ -52,6 +51,13 @@ async fn post(world: &World, id: &str, verb: &str, body: &Value) -> tests::Answe
     world.automation("POST", &format!("/{id}/{verb}"), body).await
 }
 
+/// The one hook, with the address that Pipedream posts to.
+fn hook_of(world: &World) -> Value {
+    let mut hook = world.aws.rows("hooks").remove(0);
+    hook["url"] = json!(world.pipedream.triggers()[0].webhook_url);
+    hook
+}
+
 /// What is left open, and what is deployed, must be nothing.
 fn nothing_left(world: &World) {
     assert_eq!(world.pipedream.triggers(), []);
@@ -74,11 +80,11 @@ async fn a_trigger_is_deployed_with_the_automation_and_its_events_run_it() {
     assert_eq!(
         trigger.configured_props,
         json!({
-            "gmail": {"authProvisionId": "apn_gmail9"}, "labels": ["INBOX"], "triggerType": "polling", "withTextPayload": false,
+            "gmail": {"authProvisionId": "apn_gmailh"}, "labels": ["INBOX"], "triggerType": "polling", "withTextPayload": false,
         })
     );
     assert_eq!(world.aws.rows("intents"), [] as [Value; 0]);
-    let hook = world.aws.rows("hooks").remove(0);
+    let hook = hook_of(&world);
     assert!(trigger.webhook_url.ends_with(&format!("/api/hooks/pipedream/{}", hook["id"].as_str().unwrap())));
     assert!(!json!(world.aws.rows("hooks")).to_string().contains(&trigger.signing_key));
 
@@ -141,7 +147,10 @@ async fn a_deployment_whose_answer_is_lost_is_found_and_not_repeated() {
     let triggers = world.pipedream.triggers();
     assert_eq!(triggers.len(), 1, "{triggers:?}");
     let hook = world.aws.rows("hooks").remove(0);
-    assert_eq!((&hook["status"], world.aws.rows("deployed_triggers")[0]["trigger_id"].clone()), (&json!("active"), json!(triggers[0].id)));
+    assert_eq!(
+        (&hook["status"], world.aws.rows("deployed_triggers")[0]["trigger_id"].clone()),
+        (&json!("active"), json!(triggers[0].id))
+    );
     let mail = json!({"id": "18c2", "subject": "Invoice", "sender": "Ana"});
     world.deliver_signed(&hook, Signer::Pipedream(&triggers[0].signing_key), &mail).await.expect(200);
     assert_eq!(world.runs_of(&id).len(), 1);
@@ -187,6 +196,7 @@ async fn settling_repairs_what_a_crash_left_at_any_point() {
 async fn without_an_account_nothing_is_activated() {
     let world = World::start().await;
     gmail(&world);
+    world.pipedream.expire("apn_gmailh");
     let definition = invoices(&world, "INBOX");
     let id = saved(&world, &definition).await;
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(422);
