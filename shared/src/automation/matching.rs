@@ -8,12 +8,7 @@ use std::{
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use super::{
-    conditions::Condition,
-    diagnostics::Diagnostics,
-    path::Path,
-    templates::{Data, filled_in},
-};
+use super::{conditions::Condition, diagnostics::Diagnostics, templates::Data};
 use crate::{
     Error, Result,
     models::{Automation, AutomationId, Timestamp},
@@ -70,8 +65,9 @@ impl EventFilters {
             now: Timestamp::now(),
             zone,
         };
-        let holds = condition.holds(&|path: &Path| data.get(path), &|value: &Value| filled_in(value, &data));
-        Ok(if holds { Ok(()) } else { Err(DoesNotRun(why_not(&condition, &data))) })
+        let explained = data.explain(&condition);
+        let why = || DoesNotRun(format!("Its filter does not hold: {}.", explained.reason()));
+        Ok(if explained.holds { Ok(()) } else { Err(why()) })
     }
 
     /// The variables of the version that runs.
@@ -110,30 +106,3 @@ fn read(filter: &str) -> Option<Condition> {
     let mut diagnostics = Diagnostics::default();
     Condition::read(&filter, "/trigger_config/filters", &mut diagnostics).filter(|_| !diagnostics.has_errors())
 }
-
-/// Says which clauses of a condition that does not hold are to blame, with what was found.
-fn why_not(condition: &Condition, data: &Data<'_>) -> String {
-    let get = |path: &Path| data.get(path);
-    let filled = |value: &Value| filled_in(value, data);
-    let blamed = condition.clauses().into_iter().filter(|clause| {
-        let alone = Condition::Clause((*clause).clone());
-        !alone.holds(&get, &filled)
-    });
-    let told = blamed.map(|clause| {
-        let found = match data.get(&clause.path) {
-            None | Some(Value::Null) => "nothing is there".to_owned(),
-            Some(found) => format!("it was {}", crate::cut::cut(found.to_string(), LONGEST_VALUE)),
-        };
-        let value = match filled(&clause.value) {
-            Value::Null => String::new(),
-            value => format!(" {}", crate::cut::cut(value.to_string(), LONGEST_VALUE)),
-        };
-        format!("{} {}{value}: no, {found}", clause.path.as_str(), clause.operator.as_str())
-    });
-    format!("Its filter does not hold. {}.", told.take(MOST_CLAUSES).collect::<Vec<_>>().join("; "))
-}
-
-/// Of a value in an explanation, in bytes.
-const LONGEST_VALUE: usize = 200;
-/// Of an explanation.
-const MOST_CLAUSES: usize = 5;
