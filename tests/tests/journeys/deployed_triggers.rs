@@ -146,7 +146,7 @@ async fn a_deployment_whose_answer_is_lost_is_found_and_not_repeated() {
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
     let triggers = world.pipedream.triggers();
     assert_eq!(triggers.len(), 1, "{triggers:?}");
-    let hook = world.aws.rows("hooks").remove(0);
+    let hook = hook_of(&world);
     assert_eq!(
         (&hook["status"], world.aws.rows("deployed_triggers")[0]["trigger_id"].clone()),
         (&json!("active"), json!(triggers[0].id))
