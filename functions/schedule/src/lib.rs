@@ -14,9 +14,7 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers},
-    models::{
-        Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Timestamp,
-    },
+    models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Timestamp},
     platform,
     store::{Automations, Schedules},
 };

@@ -21,11 +21,7 @@ pub struct Deps {
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self {
-            lifecycle: platform.lifecycle()?,
-            settling: platform.settling()?,
-            triggers: platform.triggers()?,
-        })
+        Ok(Self { lifecycle: platform.lifecycle()?, settling: platform.settling()?, triggers: platform.triggers()? })
     }
 }
 

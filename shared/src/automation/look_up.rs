@@ -28,8 +28,8 @@ use crate::{
     error,
     json_schema::JsonSchema,
     models::{
-        CheckedTool, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool,
-        ToolRef, Trigger as ExecutionTrigger, folded_name,
+        CheckedTool, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool, ToolRef,
+        Trigger as ExecutionTrigger, folded_name,
     },
     store::Cursor,
 };

@@ -230,11 +230,8 @@ mod tests {
 
     #[test]
     fn a_day_of_the_week_in_a_gap_waits_a_week() {
-        let rule = ScheduleRule::Daily {
-            time: "02:30".parse().unwrap(),
-            day_of_week: Some(0),
-            zone: zone("Europe/Berlin"),
-        };
+        let rule =
+            ScheduleRule::Daily { time: "02:30".parse().unwrap(), day_of_week: Some(0), zone: zone("Europe/Berlin") };
         let expected = ["2027-03-21T02:30+01:00", "2027-04-04T02:30+02:00"];
         assert_eq!(shown(&rule, "Europe/Berlin", "2027-03-20T00:00:00Z", 2), expected);
     }

@@ -348,13 +348,14 @@ fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths
         ("summary", "{{items.subject}}", "/actions/0/parameters/text unknown_path"),
         ("summary", "{{count.all}}", "/actions/0/parameters/text unknown_path"),
     ] {
-        let changes =
-            [("/trigger_config/aggregation_mode", json!(mode)), ("/actions/0/parameters/text", json!(text))];
+        let changes = [("/trigger_config/aggregation_mode", json!(mode)), ("/actions/0/parameters/text", json!(text))];
         let definition = with(polling(), &changes);
         assert_eq!(told_of(&definition, answered(json!([mail]))), expected, "{mode} {text}");
         // That is known whatever the tool answers; the filter looks at each item.
-        let filtered =
-            with(definition, &[("/trigger_config/filter", json!({"path": "subject", "op": "contains", "value": "Hi"}))]);
+        let filtered = with(
+            definition,
+            &[("/trigger_config/filter", json!({"path": "subject", "op": "contains", "value": "Hi"}))],
+        );
         assert_eq!(told_of(&filtered, answered(json!([mail]))), expected, "{mode} {text}");
     }
     let failed = Preflight::Failed("The service answered 500.".into());

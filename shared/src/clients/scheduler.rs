@@ -8,9 +8,7 @@ use aws_config::SdkConfig;
 use aws_sdk_scheduler::{
     Client,
     config::Builder,
-    types::{
-        ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, RetryPolicy, Target,
-    },
+    types::{ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, RetryPolicy, Target},
 };
 use serde::Serialize;
 

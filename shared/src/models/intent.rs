@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, AutomationId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId, Timestamp,
-    ToolId, ToolName,
+    AgentId, AutomationId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId,
+    Timestamp, ToolId, ToolName,
 };
 
 /// A row of `intents`: recorded before VAPI, Secrets Manager or Scheduler is touched, deleted in the transaction that ends the change. What is left is what

@@ -17,8 +17,7 @@ const WHAT: &str = "schedule";
 /// Partitions of the index.
 const SHARDS: u32 = 4;
 /// What a row may lack.
-const OPTIONAL: [&str; 7] =
-    ["next_run_at", "schedule_name", "due", "last_run_at", "last_poll", "last_error", "cursor"];
+const OPTIONAL: [&str; 7] = ["next_run_at", "schedule_name", "due", "last_run_at", "last_poll", "last_error", "cursor"];
 
 #[derive(Clone)]
 pub struct Schedules {
@@ -58,8 +57,7 @@ impl Schedules {
     /// Deletes a schedule that is as it was read. False if it is not.
     pub async fn delete(&self, schedule: &Schedule) -> Result<bool> {
         let gone = self.table.delete(id(schedule.id)).when("#organization_id = :organization AND #revision = :read");
-        let values =
-            [(":organization", text(schedule.organization_id)), (":read", amount(schedule.revision))];
+        let values = [(":organization", text(schedule.organization_id)), (":read", amount(schedule.revision))];
         gone.with(values).unless_refused().await
     }
 

@@ -144,7 +144,8 @@ impl Shelf {
         }
         let retry = &target["RetryPolicy"];
         let (age, times) = (retry["MaximumEventAgeInSeconds"].as_i64(), retry["MaximumRetryAttempts"].as_i64());
-        if !age.is_some_and(|age| (60..=86_400).contains(&age)) || !times.is_some_and(|times| (0..=185).contains(&times))
+        if !age.is_some_and(|age| (60..=86_400).contains(&age))
+            || !times.is_some_and(|times| (0..=185).contains(&times))
         {
             return Err("RetryPolicy is out of bounds, or left to its defaults of 24 h and 185 times");
         }
