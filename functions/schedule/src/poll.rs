@@ -41,6 +41,8 @@ pub(crate) async fn poll(
         None => json!({}),
     };
     let asked = deps.deployment.ask_source(automation, version, (definition, polling), &person, deadline);
+    // Should it come early, the next one is none the earlier for it.
+    let base = schedule.next_run_at.map_or(now, |at| at.max(now));
     match Box::pin(asked).await? {
         SourceAnswer::Gone(reason) => {
             deps.automations.pause(automation, Some(&reason)).await?;
@@ -51,7 +53,7 @@ pub(crate) async fn poll(
             let failures = schedule.failures.saturating_add(1);
             tracing::warn!(automation.id = %automation.id, failures, "a source could not be asked");
             let failed = Schedule { failures, last_error: Some(sentence), last_poll: Some(now), ..schedule };
-            let next = next_poll(automation.id, polling.polling_interval_minutes, failures, now);
+            let next = next_poll(automation.id, polling.polling_interval_minutes, failures, base);
             deps.triggers.arm(failed, Some(next), now).await.map(drop)
         }
         SourceAnswer::Items { items, source: told_by } => {
@@ -77,6 +79,7 @@ async fn take(
 ) -> Result<()> {
     let Source { automation, polling, .. } = source;
     let scheduled_for = schedule.next_run_at;
+    let base = scheduled_for.map_or(now, |at| at.max(now));
     let known = schedule.cursor.clone().filter(|cursor| cursor.source == told_by);
     let first = known.is_none();
     let cursor = known.unwrap_or_else(|| PollCursor { source: told_by, ..PollCursor::default() });
@@ -123,7 +126,7 @@ async fn take(
         ..schedule
     };
     let next =
-        if poll.more { now.plus(SOON) } else { next_poll(automation.id, polling.polling_interval_minutes, 0, now) };
+        if poll.more { now.plus(SOON) } else { next_poll(automation.id, polling.polling_interval_minutes, 0, base) };
     deps.triggers.arm(polled, Some(next), now).await.map(drop)
 }
 

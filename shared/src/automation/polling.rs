@@ -217,7 +217,7 @@ mod tests {
             cursor = poll.cursor;
         }
         assert_eq!(taken, many);
-        let large = answered_items(json!([{"id": 1, "text": "x".repeat(MOST_BYTES)}]), Some(""), Some("id"));
+        let large = answered_items(json!([{"id": "large", "text": "x".repeat(MOST_BYTES)}]), Some(""), Some("id"));
         let poll = cursor.poll(large.clone(), false);
         assert_eq!((poll.new.len(), poll.too_large), (0, 1));
         assert_eq!(poll.cursor.poll(large, false).too_large, 0, "said once");

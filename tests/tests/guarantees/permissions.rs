@@ -151,6 +151,7 @@ async fn asked(own: bool) -> Permissions {
 
     deploying(&world, &query, &lookup).await;
     note(&mut asked, "deploy", &mut world);
+    by_the_clock(&mut asked, &mut world, &query, &lookup).await;
     tools_test(&world, [&specific, &slack, &query, &lookup]).await;
     note(&mut asked, "tools-test", &mut world);
     agents(&world).await;
@@ -599,6 +600,95 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
         let answer = world.deploy(&polling).await.expect(200);
         assert_eq!(answer["result"], "ok", "{answer}");
     }
+}
+
+/// Automations are run by schedules and polls; their schedules are made, taken back and settled.
+async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value, lookup: &Value) {
+    world.service_capabilities("SMS", &json!({"supports_polling": true}));
+    world.restart();
+    world.aws.clear_operations();
+    let daily = |name: &str| {
+        json!({
+            "name": name, "trigger_type": "schedule_recurring", "prompt": "Look", "tools": [],
+            "trigger_config": {"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"},
+        })
+    };
+    let mut ids = Vec::new();
+    for name in ["Runs", "Goes"] {
+        let id = activated(world, &daily(name)).await;
+        for (path, body) in [("pause", Value::Null), ("activate", json!({"version": 1}))] {
+            world.automation("POST", &format!("/{id}/{path}"), &body).await.expect(200);
+        }
+        ids.push(id);
+    }
+    let gone = activated(world, &daily("Gone")).await;
+    world.automation("DELETE", &format!("/{gone}"), &Value::Null).await.expect(204);
+    // Settle is woken when Scheduler is out of reach.
+    let throttled = || tests::Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException"));
+    world.aws.inject(throttled().times(6));
+    let saved = world.deploy(&daily("Late")).await.expect(201);
+    let late = saved["automation"]["id"].as_str().unwrap().to_owned();
+    world.automation("POST", &format!("/{late}/activate"), &json!({"version": 1})).await.expect(200);
+    let rows = world.aws.rows("tools");
+    let own = |tool: &Value| {
+        let row = rows.iter().find(|row| row["id"] == tool["id"]).unwrap();
+        format!("v{}", row["version"].as_u64().unwrap_or_default())
+    };
+    let lookup_name = lookup["name"].as_str().unwrap();
+    let mut polled = Vec::new();
+    for (service, tool, fingerprint, parameters) in [
+        ("SMS", query["id"].as_str().unwrap(), own(query), json!({"query": "house"})),
+        ("Pay", lookup_name, own(lookup), json!({})),
+        ("Pay", "pay_list", world.fingerprint("pay_list"), json!({})),
+    ] {
+        let polling = json!({
+            "name": tool, "trigger_type": "polling", "prompt": "Look", "tools": [], "fingerprints": {tool: fingerprint},
+            "trigger_config": {"service": service, "source_tool": tool, "tool_params": parameters},
+        });
+        polled.push(activated(world, &polling).await);
+    }
+    note(asked, "deploy", world);
+
+    world.later();
+    world.aws.delete("automations", &ids[1]);
+    let row = json!({
+        "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
+        "change": "automation_trigger", "automation_id": ids[1], "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+    });
+    world.aws.put("intents", &row);
+    world.aws.change("schedules", &ids[0], json!({"next_run_at": "2026-01-01T00:00:00.000Z"}));
+    let report = world.settle().await;
+    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(2), &json!([])), "{report}");
+    note(asked, "settle", world);
+
+    // The run is started, and started again when the queue of runs had refused it.
+    world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("InternalError")).times(9));
+    world.run_scheduled().await;
+    world.aws.clear_faults();
+    world.run_scheduled().await;
+    world.aws.fire_schedules(Timestamp::now().plus(Duration::from_secs(400 * 24 * 3_600)));
+    world.aws.delete("service_tools", &shared::models::service_tool_id("pay_list").to_string());
+    world.run_scheduled().await;
+    while let Some(batch) = world.aws.receive("scheduled", 60) {
+        world.run_scheduled_batch(batch).await;
+    }
+    assert_eq!(world.aws.row("automations", &polled[2]).unwrap()["status"], "paused");
+    assert!(world.aws.row("schedules", &polled[0]).unwrap()["last_poll"].is_string());
+    // One that was deleted before its schedule.
+    world.aws.delete("automations", &late);
+    world.aws.fire_schedules(Timestamp::now().plus(Duration::from_secs(400 * 24 * 3_600)));
+    world.run_scheduled().await;
+    assert_eq!(world.aws.row("schedules", &late), None);
+    note(asked, "schedule", world);
+    self::polled(asked, "schedule", "scheduled");
+}
+
+/// Deploys and activates; gives the id.
+async fn activated(world: &World, definition: &Value) -> String {
+    let saved = world.deploy(definition).await.expect(201);
+    let id = saved["automation"]["id"].as_str().unwrap().to_owned();
+    world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+    id
 }
 
 /// What Lambda needs of a queue to run a function from it, which asks for nothing itself.
