@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use jiff::tz::TimeZone;
@@ -18,6 +18,9 @@ use crate::{
 /// Versions whose variables are remembered; they never change.
 const MOST_REMEMBERED: usize = 500;
 
+/// Variables, by automation and version.
+type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
+
 /// Why an event does not start an automation: a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoesNotRun(pub String);
@@ -27,7 +30,7 @@ pub struct DoesNotRun(pub String);
 pub struct EventFilters {
     pub automations: Automations,
     pub members: OrganizationMembers,
-    variables: Arc<Mutex<HashMap<(AutomationId, u64), Arc<Map<String, Value>>>>>,
+    variables: Arc<Mutex<Remembered>>,
 }
 
 impl EventFilters {
@@ -56,7 +59,11 @@ impl EventFilters {
             }
             _ => Value::Object(Map::new()),
         };
-        let zone = person["timezone"].as_str().and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
+        let zone = person
+            .get("timezone")
+            .and_then(Value::as_str)
+            .and_then(|name| TimeZone::get(name).ok())
+            .unwrap_or(TimeZone::UTC);
         let data = Data {
             variables: &variables,
             outputs: &Map::new(),
@@ -86,7 +93,7 @@ impl EventFilters {
         let Ok(definition) = serde_json::from_str::<Value>(&stored.definition) else {
             return gone("Its definition cannot be read, so nothing was run. Save the automation again.");
         };
-        let variables = Arc::new(definition["variables"].as_object().cloned().unwrap_or_default());
+        let variables = Arc::new(definition.get("variables").and_then(Value::as_object).cloned().unwrap_or_default());
         let mut remembered = self.remembered();
         if remembered.len() >= MOST_REMEMBERED {
             remembered.clear();
@@ -95,7 +102,7 @@ impl EventFilters {
         Ok(Ok(variables))
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<(AutomationId, u64), Arc<Map<String, Value>>>> {
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.variables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
