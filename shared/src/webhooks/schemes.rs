@@ -136,7 +136,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     proven.then_some(())
 }
 
-/// The address as HubSpot signs it: these escapes are decoded, and no others.
+/// The address as `HubSpot` signs it: these escapes are decoded, and no others.
 fn hubspot_url(url: &str) -> String {
     const DECODED: [(&str, &str); 12] = [
         ("%3A", ":"),
