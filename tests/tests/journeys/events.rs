@@ -511,7 +511,12 @@ async fn a_deployed_trigger_is_for_its_automation_alone() {
 #[tokio::test]
 async fn many_events_at_once_are_a_run_each_in_the_organizations_group() {
     const EVENTS: usize = 200;
-    let (world, automation, hook) = world().await;
+    let world = World::start().await;
+    world.slack_service();
+    let mut definition = world.urgent_messages();
+    definition["quotas"] = json!({"runs_per_hour": 1_000});
+    let automation = world.active(&definition).await;
+    let hook = world.slack_hook().await;
     let sent = (0..EVENTS).map(|number| {
         let (world, hook) = (&world, &hook);
         async move { world.slack_says(hook, &format!("Ev{number}"), "urgent").await }
