@@ -6,6 +6,7 @@ use lambda_http::{Body, Request, Response};
 use shared::{
     Platform,
     actions::ToolTokens,
+    automation::RunStarter,
     config::Environment,
     http::{Afterwards, answer},
 };
@@ -47,6 +48,8 @@ pub struct Process {
     pub mcp: mcp::Deps,
     pub deploy: deploy::Deps,
     pub tokens: ToolTokens,
+    /// What whatever causes a run starts it with.
+    pub run_starter: RunStarter,
 }
 
 /// What the functions' environment says.
@@ -117,6 +120,7 @@ impl Process {
             mcp: mcp::Deps::new(platform)?,
             deploy: deploy::Deps::new(platform)?,
             tokens: platform.tokens()?,
+            run_starter: platform.run_starter()?,
         })
     }
 

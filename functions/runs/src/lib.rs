@@ -5,11 +5,12 @@
 //!   With an `Idempotency-Key` the run's id is made of it: the same key and body again answer that run with 200, and start
 //!   nothing unless the first try did not get so far; with another body they are a 409 (`start.rs`).
 //! - GET /api/{slug}/runs?limit=&cursor=: newest first, as `{items, next_cursor}`, without steps.
-//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps, redacted, and its result (`view.rs`).
+//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps and actions, redacted, and its result (`view.rs`).
 //! - POST /api/{slug}/runs/{id}/cancel: a run that nobody is at ends now, another one at its next step; answers the row. One
 //!   that is over is a 409.
 //! - DELETE /api/{slug}/runs/{id}: deletes a run that is over, its steps and the executions in it; for owners and admins.
 
+mod actions;
 mod start;
 mod steps;
 mod view;

@@ -163,7 +163,7 @@ fn called<'a>(call: &'a RunCall, reply: &RunReply, offered: &'a [OfferedTool]) -
 }
 
 /// Lists and objects as such, so that their fields can be told apart.
-fn json_or_text(text: &str) -> Value {
+pub(crate) fn json_or_text(text: &str) -> Value {
     let structured = text.trim_start().starts_with(['{', '[']);
     let read = if structured { serde_json::from_str(text).ok() } else { None };
     read.unwrap_or_else(|| text.into())

@@ -10,7 +10,10 @@ use shared::{
     models::{AllowedHosts, OfferedTool, RunPrompt, ToolId, ToolRef, WholeRun},
 };
 
-use crate::steps::{StepView, Steps};
+use crate::{
+    actions::{ActionView, Actions},
+    steps::{StepView, Steps},
+};
 
 /// What is kept of each text of a step, in bytes: the most with which all of it can be sent.
 const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
@@ -20,7 +23,7 @@ const PROMPT_BUDGET: usize = 16_384;
 /// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
 const LARGEST_ANSWER: usize = 5_500_000;
 
-/// A run with what it was asked and everything that was said in it.
+/// A run with what it was asked and everything that was said and done in it.
 #[derive(Debug, Serialize)]
 struct WholeRunView {
     #[serde(flatten)]
@@ -31,6 +34,9 @@ struct WholeRunView {
     schema: Option<Value>,
     result: Option<Value>,
     steps: Vec<StepView>,
+    /// What started a run of an automation brought along.
+    trigger_data: Option<Value>,
+    actions: Vec<ActionView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,10 +66,15 @@ impl From<&OfferedTool> for ToolView {
 /// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
 /// asked for, and stands as it is.
 pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
-    let WholeRun { run, prompt, answers, replies, result, .. } = whole;
+    let WholeRun { run, plan, prompt, actions, answers, replies, result } = whole;
     let prompt = prompt.unwrap_or_default();
     let steps = Steps::of(&answers, &replies, &prompt.tools);
-    let error = run.error.as_ref().map(|error| steps.transcript.text(error, ERROR_BUDGET));
+    let actions = Actions::of(&actions);
+    // A run has the ones or the others.
+    let transcript = if actions.is_empty() { &steps.transcript } else { &actions.transcript };
+    let error = run.error.as_ref().map(|error| transcript.text(error, ERROR_BUDGET));
+    let trigger_data = plan.map(|plan| serde_json::from_str::<Value>(&plan.trigger_data));
+    let trigger_data = trigger_data.transpose().map_err(Error::internal)?;
     let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;
     let mut shown = WholeRunView {
         run: RunView::from(run).with_error(error),
@@ -73,12 +84,15 @@ pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
         schema: schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?,
         result,
         steps: Vec::new(),
+        trigger_data: trigger_data.map(|data| transcript.result(&[], &data, PROMPT_BUDGET)),
+        actions: Vec::new(),
     };
     // Redacting a long run takes time, so what surely is too much is not tried.
-    let too_much = |budget: &usize| steps.size(*budget) > LARGEST_ANSWER;
+    let too_much = |budget: &usize| steps.size(*budget) + actions.size(*budget) > LARGEST_ANSWER;
     let smallest = BUDGETS.last().copied();
     for budget in BUDGETS.into_iter().skip_while(|budget| Some(*budget) != smallest && too_much(budget)) {
         shown.steps = steps.shown(budget);
+        shown.actions = actions.shown(budget);
         if sent_size(&shown)? <= LARGEST_ANSWER {
             break;
         }

@@ -284,11 +284,20 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
                 reasons.iter().find_map(|place| json.pointer(place).and_then(Value::as_str))
             });
             let reason = cut(reason.unwrap_or_default().to_owned(), LONGEST_REASON);
-            ToolOutcome::failed(if reason.is_empty() {
+            let told = ToolOutcome::failed(if reason.is_empty() {
                 format!("The service answered with status {status}.")
             } else {
                 format!("The service answered with status {status}: {reason}")
-            })
+            });
+            // It may work another time; whoever may ask again is told so.
+            match status {
+                429 => told.because(clients::Error::new(clients::Service::Outbound, Failure::RateLimited)),
+                500.. => {
+                    let failure = Failure::Broken { status: *status, excerpt: String::new() };
+                    told.because(clients::Error::new(clients::Service::Outbound, failure))
+                }
+                _ => told,
+            }
         }
     }
 }

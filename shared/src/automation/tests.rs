@@ -92,7 +92,7 @@ fn known() -> Known {
             "slack_post_mesage".to_owned(),
             KnownTool::NotFound { others: vec!["slack_post_message".into()], not_searched: None },
         ),
-        ("llm_classify".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
+        ("llm_agent".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
     ]);
     let capabilities: ServiceCapabilities = serde_json::from_value(json!({
         "service_name": "slack", "supports_webhooks": true, "webhook_events": ["message", "reaction_added"],

@@ -1,6 +1,10 @@
 //! Automations over the API, and a service for them to use.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use shared::{
+    automation::RunCause,
+    models::{Automation, AutomationRun, Binding, BodyFormat, RequestAuth, RequestTemplate, RunTrigger},
+};
 
 use super::{Tenant, World};
 use crate::{Answer, Event};
@@ -50,6 +54,89 @@ impl World {
             "variables": {"team": "C024BE91L"},
             "fingerprints": {"slack_post_message": self.fingerprint("slack_post_message")},
         })
+    }
+
+    /// A service without an account and its tools `ledger_post`, which acts, and `ledger_read`, which reads: a POST and a GET of
+    /// `{url}/ledger/{entry}`, where `entry` is their one required parameter.
+    pub fn ledger_service(&self, url: &str) {
+        self.service("Ledger", None);
+        for (name, method, effect) in [("ledger_post", "POST", true), ("ledger_read", "GET", false)] {
+            let binding = Binding::ApiRequest(RequestTemplate {
+                method: method.to_owned(),
+                url: format!("{url}/ledger/{{entry}}"),
+                query: Vec::new(),
+                headers: [].into(),
+                body: if effect { BodyFormat::Json } else { BodyFormat::None },
+                fixed: Map::new(),
+                auth: RequestAuth::None,
+                idempotency_key: None,
+            });
+            let parameters = json!({
+                "type": "object",
+                "properties": {"entry": {"type": "string"}, "amount": {"type": "number"}, "note": {"type": "string"}},
+                "required": ["entry"], "additionalProperties": false,
+            });
+            let attributes = json!({
+                "description": "Keeps books.", "parameters": parameters, "effect": effect, "binding": binding,
+                "category": if effect { "write" } else { "read" },
+            });
+            self.service_tool_with("Ledger", name, &attributes);
+        }
+    }
+
+    /// An automation that is started by hand and carries out these actions; the fingerprints of their tools are added.
+    pub fn manual(&self, actions: &Value) -> Value {
+        let tools = actions.as_array().expect("a list").iter().map(|action| action["tool"].as_str().expect("a tool"));
+        let rows = self.aws.rows("service_tools");
+        let fingerprint = |name: &str| match rows.iter().find(|row| row["name"] == name) {
+            Some(row) => row["fingerprint"].clone(),
+            None if name.contains('-') => "v1".into(),
+            None => "built-in".into(),
+        };
+        let fingerprints: Map<String, Value> = tools.map(|name| (name.to_owned(), fingerprint(name))).collect();
+        json!({"name": "By hand", "trigger_type": "manual", "actions": actions, "fingerprints": fingerprints})
+    }
+
+    /// Saves a definition and activates it; gives the automation as it then is.
+    pub async fn activate(&self, definition: &Value) -> Automation {
+        let saved = self.deploy(definition).await;
+        assert!(matches!(saved.status, 200 | 201), "{}", saved.body);
+        let id = saved.body["automation"]["id"].as_str().expect("an id").to_owned();
+        let version = saved.body["automation"]["version"].clone();
+        self.automation("POST", &format!("/{id}/activate"), &json!({"version": version})).await.expect(200);
+        self.automation_row(&id).await
+    }
+
+    /// The row of an automation.
+    pub async fn automation_row(&self, id: &str) -> Automation {
+        let organization = self.home.organization_id.parse().expect("an id");
+        let id = id.parse().expect("an id");
+        self.process.run_loop.automations.get(organization, id).await.expect("the automation is there")
+    }
+
+    /// Starts a run with this trigger data; the same cause is the same run.
+    pub async fn start_automation(&self, automation: &Automation, cause: &str, trigger_data: &Value) -> AutomationRun {
+        self.start_automation_with(automation, cause, trigger_data, false).await
+    }
+
+    pub async fn start_automation_with(
+        &self,
+        automation: &Automation,
+        cause: &str,
+        trigger_data: &Value,
+        dry_run: bool,
+    ) -> AutomationRun {
+        let cause = RunCause {
+            trigger: RunTrigger::Manual,
+            key: cause,
+            trigger_data,
+            event: None,
+            scheduled_for: None,
+            user: None,
+            version: None,
+            dry_run,
+        };
+        self.process.run_starter.start(automation, &cause).await.expect("a run is started").0
     }
 
     /// `POST /api/{slug}/automations` as the home organization's user.

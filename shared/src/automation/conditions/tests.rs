@@ -115,3 +115,147 @@ fn nests_and_lists_have_an_end() {
     let wide = json!({"operator": "OR", "clauses": vec![json!({"path": "a", "op": "exists"}); 5_000]});
     assert_eq!(condition(&wide).1.len(), 1);
 }
+
+/// `clause(found, op, value)` holds.
+fn compares(found: Option<Value>, op: &str, value: &Value) -> bool {
+    let (condition, wrong) = condition(&json!({"path": "x", "op": op, "value": value}));
+    assert!(wrong.is_empty(), "{op} {value}: {wrong:?}");
+    condition.unwrap().holds(&|_| found.clone(), &Value::clone)
+}
+
+/// Each rule of docs/automations.md: what is found, the operator, the value, whether it holds.
+#[test]
+fn values_compare_as_the_rules_say() {
+    let big = 9_007_199_254_740_993_u64;
+    for (found, op, value, holds) in [
+        // Numbers, and texts that hold numbers.
+        (json!(5), "==", json!("5"), true),
+        (json!("5"), "==", json!(5.0), true),
+        (json!(" 5 "), "==", json!(5), true),
+        (json!("5"), "==", json!("5.0"), false),
+        (json!("007"), "==", json!("7"), false),
+        (json!("1e3"), "==", json!(1000), true),
+        (json!("five"), "==", json!(5), false),
+        (json!(0.1), "<", json!("0.2"), true),
+        (json!("10"), ">", json!("9"), true),
+        (json!(big), "==", json!(big - 1), false),
+        (json!(big.to_string()), "==", json!(big), true),
+        (json!(big), ">", json!(big - 1), true),
+        (json!("NaN"), "==", json!("nan"), false),
+        (json!(""), "<", json!(5), false),
+        (json!(5), "<", json!("abc"), false),
+        // Truth values and their names.
+        (json!(true), "==", json!("True"), true),
+        (json!("false"), "==", json!(false), true),
+        (json!(true), "==", json!(1), false),
+        (json!("true"), "==", json!("True"), false),
+        (json!(true), ">", json!(false), false),
+        // Days and moments.
+        (json!("2026-11-22T10:00:00Z"), "==", json!("2026-11-22T11:00:00+01:00"), true),
+        (json!("2026-11-22T10:00:00+01:00"), "<", json!("2026-11-22T09:30:00Z"), true),
+        (json!("2026-11-22T10:00:00.000Z"), "==", json!("2026-11-22T10:00:00Z"), true),
+        (json!("2026-11-22 10:00"), "<", json!("2026-11-22T10:00:01Z"), true),
+        (json!("2026-11-22"), "<", json!("2026-11-23"), true),
+        (json!("2026-11-22"), "==", json!("2026-11-22T00:00:00"), true),
+        (json!("2026-11-22T00:30:00+01:00"), ">=", json!("2026-11-22"), true),
+        (json!("2026-11-22T10:00:00Z"), "==", json!("2026-11-22"), false),
+        (json!("2026-11-22T10:00:00Z"), "!=", json!("2026-11-22T11:00:00+01:00"), false),
+        (json!(1_795_341_600), "<", json!("2026-11-23"), false),
+        // Texts, which have a case.
+        (json!("abc"), "<", json!("abd"), true),
+        (json!("Urgent"), "==", json!("urgent"), false),
+        (json!("Urgent"), "contains", json!("urg"), false),
+        (json!("order 17"), "contains", json!(17), true),
+        (json!(1234), "starts_with", json!("12"), true),
+        // Lists and objects.
+        (json!(["a", 3]), "contains", json!("3"), true),
+        (json!(["ab"]), "contains", json!("a"), false),
+        (json!(["a"]), "==", json!("a"), false),
+        (json!([1, "2"]), "==", json!(["1", 2]), true),
+        (json!({"a": 1}), "==", json!({"a": "1"}), true),
+        (json!({"a": 1}), "==", json!({"a": 1, "b": 2}), false),
+        (json!({"name": "Ada"}), "contains", json!("name"), true),
+        (json!({"name": "Ada"}), "contains", json!("Ada"), false),
+        (json!(["a"]), "<", json!("b"), false),
+        (json!(["a"]), "starts_with", json!("a"), false),
+        (json!("it is urgent"), "contains_any", json!(["urgent", "asap"]), true),
+        (json!(["x", "asap"]), "contains_any", json!(["urgent", "asap"]), true),
+        (json!("calm"), "contains_any", json!(["urgent", "asap"]), false),
+        // What is there, however little.
+        (json!(""), "exists", json!(null), true),
+        (json!([]), "exists", json!(null), true),
+        (json!(0), "not_exists", json!(null), false),
+        (json!(null), "exists", json!(null), false),
+    ] {
+        assert_eq!(compares(Some(found.clone()), op, &value), holds, "{found} {op} {value}");
+    }
+}
+
+#[test]
+fn of_what_is_missing_or_null_little_holds() {
+    for found in [None, Some(Value::Null)] {
+        for op in ["<", ">", "<=", ">=", "==", "contains", "starts_with", "ends_with"] {
+            assert!(!compares(found.clone(), op, &json!("x")), "{op}");
+        }
+        for op in ["!=", "not_contains"] {
+            assert!(compares(found.clone(), op, &json!("x")), "{op}");
+        }
+        assert!(!compares(found.clone(), "contains_any", &json!(["x"])));
+    }
+    // What a value's template leads to may be null, too.
+    let null = |op: &str, found: Value| {
+        let (condition, _) = condition(&json!({"path": "x", "op": op, "value": "{{gone}}"}));
+        condition.unwrap().holds(&|_| Some(found.clone()), &|_| Value::Null)
+    };
+    for op in ["<", ">=", "==", "contains", "contains_any", "starts_with"] {
+        assert!(!null(op, json!("null")), "{op}");
+    }
+    assert!(null("==", Value::Null) && null("!=", json!("x")) && null("contains", json!([null])));
+}
+
+#[test]
+fn in_any_case_is_for_texts_everywhere() {
+    let folded = |found: Value, op: &str, value: Value| {
+        let clause = json!({"path": "x", "op": op, "value": value, "case_insensitive": true});
+        condition(&clause).0.unwrap().holds(&|_| Some(found.clone()), &Value::clone)
+    };
+    assert!(folded(json!("URGENT"), "==", json!("urgent")) && folded(json!("ÄRGER"), "contains", json!("ärg")));
+    assert!(folded(json!(["A"]), "contains", json!("a")) && folded(json!({"Name": 1}), "contains", json!("name")));
+    assert!(folded(json!("B"), ">", json!("a")) && !folded(json!("B"), "!=", json!("b")));
+}
+
+#[test]
+fn a_condition_explains_itself_clause_by_clause_with_what_was_found() {
+    let data = json!({"event": {"text": "lunch?", "long": "x".repeat(5_000), "gone": null}, "score": 7});
+    let explained = |value: Value| {
+        let get = |path: &Path| Path::follow(path.steps(), &data).cloned();
+        condition(&value).0.unwrap().explained(&get, &Value::clone)
+    };
+    let urgent = json!({"path": "event.text", "op": "contains", "value": "urgent", "case_insensitive": true});
+    let high = json!({"path": "score", "op": ">", "value": 5});
+    let alone = json!(explained(json!({"path": "event.text", "op": "contains", "value": "urgent"})));
+    let clause = json!({
+        "path": "event.text", "op": "contains", "value": "urgent", "found": "lunch?", "holds": false,
+        "text": "event.text contains \"urgent\": no, it was \"lunch?\"",
+    });
+    assert_eq!(alone, json!({"holds": false, "operator": "AND", "clauses": [clause]}));
+
+    let both = explained(json!({"operator": "AND", "clauses": [high, {"operator": "OR", "clauses": [urgent, high]}]}));
+    assert!(both.holds);
+    assert_eq!(both.reason(), "score > 5: yes, it was 7; score > 5: yes, it was 7");
+    let none = explained(json!({"operator": "AND", "clauses": [high, urgent, {"path": "event.user", "op": "exists"}]}));
+    let reason =
+        "event.text contains \"urgent\" in any case: no, it was \"lunch?\"; event.user exists: no, there was nothing";
+    assert_eq!((none.holds, none.reason().as_str()), (false, reason));
+    assert_eq!(
+        explained(json!({"path": "event.gone", "op": "not_exists"})).reason(),
+        "event.gone not_exists: yes, it was null"
+    );
+    // What is stored can be read again.
+    let stored: Explanation = serde_json::from_value(json!(both)).unwrap();
+    assert_eq!(stored, both);
+    // However long the values are and however many clauses there are.
+    let long = json!({"path": "event.long", "op": "contains", "value": "y".repeat(5_000)});
+    let many = explained(json!({"operator": "OR", "clauses": vec![long; 100]}));
+    assert!(json!(many).to_string().len() < 80_000, "{}", json!(many).to_string().len());
+}

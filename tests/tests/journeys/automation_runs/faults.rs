@@ -1,0 +1,223 @@
+//! Runs of actions when things go wrong: a process that dies, a tool that hangs, a queue that repeats itself.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::models::{AutomationRun, RunStatus};
+use tests::{
+    Fault, Trouble, World,
+    automation::{AMPLE, whole},
+    http_server::Server,
+};
+
+use super::{and, books, entered, post, shown, statuses};
+
+/// Ten actions, each of which makes an entry of its own.
+fn ten() -> Value {
+    (0..10).map(|number| post(&format!("a{number}"), &format!("e{number}"))).collect()
+}
+
+async fn begun(world: &World, actions: &Value) -> AutomationRun {
+    let automation = world.activate(&world.manual(actions)).await;
+    world.start_automation(&automation, "once", &json!({})).await
+}
+
+/// Delivers what waits on the queue, whenever it is due, and kills the process where the fault makes it hang. False: it ended
+/// before.
+async fn killed(world: &World, fault: Fault) -> bool {
+    world.aws.inject(fault);
+    let batch = world.aws.receive("runs", 900).unwrap();
+    let killed = tokio::select! {
+        _ = world.run_loop_batch(batch, AMPLE) => false,
+        () = world.aws.stalled() => true,
+    };
+    world.aws.clear_faults();
+    world.later();
+    killed
+}
+
+async fn deliver(world: &World) {
+    while let Some(batch) = world.aws.receive("runs", 900) {
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    }
+}
+
+fn all_ten(books: &Server) {
+    let mut entries = entered(books);
+    entries.sort();
+    let expected: Vec<String> = (0..10).map(|number| format!("e{number}")).collect();
+    assert_eq!(entries, expected, "each effect happened exactly once");
+}
+
+/// After each step was written, and before it was: between the effect and its record.
+#[tokio::test]
+async fn a_process_that_dies_at_any_step_leaves_each_effect_done_exactly_once() {
+    for trouble in [Trouble::StallAfter, Trouble::StallBefore] {
+        let (mut world, books) = books().await;
+        let run = begun(&world, &ten()).await;
+        let mut deaths = 0;
+        // Each process dies at its first write, so that it happens at each of the ten.
+        while killed(&world, Fault::new("TransactWriteItems", "automation_runs", trouble)).await {
+            deaths += 1;
+            world.restart();
+            // Who gets nowhere five times in a row is given up: here one step is got on with each second time at least.
+            if matches!(trouble, Trouble::StallBefore) {
+                let one = Fault::new("TransactWriteItems", "automation_runs", Trouble::StallBefore).after(1);
+                if !killed(&world, one).await {
+                    break;
+                }
+            }
+        }
+        assert!(deaths >= 5, "{deaths}");
+        deliver(&world).await;
+        let run = whole(&world, run.id).await.run;
+        assert_eq!(
+            (run.status, run.actions_executed, run.actions_failed),
+            (RunStatus::Completed, 10, 0),
+            "{:?}",
+            run.error
+        );
+        all_ten(&books);
+    }
+}
+
+/// Whoever dies with the request on its way does not know what became of it, and does not do it again.
+#[tokio::test]
+async fn a_process_that_dies_in_the_middle_of_an_effect_leaves_it_unknown_and_goes_on() {
+    let (world, books) = books().await;
+    let run = begun(&world, &json!([post("a", "one"), post("b", "two")])).await;
+    // The claim is made, the effect happens, and what became of it is not recorded.
+    assert!(killed(&world, Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(1)).await);
+    for row in world.aws.rows("idempotency") {
+        if row.get("lease_until").is_some() {
+            world.aws.change("idempotency", row["id"].as_str().unwrap(), json!({"lease_until": 1}));
+        }
+    }
+    deliver(&world).await;
+    let run = whole(&world, run.id).await.run;
+    assert_eq!(statuses(&world, &run).await, ["a unknown", "b succeeded"]);
+    assert_eq!((run.status, entered(&books)), (RunStatus::PartialFailure, vec!["one".to_owned(), "two".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_given_up_after_the_time_of_its_action() {
+    for stops in [false, true] {
+        let (world, books) = books().await;
+        let mut hangs = and(post("a", "hangs"), json!({"timeout_seconds": 1}));
+        if stops {
+            hangs["on_error"] = json!("stop");
+        }
+        let read = json!({"id": "r", "tool": "ledger_read", "parameters": {"entry": "hangs"}, "timeout_seconds": 1});
+        let run = begun(&world, &json!([read, hangs, post("b", "two")])).await;
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        let run = whole(&world, run.id).await.run;
+        let (status, expected) = if stops {
+            (RunStatus::Failed, vec!["r failed", "a unknown"])
+        } else {
+            (RunStatus::PartialFailure, vec!["r failed", "a unknown", "b succeeded"])
+        };
+        assert_eq!(
+            (run.status, statuses(&world, &run).await),
+            (status, expected.iter().map(ToString::to_string).collect())
+        );
+        assert_eq!(entered(&books).len(), if stops { 1 } else { 2 });
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_has_no_time_left_goes_on_in_another_invocation() {
+    let (world, books) = books().await;
+    let run = begun(&world, &ten()).await;
+    let mut invocations = 0;
+    while whole(&world, run.id).await.run.status != RunStatus::Completed {
+        // Enough for one action, and not for two: each may take 30 seconds.
+        let batch = world.aws.receive("runs", 0).unwrap();
+        assert_eq!(world.run_loop_batch(batch, Duration::from_secs(20)).await, 0);
+        invocations += 1;
+        assert!(invocations < 20);
+    }
+    assert_eq!(invocations, 11, "one for each action, and one for the end");
+    all_ten(&books);
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_at_its_next_action() {
+    let (world, books) = books().await;
+    let run = begun(&world, &json!([post("a", "one"), post("b", "two"), post("c", "three")])).await;
+    let batch = world.aws.receive("runs", 0).unwrap();
+    world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
+    tokio::select! {
+        _ = world.run_loop_batch(batch, AMPLE) => panic!("it hangs"),
+        () = world.aws.stalled() => {}
+    }
+    world.aws.clear_faults();
+    // Somebody carries it on while it is cancelled: the step that was under way is kept.
+    let mut row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+    row["lease_until"] = json!(1);
+    world.aws.put("automation_runs", &row);
+    let batch = world.aws.receive("runs", 900).unwrap();
+    let cancel = async {
+        loop {
+            if entered(&books).len() == 2 {
+                let answer = world.cancel_run(&run.id.to_string()).await;
+                return assert_eq!(answer.status, 200, "{}", answer.body);
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    futures_util::join!(world.run_loop_batch(batch, AMPLE), cancel);
+    let run = whole(&world, run.id).await.run;
+    assert_eq!(run.status, RunStatus::Cancelled);
+    let done = statuses(&world, &run).await;
+    assert!(done.len() < 3 && done[0] == "a succeeded", "{done:?}");
+    assert_eq!(usize::try_from(run.actions_executed).unwrap(), done.len());
+    assert!(!entered(&books).contains(&"three".to_owned()));
+    assert_eq!(shown(&world, &run).await["actions"].as_array().unwrap().len(), done.len());
+}
+
+#[tokio::test]
+async fn messages_in_any_order_and_number_leave_every_run_done_once() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&json!([post("a", "{{entry}}")]))).await;
+    for number in 0..5 {
+        world.start_automation(&automation, &format!("cause {number}"), &json!({"entry": format!("e{number}")})).await;
+    }
+    let messages: Vec<String> = world.aws.messages("runs").iter().map(Value::to_string).collect();
+    while world.aws.receive("runs", 900).is_some() {}
+    for message in messages.iter().rev().chain(&messages) {
+        world.aws.post("runs", message);
+    }
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let mut entries = entered(&books);
+    entries.sort();
+    assert_eq!(entries, ["e0", "e1", "e2", "e3", "e4"]);
+}
+
+/// A table that is throttled puts a run off, and costs it nothing.
+#[tokio::test]
+async fn an_outage_of_ours_puts_the_run_off() {
+    let (world, books) = books().await;
+    let run = begun(&world, &json!([post("a", "one"), post("b", "two")])).await;
+    world.aws.inject(Fault::throttled("GetItem", "automation_versions"));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Running);
+    world.later();
+    deliver(&world).await;
+    assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Completed);
+    assert_eq!(entered(&books), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_version_that_a_newer_program_wrote_is_left_to_it() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&json!([post("a", "one")]))).await;
+    let mut version = world.aws.rows("automation_versions").remove(0);
+    let mut definition: Value = serde_json::from_str(version["definition"].as_str().unwrap()).unwrap();
+    definition["actions"][0]["only_on_sundays"] = json!(true);
+    version["definition"] = definition.to_string().into();
+    world.aws.put("automation_versions", &version);
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Running, "it is put off");
+    assert!(entered(&books).is_empty());
+}
