@@ -17,6 +17,7 @@ mod duplicates;
 mod effect_quota;
 mod known;
 mod look_up;
+mod matching;
 mod members;
 mod offer;
 mod parameters;
@@ -46,6 +47,7 @@ pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, 
 pub use difference::{Change, Difference, Differences, differences};
 pub use effect_quota::EffectQuota;
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
+pub use matching::{DoesNotRun, EventFilters};
 pub use offer::offer;
 pub use path::Path;
 pub use run_data::RunData;

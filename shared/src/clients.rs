@@ -20,7 +20,7 @@ pub(crate) use aws::aws_endpoint;
 pub use aws::sdk_config;
 pub use call_control::CallControl;
 pub use http_client::{http_client, segment as path_segment};
-pub use jwks::Jwks;
+pub use jwks::{Jwks, SigningKey};
 pub use llm::Llm;
 pub use outbound::Outbound;
 pub use pipedream::Pipedream;

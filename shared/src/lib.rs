@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod store;
 pub mod telemetry;
 pub mod tool;
+pub mod webhooks;
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};

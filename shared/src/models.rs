@@ -10,7 +10,9 @@ mod automation_run;
 mod budget;
 mod call;
 mod control_url;
+mod event;
 mod execution;
+mod hook;
 mod ids;
 mod intent;
 mod knowledge;
@@ -46,7 +48,9 @@ pub use automation_run::{
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
+pub use event::{Event, EventStatus, MatchedRun, Unmatched};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
+pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, OrganizationId,
     PhoneNumberId, RunId, SecretId, ToolId, UserId,

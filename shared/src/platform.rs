@@ -14,7 +14,7 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::{AlertHook, Alerts, Deployment, RunQueue, RunStarter, Watch},
+    automation::{AlertHook, Alerts, Deployment, EventFilters, RunQueue, RunStarter, Watch},
     catalogue::Catalogue,
     clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
     config::{self, Environment},
@@ -25,11 +25,11 @@ use crate::{
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
     injection::{LlmAccess, built_in_tools, llm_tools, well_described},
-    lifecycle::{Assistants, Attachments, ExternalTools, Lifecycle, References, Settling, StoredSecrets},
+    lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, KnowledgeBases, KnowledgeEntries,
-        OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
+        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, Hooks, KnowledgeBases,
+        KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
     },
     telemetry,
     tool::Tool,
@@ -218,6 +218,23 @@ impl Platform {
 
     pub fn stored_secrets(&self) -> Result<StoredSecrets> {
         Ok(StoredSecrets::new(self.database()?, self.secrets().clone()))
+    }
+
+    /// Hooks and their secrets, whose names begin with `ORGANIZATION_SECRET_PREFIX`.
+    pub fn hook_registry(&self) -> Result<HookRegistry> {
+        let (hooks, prefix) = (Hooks::new(self.database()?), self.organization_secret_prefix()?);
+        Ok(HookRegistry::new(hooks, self.stored_secrets()?, self.secrets().clone(), prefix))
+    }
+
+    /// Holds events against the filters of automations.
+    pub fn event_filters(&self) -> Result<EventFilters> {
+        Ok(EventFilters::new(Automations::new(self.database()?), OrganizationMembers::new(self.database()?)))
+    }
+
+    /// The keys of Google's tokens (`GOOGLE_KEYS_URL`, Google's own).
+    pub fn google_keys(&self) -> Result<Jwks> {
+        let url = self.environment.base_url("GOOGLE_KEYS_URL", "https://www.googleapis.com/oauth2/v3/certs");
+        Ok(Jwks::new("https://accounts.google.com", Some(url))?)
     }
 
     /// What the names of the phone numbers' Twilio secrets begin with (`TWILIO_SECRET_PREFIX`); the phone number's id follows.

@@ -24,6 +24,7 @@ pub mod published;
 pub mod secret_names;
 pub mod template;
 pub mod waves;
+pub mod webhooks;
 mod world;
 
 pub use aws::{Aws, Fault, Trouble};
@@ -32,6 +33,7 @@ pub use local::{catalogue, standins};
 pub use process::Process;
 pub use template::Template;
 pub use world::{
-    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, PROTOCOL, SECOND_PLATFORM_KEY, Tenant, World, ai_sms, api_request,
-    automation_event, phone, preemptive_sms, said, slack_action, sms_without_call,
+    ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, PROTOCOL, SECOND_PLATFORM_KEY, SLACK_SECRET, SLACK_TENANT, Tenant,
+    World, ai_sms, api_request, automation_event, phone, preemptive_sms, said, slack_action, slack_message,
+    sms_without_call,
 };

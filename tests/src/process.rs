@@ -47,6 +47,8 @@ pub struct Process {
     pub discover: discover::Deps,
     pub mcp: mcp::Deps,
     pub deploy: deploy::Deps,
+    pub hooks: hooks::Deps,
+    pub trigger: trigger::Deps,
     pub tokens: ToolTokens,
     /// What whatever causes a run starts it with.
     pub run_starter: RunStarter,
@@ -74,6 +76,7 @@ fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream, issuer]: 
         ("CONTROL_HOSTS", vapi.trim_start_matches("http://").to_owned()),
         ("OUTBOUND_OPEN_HOSTS", options.open_hosts.join(",")),
         ("IDEMPOTENCY_WINDOW_SECONDS", options.window.as_secs().to_string()),
+        ("GOOGLE_KEYS_URL", format!("{issuer}/keys")),
         ("JWT_ISSUER", issuer.clone()),
         ("JWT_AUDIENCE", format!("another,{AUDIENCE}")),
     ]);
@@ -119,6 +122,8 @@ impl Process {
             discover: discover::Deps::new(platform)?,
             mcp: mcp::Deps::new(platform)?,
             deploy: deploy::Deps::new(platform)?,
+            hooks: hooks::Deps::new(platform)?,
+            trigger: trigger::Deps::new(platform)?,
             tokens: platform.tokens()?,
             run_starter: platform.run_starter()?,
         })
@@ -176,6 +181,8 @@ impl Process {
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
+            "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,
+            "trigger" => Box::pin(answer("trigger", request, |request| trigger::handle(&self.trigger, request))).await,
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),
         }

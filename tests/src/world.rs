@@ -3,6 +3,7 @@
 
 mod accounts;
 mod automations;
+mod hooks;
 mod knowledge;
 mod mcp;
 mod phone_calls;
@@ -30,6 +31,7 @@ use shared::clients;
 use uuid::Uuid;
 
 pub use automations::automation_event;
+pub use hooks::{SLACK_SECRET, SLACK_TENANT, slack_message};
 pub use mcp::{PROTOCOL, said};
 use seed::seed;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};

@@ -45,6 +45,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         erased.calls = erased.calls,
         erased.executions = erased.executions,
         erased.runs = erased.runs,
+        erased.events = erased.events,
         complete,
         "what is kept of a phone number was deleted"
     );

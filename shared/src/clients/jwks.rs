@@ -59,6 +59,13 @@ pub struct SigningKey {
     pub key: DecodingKey,
 }
 
+impl SigningKey {
+    /// A public key for signatures as an issuer publishes it (RFC 7517), with its id; none for any other.
+    pub fn of_jwk(jwk: Value) -> Option<(String, Self)> {
+        signing_key(jwk)
+    }
+}
+
 /// Of the issuer's configuration, what is needed.
 #[derive(Deserialize)]
 struct Configuration {

@@ -12,7 +12,7 @@ use crate::{
     actions::SecretValues,
     clients::Secrets,
     models::{Change, Intent, OrganizationId, SecretOwner},
-    store::{Database, Intents, Organizations, PhoneNumbers, Tools},
+    store::{Database, Hooks, Intents, Organizations, PhoneNumbers, Tools},
 };
 
 #[derive(Clone)]
@@ -22,6 +22,7 @@ pub struct StoredSecrets {
     phone_numbers: PhoneNumbers,
     organizations: Organizations,
     tools: Tools,
+    hooks: Hooks,
 }
 
 impl StoredSecrets {
@@ -32,6 +33,7 @@ impl StoredSecrets {
             phone_numbers: PhoneNumbers::new(database),
             organizations: Organizations::new(database),
             tools: Tools::new(database),
+            hooks: Hooks::new(database),
         }
     }
 
@@ -136,6 +138,10 @@ impl StoredSecrets {
             SecretOwner::Credential { service, id } => {
                 let row = self.organizations.get_consistent(organization).await;
                 row.map(|row| row.service_credentials.get(&service).is_some_and(|credential| credential.id == id))
+            }
+            SecretOwner::Hook { hook, id } => {
+                let row = self.hooks.get(organization, hook).await;
+                row.map(|row| row.secrets.iter().any(|secret| secret.id == id))
             }
         };
         match named {

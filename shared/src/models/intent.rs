@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId, Timestamp,
-    ToolId, ToolName,
+    AgentId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId,
+    Timestamp, ToolId, ToolName,
 };
 
 /// A row of `intents`: recorded before VAPI or Secrets Manager is touched, deleted in the transaction that ends the change. What is left is what
@@ -86,6 +86,8 @@ pub enum SecretOwner {
     OwnKey { service: KeyService, id: SecretId },
     /// The organization's row, by its `service_credentials`.
     Credential { service: ServiceId, id: SecretId },
+    /// A row of `hooks`, by its `secrets`.
+    Hook { hook: HookId, id: SecretId },
 }
 
 impl Change {

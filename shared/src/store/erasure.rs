@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use super::{
-    Approvals, AutomationRuns, Calls, Cursor, Database, Executions,
+    Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions,
     automation_runs::ListedRun,
     deletion::{LAST_CALL, OutOfTime},
 };
@@ -21,6 +21,8 @@ use crate::{
 
 /// Runs whose content is read beside each other.
 const BESIDE: usize = 5;
+/// Events between two looks at the clock.
+const EVENTS: i32 = 100;
 /// Runs between two looks at the clock.
 const RUNS: i32 = 25;
 /// With less time than this, no further part of the calls or the runs is looked through.
@@ -32,6 +34,7 @@ pub struct Erasure {
     executions: Executions,
     runs: AutomationRuns,
     approvals: Approvals,
+    events: Events,
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
@@ -40,6 +43,7 @@ pub struct Erased {
     pub calls: u64,
     pub executions: u64,
     pub runs: u64,
+    pub events: u64,
 }
 
 /// What came of the erasure of a number.
@@ -57,6 +61,8 @@ pub struct NumberErased {
 pub enum ErasureCursor {
     /// At the calls to the number.
     Calls(Option<Cursor>),
+    /// At the events, which would start runs again.
+    Events(Option<Cursor>),
     /// At the runs.
     Runs(Option<Cursor>),
 }
@@ -65,6 +71,7 @@ impl fmt::Display for ErasureCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, after) = match self {
             Self::Calls(after) => ("calls", after),
+            Self::Events(after) => ("events", after),
             Self::Runs(after) => ("runs", after),
         };
         match after {
@@ -83,6 +90,7 @@ impl FromStr for ErasureCursor {
         let after = after.map(Cursor::parse).transpose().map_err(|_no_cursor| WRONG)?;
         match part {
             "calls" => Ok(Self::Calls(after)),
+            "events" => Ok(Self::Events(after)),
             "runs" => Ok(Self::Runs(after)),
             _ => Err(WRONG),
         }
@@ -96,6 +104,7 @@ impl Erasure {
             executions: Executions::new(database),
             runs: AutomationRuns::new(database),
             approvals: Approvals::new(database),
+            events: Events::new(database),
         }
     }
 
@@ -167,7 +176,17 @@ impl Erasure {
                             return Ok(Some(next));
                         }
                     }
-                    following.map_or(ErasureCursor::Runs(None), |after| ErasureCursor::Calls(Some(after)))
+                    following.map_or(ErasureCursor::Events(None), |after| ErasureCursor::Calls(Some(after)))
+                }
+                ErasureCursor::Events(after) => {
+                    let (events, following) =
+                        self.events.that_mention(organization, number, after.as_ref(), EVENTS).await?;
+                    let count = u64::try_from(events.len()).unwrap_or_default();
+                    if let Err(OutOfTime) = self.events.table().delete_all(events, deadline).await? {
+                        return Ok(Some(next));
+                    }
+                    done.erased.events += count;
+                    following.map_or(ErasureCursor::Runs(None), |after| ErasureCursor::Events(Some(after)))
                 }
                 ErasureCursor::Runs(after) => {
                     let (runs, following) = self.runs.listed(organization, after.as_ref(), RUNS).await?;
@@ -277,6 +296,8 @@ mod tests {
         for cursor in [
             ErasureCursor::Calls(None),
             ErasureCursor::Calls(Some(after.clone())),
+            ErasureCursor::Events(None),
+            ErasureCursor::Events(Some(after.clone())),
             ErasureCursor::Runs(None),
             ErasureCursor::Runs(Some(after)),
         ] {

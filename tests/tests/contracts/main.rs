@@ -12,4 +12,5 @@ mod tokens;
 mod twilio;
 mod twilio_signatures;
 mod vapi;
+mod webhooks;
 mod wget;

@@ -31,8 +31,13 @@ const AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e1";
 const THEIR_AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e2";
 
 /// Approvals of the home organization and of the other one.
-const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f1";
-const THEIR_APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f2";
+const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f5";
+const THEIR_APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f6";
+/// Hooks and events of the home organization and of the other one.
+const HOOK: &str = "01930f5e-0000-7000-8000-0000000000f1";
+const THEIR_HOOK: &str = "01930f5e-0000-7000-8000-0000000000f2";
+const EVENT: &str = "01930f5e-0000-7000-8000-0000000000f3";
+const THEIR_EVENT: &str = "01930f5e-0000-7000-8000-0000000000f4";
 
 /// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
@@ -47,6 +52,8 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/runs/{id}", &format!("/runs/{RUN}"));
     let path = path.replace("/automations/{id}", &format!("/automations/{AUTOMATION}")).replace("{version}", "1");
     let path = path.replace("/approvals/{id}", &format!("/approvals/{APPROVAL}"));
+    let path = path.replace("/hooks/{id}", &format!("/hooks/{HOOK}")).replace("{hook_id}", HOOK);
+    let path = path.replace("/events/{id}", &format!("/events/{EVENT}"));
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -99,6 +106,9 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "GET /api/{slug}/automations/{id}/diff" => {
             return Event::new(&route.method, &path).query("from", "1").query("to", "1");
         }
+        "POST /api/{slug}/hooks" => json!({"service": "Linear"}),
+        "PATCH /api/{slug}/hooks/{id}" => json!({"label": "Ours"}),
+        "POST /api/hooks/{service}" | "POST /api/hooks/{service}/{hook_id}" => json!({"type": "event_callback"}),
         "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         "POST /api/{slug}/mcp" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
@@ -131,6 +141,8 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "automations",
         "automation_versions",
         "approvals",
+        "hooks",
+        "events",
     ];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
@@ -196,6 +208,17 @@ async fn world_with_tools() -> (World, String, String) {
             "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
         }));
     }
+    for (hook, event, owner) in [(HOOK, EVENT, &world.home), (THEIR_HOOK, THEIR_EVENT, &world.other)] {
+        let now = "2026-01-01T00:00:00.000Z";
+        world.aws.put("hooks", &json!({
+            "id": hook, "organization_id": owner.organization_id, "service": "vapi", "label": "", "status": "active",
+            "secrets": [], "revision": 0, "created_at": now, "updated_at": now,
+        }));
+        world.aws.put("events", &json!({
+            "id": event, "organization_id": owner.organization_id, "hook_id": hook, "service": "slack", "data": "{}",
+            "event_type": "message", "status": "dispatched", "created_at": now, "updated_at": now, "expires_at": 4_000_000_000_u64,
+        }));
+    }
     (world, ours, theirs)
 }
 
@@ -209,6 +232,8 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/.well-known/oauth-protected-resource/api/{slug}/mcp",
         "/api/{slug}/mcp",
         "/api/{slug}/mcp",
+        "/api/hooks/{service}",
+        "/api/hooks/{service}/{hook_id}",
         "/api/phone-number/{id}/incoming",
         "/api/tools/{id}/execute",
         "/api/vapi/events",
@@ -232,7 +257,12 @@ async fn without_credentials_every_route_is_401_and_does_nothing() {
         // Twilio is not told to authenticate; it takes 401 for a question.
         let (status, code) = if route.function == "call-start" { (403, "forbidden") } else { (401, "unauthenticated") };
         assert_eq!(answer.status, status, "{route:?}: {}", answer.body);
-        assert_eq!((&answer.content_type[..], &answer.body["code"]), ("application/problem+json", &json!(code)));
+        if route.function == "trigger" {
+            // A service is told nothing.
+            assert_eq!((&answer.content_type[..], &answer.body), ("", &Value::Null), "{route:?}");
+        } else {
+            assert_eq!((&answer.content_type[..], &answer.body["code"]), ("application/problem+json", &json!(code)));
+        }
         // API Gateway's authorizer lets nobody without a subject through; another kind of authorizer is none.
         for authorizer in [
             json!({}),
@@ -412,6 +442,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }
+        if route.path.contains("/approvals/{id}") {
+            let send = async |approval: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(APPROVAL, approval);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_APPROVAL).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
         if route.path.contains("/calls/{id}") {
             let send = async |call: &str| {
                 let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
@@ -419,6 +459,19 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
                 world.send(&route.function, &event).await
             };
             let refused = send(THEIR_CALL).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
+        for (path, ours, theirs) in [("/hooks/{id}", HOOK, THEIR_HOOK), ("/events/{id}", EVENT, THEIR_EVENT)] {
+            if !route.path.contains(path) {
+                continue;
+            }
+            let send = async |id: &str| {
+                let mut event = request(&route, home, "", &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(ours, id);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(theirs).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }

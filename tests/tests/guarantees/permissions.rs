@@ -22,11 +22,12 @@ use shared::{
     models::{Binding, CallOutcome, CallerHash, RunStatus, ServiceId, Timestamp},
 };
 use tests::{
-    Answer, Event, OWN_KEYS, Options, SECOND_PLATFORM_KEY, Template, Trouble, World, ai_sms, api_request,
+    Answer, Event, OWN_KEYS, Options, SECOND_PLATFORM_KEY, SLACK_SECRET, Template, Trouble, World, ai_sms, api_request,
     automation::{AMPLE, RunSpec, begin, calls as block, whole},
     aws::TABLE_PREFIX,
-    phone, preemptive_sms, said, slack_action, sms_without_call,
+    phone, preemptive_sms, said, slack_action, slack_message, sms_without_call,
     standins::{Effect, Fault, llm::Turn, vapi::PhoneCall},
+    webhooks::Signer,
 };
 
 const STACK: &str = "switchboard";
@@ -158,6 +159,7 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "phone-numbers", &mut world);
     keys(&world).await.expect(200);
     note(&mut asked, "keys", &mut world);
+    hooks(&mut asked, &mut world).await;
     asked
 }
 
@@ -176,6 +178,13 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
         world.incoming_call(&world.home, call, &phone(8));
         execution(json!({"organization_call": format!("{}#{call}", world.home.organization_id)}));
     }
+    world.aws.put(
+        "events",
+        &json!({
+            "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "data": phone(8),
+            "created_at": now, "expires_at": 4_000_000_000_u64,
+        }),
+    );
     let organization = world.home.organization_id.parse().unwrap();
     execution(json!({"caller": CallerHash::of(organization, &phone(8)).as_str()}));
     let mut runs = Vec::new();
@@ -192,7 +201,7 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     ask(world, "runs", "DELETE", &format!("runs/{}", runs[0]), &Value::Null).await.expect(204);
     note(asked, "runs", world);
     let erased = ask(world, "erasures", "POST", "erasures", &json!({"phone_number": phone(8)})).await.expect(200);
-    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1}), "{erased}");
+    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1, "events": 1}), "{erased}");
     note(asked, "erasures", world);
 }
 
@@ -621,6 +630,10 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
             "of": {"own_key": {"service": "llm", "id": unknown}},
         }),
         json!({"change": "store_secret", "secret": "switchboard/organizations/tools/lost", "of": {"tool": tool["id"]}}),
+        json!({
+            "change": "store_secret", "secret": "switchboard/organizations/hooks/lost",
+            "of": {"hook": {"hook": unknown, "id": unknown}},
+        }),
     ]
     .into_iter()
     .enumerate()
@@ -633,7 +646,7 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
         world.aws.put("intents", &row);
     }
     let report = world.settle().await;
-    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(9), &json!([])), "{report}");
+    assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(10), &json!([])), "{report}");
     // Another address: every tool is given it, when all processes know.
     world.aws.change("tools", "reissue", json!({"fingerprint": "another"}));
     world.settle().await;
@@ -752,6 +765,57 @@ async fn phone_numbers(world: &World) {
     let at_vapi = world.vapi.set_number(&home.phone_number, &home.assistant_id).unwrap();
     let change = json!({"agent_id": null, "vapi_phone_number_id": at_vapi, "twilio": body["twilio"]});
     ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
+}
+
+/// Hooks made, changed and deleted; events that come in by them, and fail, and come again.
+async fn hooks(asked: &mut Permissions, world: &mut World) {
+    world.slack_service();
+    let automation = world.active(&world.urgent_messages()).await;
+    world.restart();
+    world.aws.clear_operations();
+    let hook = world.hook(&json!({"service": "slack", "secret": SLACK_SECRET, "tenant": tests::SLACK_TENANT})).await;
+    let notion = world.hook(&json!({"service": "Notion"})).await;
+    let path = format!("/{}", hook["id"].as_str().unwrap());
+    let patch = async |path: &str, body: Value| world.hooks(&world.home, "PATCH", path, &body).await;
+    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
+    patch(&path, json!({"secret": "lost"})).await.expect(503);
+    patch(&path, json!({"secret": "second"})).await.expect(200);
+    patch(&path, json!({"label": "x"})).await.expect(200);
+    patch(&path, json!({"remove_secret": hook["secrets"][0]["id"]})).await.expect(200);
+    for path in ["", &path] {
+        world.hooks(&world.home, "GET", path, &Value::Null).await.expect(200);
+    }
+    note(asked, "hooks", world);
+    let bound = world.pipedream_hook(&automation, "whsk_1").await;
+    world.restart();
+    world.aws.clear_operations();
+
+    let second = Signer::Slack("second");
+    let urgent = slack_message("Ev1", "urgent");
+    let shared = world.signed("/api/hooks/slack", second, &urgent);
+    // Its run is begun, and its message is lost; then it comes again.
+    world.aws.inject(tests::Fault::throttled("SendMessage", "runs"));
+    assert!(world.send("trigger", &shared).await.status >= 500);
+    for _again in 0..2 {
+        world.send("trigger", &shared).await.expect(200);
+    }
+    world.deliver_signed(&hook, second, &slack_message("Ev2", "lunch?")).await.expect(200);
+    world.deliver_signed(&bound, Signer::Pipedream("whsk_1"), &urgent).await.expect(200);
+    let token = json!({"verification_token": "secret_of_notion"});
+    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
+    assert!(world.deliver_signed(&notion, Signer::Unsigned, &token).await.status >= 500);
+    world.deliver_signed(&notion, Signer::Unsigned, &token).await.expect(200);
+    let mut gone = slack_message("Ev3", "");
+    gone["event"] = json!({"type": "app_uninstalled"});
+    world.deliver_signed(&hook, second, &gone).await.expect(200);
+    note(asked, "trigger", world);
+
+    patch(&format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);
+    let events = world.events("").await.expect(200);
+    world.events("?matched=false").await.expect(200);
+    world.events(&format!("/{}", events["items"][0]["id"].as_str().unwrap())).await.expect(200);
+    world.hooks(&world.home, "DELETE", &path, &Value::Null).await.expect(200);
+    note(asked, "hooks", world);
 }
 
 /// Another key, one of another account while there is nothing at VAPI, and back to the platform's.

@@ -36,6 +36,12 @@ enum Change {
     /// The first edit of a row that an older version wrote.
     MoveToolsSecret,
     DeleteTool,
+    CreateHook,
+    AddHookSecret,
+    RemoveHookSecret,
+    DeleteHook,
+    /// Notion gives its secret.
+    ReceiveHookSecret,
 }
 
 /// A tool with a secret.
@@ -82,6 +88,32 @@ async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
     };
     // As it would have been read by another process.
     (event.0, event.1.user(&home.user_id))
+}
+
+/// Prepares the world for a change of a hook; gives the function and the event to be killed.
+async fn prepare_hook(world: &World, change: Change) -> (&'static str, Event) {
+    let path = format!("/api/{}/hooks", world.home.slug);
+    let slack = json!({"service": "Slack", "secret": "first"});
+    if let Change::CreateHook = change {
+        return ("hooks", Event::post(&path, &slack).user(&world.home.user_id));
+    }
+    let made =
+        world.hook(&if let Change::ReceiveHookSecret = change { json!({"service": "Notion"}) } else { slack }).await;
+    if let Change::ReceiveHookSecret = change {
+        let token = json!({"verification_token": "secret_of_notion"});
+        return ("trigger", Event::post(&world.hook_path(&made), &token));
+    }
+    let one = format!("{path}/{}", made["id"].as_str().unwrap());
+    let patch = |body: Value| Event::new("PATCH", &one).text(body.to_string()).user(&world.home.user_id);
+    let event = match change {
+        Change::AddHookSecret => patch(json!({"secret": "second"})),
+        Change::RemoveHookSecret => {
+            world.send("hooks", &patch(json!({"secret": "second"}))).await.expect(200);
+            patch(json!({"remove_secret": made["secrets"][0]["id"]}))
+        }
+        _ => Event::new("DELETE", &one).user(&world.home.user_id),
+    };
+    ("hooks", event)
 }
 
 /// Prepares the world; gives the function and the event to be killed.
@@ -142,7 +174,20 @@ fn named(world: &World) -> BTreeSet<String> {
     });
     let tools = world.aws.rows("tools");
     let tools = tools.iter().filter_map(|row| row["values_secret"].as_str()).map(str::to_owned);
-    numbers.chain(keys).chain(tools).filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect()
+    let hooks = world.aws.rows("hooks");
+    let hooks =
+        hooks.iter().flat_map(|row| {
+            let (organization, hook) = (row["organization_id"].as_str().unwrap(), row["id"].as_str().unwrap());
+            row["secrets"].as_array().into_iter().flatten().map(move |secret| {
+                format!("{}hooks/{organization}/{hook}/{}", PREFIXES[1], secret["id"].as_str().unwrap())
+            })
+        });
+    numbers
+        .chain(keys)
+        .chain(tools)
+        .chain(hooks)
+        .filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .collect()
 }
 
 /// Secrets that intents name.
@@ -180,6 +225,11 @@ async fn walk(change: Change) -> (u32, u32) {
                 | Change::RemoveToolsSecret
                 | Change::MoveToolsSecret
                 | Change::DeleteTool => prepare_tool(&world, change).await,
+                Change::CreateHook
+                | Change::AddHookSecret
+                | Change::RemoveHookSecret
+                | Change::DeleteHook
+                | Change::ReceiveHookSecret => prepare_hook(&world, change).await,
                 _ => prepare(&world, change),
             };
             if !killed(&world, function, &event, step, took_effect).await {
@@ -280,6 +330,20 @@ async fn a_tools_removed_secret_killed_at_any_step_leaves_no_orphan() {
     assert!(kills >= 14 && left >= 5, "{kills} {left}");
     let (kills, left) = Box::pin(walk(Change::DeleteTool)).await;
     assert!(kills >= 14 && left >= 5, "{kills} {left}");
+}
+
+#[tokio::test]
+async fn a_hooks_secret_killed_at_any_step_leaves_no_orphan_and_no_hook_without_its_secret() {
+    for (change, least) in [
+        (Change::CreateHook, 3),
+        (Change::AddHookSecret, 3),
+        (Change::RemoveHookSecret, 2),
+        (Change::DeleteHook, 2),
+        (Change::ReceiveHookSecret, 3),
+    ] {
+        let (kills, left) = Box::pin(walk(change)).await;
+        assert!(kills >= 8 && left >= least, "{change:?}: {kills} {left}");
+    }
 }
 
 #[tokio::test]

@@ -153,9 +153,10 @@ async fn what_was_always_false_elsewhere_holds_here() {
 async fn the_same_cause_and_every_message_of_it_act_once() {
     let (world, books) = books().await;
     let automation = world.activate(&world.manual(&json!([post("a", "one"), post("b", "two")]))).await;
+    let nothing = json!({});
     let (first, again) = futures_util::join!(
-        world.start_automation(&automation, "event-1", &json!({})),
-        world.start_automation(&automation, "event-1", &json!({})),
+        world.start_automation(&automation, "event-1", &nothing),
+        world.start_automation(&automation, "event-1", &nothing),
     );
     assert_eq!(first.id, again.id);
     let message = world.aws.messages("runs").remove(0).to_string();

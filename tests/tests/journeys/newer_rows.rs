@@ -199,6 +199,26 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "list", "/tools").await.status, 200);
             }
             "intents" => intents(world).await,
+            "hooks" => {
+                world.slack_hook().await;
+                list_of(world, &table, "hooks", "/hooks", &json!({"status": CONTENT})).await;
+                let hook = get(world, "hooks", "/hooks").await.expect(200)["items"][0].clone();
+                let path = format!("/hooks/{}", text(&hook["id"]));
+                patch(world, "hooks", &path, &json!({"label": "Ours"})).await.expect(200);
+                assert_eq!(world.aws.row(&table, text(&hook["id"])).unwrap()["newer"], CONTENT);
+                world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
+            }
+            "events" => {
+                let hook = world.slack_hook().await;
+                world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
+                list_of(world, &table, "hooks", "/events", &json!({"status": CONTENT})).await;
+                let id = get(world, "hooks", "/events").await.expect(200)["items"][0]["id"].clone();
+                // Another version has received it, and this one goes on with it.
+                world.aws.change(&table, text(&id), json!({"status": "received"}));
+                world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
+                let row = world.aws.row(&table, text(&id)).unwrap();
+                assert_eq!((&row["status"], &row["newer"]), (&json!("dispatched"), &json!(CONTENT)));
+            }
             "usage" => a_count(world).await,
             "idempotency" => {
                 let tool = world.attached(&ai_sms()).await;

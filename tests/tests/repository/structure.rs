@@ -27,7 +27,7 @@ const LAYERS: [&[&str]; 17] = [
     &["redaction"],
     &["telemetry", "clients", "json_schema"],
     &["store"],
-    &["accounts"],
+    &["accounts", "webhooks"],
     &["tool"],
     &["actions"],
     &["lifecycle"],
@@ -397,7 +397,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 24] = [
+const WIRINGS: [(&str, Wiring); 26] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -410,6 +410,7 @@ const WIRINGS: [(&str, Wiring); 24] = [
     ("discover", |platform| discover::Deps::new(platform).map(drop)),
     ("erasures", |platform| erasures::Deps::new(platform).map(drop)),
     ("execute", |platform| execute::Deps::new(platform).map(drop)),
+    ("hooks", |platform| hooks::Deps::new(platform).map(drop)),
     ("keys", |platform| keys::Deps::new(platform).map(drop)),
     ("knowledge", |platform| knowledge::Deps::new(platform).map(drop)),
     ("list", |platform| list::Deps::new(platform).map(drop)),
@@ -420,6 +421,7 @@ const WIRINGS: [(&str, Wiring); 24] = [
     ("runs", |platform| runs::Deps::new(platform).map(drop)),
     ("settle", |platform| settle::Deps::new(platform).map(drop)),
     ("tools-test", |platform| tools_test::Deps::new(platform).map(drop)),
+    ("trigger", |platform| trigger::Deps::new(platform).map(drop)),
     ("update", |platform| update::Deps::new(platform).map(drop)),
     ("usage", |platform| usage::Deps::new(platform).map(drop)),
 ];

@@ -67,10 +67,38 @@ async fn what_a_change_takes_is_read_again_and_so_is_its_removal() {
             "storeKey" => Box::pin(keys_change(&world)).await,
             "chooseServiceAccount" => Box::pin(an_account_is_chosen(&world)).await,
             "updateAutomation" => Box::pin(a_definition_is_replaced(&world)).await,
+            "updateHook" => Box::pin(a_hook_changes(&world)).await,
             other => panic!("{other} changes something: say here how each of its fields is changed and read again"),
         };
         assert_eq!(changed, properties(&document, body_schema(operation)), "{}", operation.id);
     }
+}
+
+/// Secrets are shown to nobody; which there are is.
+async fn a_hook_changes(world: &World) -> BTreeSet<String> {
+    let hook = world.slack_hook().await;
+    let path = format!("/hooks/{}", text(&hook["id"]));
+    let change = async |path: &str, body: Value| {
+        world.send("hooks", &asked(world, "PATCH", path).text(body.to_string())).await.expect(200);
+        world.send("hooks", &asked(world, "GET", path)).await.expect(200)
+    };
+    assert_eq!(change(&path, json!({"label": "Ours"})).await["label"], "Ours");
+    assert_eq!(change(&path, json!({"label": null})).await["label"], "");
+    let two = change(&path, json!({"secret": "next"})).await["secrets"].clone();
+    assert_eq!(two.as_array().unwrap().len(), 2);
+    let one = change(&path, json!({"remove_secret": two[0]["id"]})).await["secrets"].clone();
+    assert_eq!(one, json!([two[1]]));
+    let nothing = json!({"secret": null, "rotate": null, "remove_secret": null, "reveal": null});
+    assert_eq!(change(&path, nothing).await["secrets"], one);
+    let ours = world.hook(&json!({"service": "Linear"})).await;
+    let ours = format!("/hooks/{}", text(&ours["id"]));
+    assert_eq!(change(&ours, json!({"rotate": true})).await["secrets"].as_array().unwrap().len(), 2);
+    let notion = world.hook(&json!({"service": "Notion"})).await;
+    let token = json!({"verification_token": "secret_of_notion"});
+    world.deliver_signed(&notion, tests::webhooks::Signer::Unsigned, &token).await.expect(200);
+    let notion = format!("/hooks/{}", text(&notion["id"]));
+    assert_eq!(change(&notion, json!({"reveal": true})).await["unseen_secret"], false);
+    ["label", "secret", "rotate", "remove_secret", "reveal"].map(str::to_owned).into()
 }
 
 /// The account that acts comes first in the list of services; null takes the choice back.

@@ -1,0 +1,236 @@
+//! What bodies say of a hook.
+//!
+//! ```json
+//! {"service": "Slack", "secret": "…", "tenant": "A0MDYCDME#T061EG9R6", "label": "Our workspace"}
+//! {"service": "Gmail", "service_account": "push@project.iam.gserviceaccount.com", "audience": "…"}
+//! {"service": "Linear"}
+//! ```
+//!
+//! `tenant` is whose events they are where a service sends those of all organizations to one address: the parts that `PARTS`
+//! names, joined by `#`. Services that are told a secret get one of ours unless it is given; those that give one themselves
+//! (Slack, Stripe, HubSpot, Notion) leave the hook pending until it is known.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use ring::rand::{SecureRandom, SystemRandom};
+use secrecy::SecretString;
+use serde_json::Value;
+use shared::{
+    Error, Result,
+    error::Problems,
+    fields::Fields,
+    models::{Hook, SecretId, folded_name},
+    webhooks::{HookSecret, Scheme},
+};
+
+const LONGEST_LABEL: usize = 100;
+const LONGEST_SERVICE: usize = 100;
+const LONGEST_SECRET: usize = 1_000;
+/// Of a tenant, an audience or the address of a service account.
+const LONGEST_ID: usize = 500;
+/// Bytes of a secret of ours.
+const SECRET_BYTES: usize = 32;
+
+pub(crate) struct NewBody {
+    pub(crate) service: String,
+    pub(crate) label: String,
+    pub(crate) tenant_key: Option<String>,
+    pub(crate) secret: Secret,
+}
+
+/// A secret as it is stored, and what is shown of it because we made it.
+#[derive(Default)]
+pub(crate) struct Secret {
+    pub(crate) content: Option<SecretString>,
+    pub(crate) shown: Option<SecretString>,
+}
+
+/// At most one of them beside the label.
+pub(crate) struct Change {
+    pub(crate) label: Option<String>,
+    pub(crate) secret: Option<Secret>,
+    pub(crate) remove_secret: Option<SecretId>,
+    pub(crate) reveal: bool,
+}
+
+/// What stands before a tenant in its key, and the parts that it has.
+const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static str])> {
+    match scheme {
+        Scheme::Slack => Some(("slack", &["id of the app", "id of the workspace, or of the enterprise"])),
+        Scheme::Github => Some(("github", &["id of the installation"])),
+        Scheme::Stripe => Some(("stripe", &["id of the connected account"])),
+        Scheme::Notion => Some(("notion", &["id of the integration", "id of the workspace"])),
+        Scheme::GooglePubsub => Some(("gmail", &["address of the mailbox"])),
+        Scheme::GoogleCalendar => Some(("google_calendar", &["id of the channel"])),
+        Scheme::Hubspot => Some(("hubspot", &["id of the portal"])),
+        Scheme::MicrosoftGraph => Some(("microsoft_graph", &["id of the subscription"])),
+        Scheme::StandardWebhooks | Scheme::Pipedream => None,
+    }
+}
+
+pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
+    let mut problems = Problems::default();
+    let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
+        let service = service(&mut fields);
+        let label = fields.text("label", LONGEST_LABEL).unwrap_or_default();
+        let given = fields.text("secret", LONGEST_SECRET);
+        let tenant = fields.text("tenant", LONGEST_ID);
+        let account = fields.text("service_account", LONGEST_ID);
+        let audience = fields.text("audience", LONGEST_ID);
+        let service = service.filter(|service| {
+            check_members(
+                &mut fields,
+                Scheme::of_service(service),
+                given.is_some(),
+                account.is_some(),
+                audience.is_some(),
+            )
+        });
+        let scheme = service.as_deref().map(Scheme::of_service);
+        let tenant_key = scheme.and_then(|scheme| tenant_key(&mut fields, scheme, tenant.as_deref()));
+        if let (Some(scheme), Some(given)) = (scheme, &given) {
+            check_secret(&mut fields, scheme, given);
+        }
+        fields.finish();
+        Some((service?, label, given, tenant, account, audience, tenant_key))
+    });
+    let (service, label, given, tenant, account, audience, tenant_key) = problems.into_result(read)?;
+    let scheme = Scheme::of_service(&service);
+    let (secret, shown) = match given {
+        Some(given) => (Some(given), None),
+        None if scheme.has_secret_of_ours() => {
+            let made = generate(scheme)?;
+            (Some(made.clone()), Some(SecretString::from(made)))
+        }
+        None => (None, None),
+    };
+    let known = |of: Scheme| tenant.clone().filter(|_| scheme == of);
+    let content = (secret.is_some() || account.is_some()).then(|| {
+        HookSecret {
+            channel_id: known(Scheme::GoogleCalendar),
+            subscription_id: known(Scheme::MicrosoftGraph),
+            audience,
+            email: account,
+            ..HookSecret::of(secret.unwrap_or_default())
+        }
+        .to_secret()
+    });
+    Ok(NewBody { service, label, tenant_key, secret: Secret { content, shown } })
+}
+
+pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
+    let scheme = Scheme::of_service(&hook.service);
+    let mut problems = Problems::default();
+    let read = Fields::of(body, "", &mut problems).map(|mut fields| {
+        let cleared = fields.cleared("label");
+        let label = fields.text("label", LONGEST_LABEL).or_else(|| cleared.then(String::new));
+        let given = fields.text("secret", LONGEST_SECRET);
+        if let Some(given) = &given {
+            check_secret(&mut fields, scheme, given);
+        }
+        let rotate = fields.boolean("rotate", false);
+        if rotate && !scheme.has_secret_of_ours() {
+            fields.problem(
+                "rotate",
+                "is for services that are told a secret of ours; give this one's new secret as secret",
+            );
+        }
+        let remove_secret: Option<SecretId> = fields.parse("remove_secret");
+        if remove_secret.is_some_and(|id| hook.secrets.iter().all(|secret| secret.id != id)) {
+            fields.problem("remove_secret", "is not one of the hook's secrets");
+        }
+        let reveal = fields.boolean("reveal", false);
+        let asked = [given.is_some(), rotate, remove_secret.is_some(), reveal];
+        if asked.into_iter().filter(|asked| *asked).count() > 1 {
+            fields.problem("secret", "only one of secret, rotate, remove_secret and reveal can be asked for at once");
+        }
+        fields.finish();
+        (label, given, rotate, remove_secret, reveal)
+    });
+    let (label, given, rotate, remove_secret, reveal) = problems.into_result(read)?;
+    let stored = |secret: String| Some(HookSecret::of(secret).to_secret());
+    let secret = match (given, rotate) {
+        (Some(given), _) => Some(Secret { content: stored(given), shown: None }),
+        (None, true) => {
+            let made = generate(scheme)?;
+            Some(Secret { content: stored(made.clone()), shown: Some(SecretString::from(made)) })
+        }
+        (None, false) => None,
+    };
+    Ok(Change { label, secret, remove_secret, reveal })
+}
+
+/// A name that can stand in an address.
+fn service(fields: &mut Fields<'_>) -> Option<String> {
+    let service = folded_name(&fields.required_text("service", LONGEST_SERVICE)?);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+    if service.is_empty() || !service.bytes().all(plain) {
+        fields.problem("service", "must be the name of a service, of ASCII letters, digits, blanks and dots");
+        return None;
+    }
+    Some(service)
+}
+
+/// What goes with the service's scheme, and what does not.
+fn check_members(fields: &mut Fields<'_>, scheme: Scheme, secret: bool, account: bool, audience: bool) -> bool {
+    if scheme == Scheme::Pipedream {
+        fields.problem("service", "gets its hooks when an automation is activated that needs one");
+        return false;
+    }
+    let by_token = scheme == Scheme::GooglePubsub;
+    if by_token && !account {
+        fields.problem(
+            "service_account",
+            "is required: the address of the service account that the subscription pushes with",
+        );
+    }
+    if by_token && secret {
+        fields.problem("secret", "is for services that sign with one; this one shows tokens of Google's");
+    }
+    if !by_token && account {
+        fields.problem("service_account", "is for Gmail only");
+    }
+    if !by_token && audience {
+        fields.problem("audience", "is for Gmail only");
+    }
+    true
+}
+
+fn tenant_key(fields: &mut Fields<'_>, scheme: Scheme, tenant: Option<&str>) -> Option<String> {
+    let tenant = tenant?;
+    let Some((prefix, parts)) = tenant_of(scheme) else {
+        fields.problem("tenant", "is not needed: the hook's address is its own");
+        return None;
+    };
+    let given: Vec<&str> = tenant.split('#').collect();
+    if given.len() != parts.len() || given.iter().any(|part| part.trim().is_empty()) {
+        fields.problem("tenant", format!("must be {}", parts.join("#")));
+        return None;
+    }
+    let key = format!("{prefix}#{tenant}");
+    Some(if scheme == Scheme::GooglePubsub { key.to_lowercase() } else { key })
+}
+
+fn check_secret(fields: &mut Fields<'_>, scheme: Scheme, secret: &str) {
+    if scheme == Scheme::GooglePubsub {
+        fields.problem("secret", "is for services that sign with one; this one shows tokens of Google's");
+    }
+    if scheme != Scheme::StandardWebhooks {
+        return;
+    }
+    let key = secret.strip_prefix("whsec_").unwrap_or(secret);
+    let bytes = BASE64_STANDARD.decode(key).map(|key| key.len());
+    if !bytes.is_ok_and(|bytes| (24..=64).contains(&bytes)) {
+        fields.problem("secret", "must be whsec_ and 24 to 64 bytes in base64");
+    }
+}
+
+/// A new secret, in the form that the service's scheme has.
+fn generate(scheme: Scheme) -> Result<String> {
+    let mut bytes = [0; SECRET_BYTES];
+    let random = |_unspecified| Error::internal("the system gives no random numbers");
+    SystemRandom::new().fill(&mut bytes).map_err(random)?;
+    if scheme == Scheme::StandardWebhooks {
+        return Ok(format!("whsec_{}", BASE64_STANDARD.encode(bytes)));
+    }
+    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}

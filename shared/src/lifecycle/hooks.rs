@@ -1,0 +1,174 @@
+//! Hooks: a row, and each of its secrets at Secrets Manager.
+//!
+//! A secret is made before the row names it and deleted after the row has left it, and its content never changes: each has a name
+//! of its own. What breaks off in between is on record as an intent, and settled.
+
+use secrecy::SecretString;
+
+use super::StoredSecrets;
+use crate::{
+    Deadline, Error, Result,
+    clients::Secrets,
+    models::{
+        AutomationId, Hook, HookId, HookSecretRef, HookStatus, Intent, OrganizationId, SecretId, SecretOwner, Timestamp,
+    },
+    store::{HookChange, Hooks},
+    webhooks::HookSecret,
+};
+
+/// So many secrets prove a hook's requests: the present one, and the next or the last.
+pub const MOST_SECRETS: usize = 2;
+
+/// Makes, changes and deletes hooks, and reads their secrets.
+#[derive(Clone)]
+pub struct HookRegistry {
+    pub hooks: Hooks,
+    stored: StoredSecrets,
+    secrets: Secrets,
+    /// What the names of organizations' secrets begin with.
+    prefix: String,
+}
+
+/// A hook that is to be made.
+#[derive(Debug, Clone)]
+pub struct NewHook {
+    /// Given beforehand where the service must be told the address before there is a secret.
+    pub id: HookId,
+    pub service: String,
+    pub label: String,
+    pub tenant_key: Option<String>,
+    /// The one automation that its events are for.
+    pub automation_id: Option<AutomationId>,
+    /// None yet: the hook waits for it.
+    pub secret: Option<SecretString>,
+}
+
+impl HookRegistry {
+    pub fn new(hooks: Hooks, stored: StoredSecrets, secrets: Secrets, prefix: String) -> Self {
+        Self { hooks, stored, secrets, prefix }
+    }
+
+    /// The hook with its secret, both or neither.
+    pub async fn create(&self, organization: OrganizationId, new: NewHook, deadline: Deadline) -> Result<Hook> {
+        let now = Timestamp::now();
+        let secret = new.secret.as_ref().map(|_| HookSecretRef { id: SecretId::generate(), created_at: now });
+        let hook = Hook {
+            id: new.id,
+            organization_id: organization,
+            service: new.service,
+            label: new.label,
+            status: if secret.is_some() { HookStatus::Active } else { HookStatus::Pending },
+            tenant_key: new.tenant_key,
+            secrets: secret.into_iter().collect(),
+            unseen_secret: false,
+            automation_id: new.automation_id,
+            revision: 0,
+            created_at: now,
+            updated_at: now,
+        };
+        match (secret, &new.secret) {
+            (Some(named), Some(content)) => {
+                let made = self.intent(&hook, named.id, deadline);
+                self.stored.store(&made, content, self.hooks.create(&hook, Some(made.id))).await?;
+            }
+            _ => self.hooks.create(&hook, None).await?,
+        }
+        Ok(hook)
+    }
+
+    /// Gives a hook a further secret, with which it is active. `unseen`: the service gave it, and its owner has not seen it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it has as many as it may have, or was changed since it was read.
+    pub async fn add_secret(
+        &self,
+        read: &Hook,
+        content: &SecretString,
+        unseen: bool,
+        label: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Hook> {
+        if read.secrets.len() >= MOST_SECRETS {
+            return Err(Error::Conflict("the hook has two secrets already; remove the old one first".into()));
+        }
+        let added = HookSecretRef { id: SecretId::generate(), created_at: Timestamp::now() };
+        let secrets: Vec<HookSecretRef> = read.secrets.iter().copied().chain([added]).collect();
+        let made = self.intent(read, added.id, deadline);
+        let none = HookChange::none(read);
+        let change = HookChange {
+            secrets: &secrets,
+            status: HookStatus::Active,
+            unseen_secret: unseen,
+            label: label.unwrap_or(none.label),
+        };
+        let mut changed = None;
+        let write = async {
+            changed = Some(self.hooks.change(read, change, Some(made.id), None).await?);
+            Ok(())
+        };
+        self.stored.store(&made, content, write).await?;
+        match changed {
+            Some(changed) => Ok(changed),
+            // Only the answer of the write was lost.
+            None => self.hooks.get(read.organization_id, read.id).await,
+        }
+    }
+
+    /// Takes one of a hook's secrets from it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for its last one, or if it was changed since it was read.
+    pub async fn remove_secret(
+        &self,
+        read: &Hook,
+        secret: SecretId,
+        label: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Hook> {
+        let kept: Vec<HookSecretRef> = read.secrets.iter().copied().filter(|kept| kept.id != secret).collect();
+        if kept.is_empty() {
+            return Err(Error::Conflict(
+                "it is the hook's only secret; add another one first, or delete the hook".into(),
+            ));
+        }
+        let left = self.intent(read, secret, deadline);
+        let none = HookChange::none(read);
+        let change = HookChange { secrets: &kept, label: label.unwrap_or(none.label), ..none };
+        let changed = self.hooks.change(read, change, None, Some(&left)).await?;
+        self.stored.discard(&left).await;
+        Ok(changed)
+    }
+
+    /// Deletes a hook with its secrets.
+    pub async fn delete(&self, read: &Hook, deadline: Deadline) -> Result<()> {
+        let left: Vec<Intent> = read.secrets.iter().map(|secret| self.intent(read, secret.id, deadline)).collect();
+        if let Err(error) = self.hooks.delete(read, &left).await {
+            // The answer was lost, and the row went with its intents.
+            let Err(Error::NotFound(_)) = self.hooks.get(read.organization_id, read.id).await else {
+                return Err(error);
+            };
+        }
+        for left in &left {
+            self.stored.discard(left).await;
+        }
+        Ok(())
+    }
+
+    /// What a hook's secrets hold; one that was deleted by hand is left out.
+    pub async fn secrets(&self, hook: &Hook) -> Result<Vec<HookSecret>> {
+        let mut secrets = Vec::with_capacity(hook.secrets.len());
+        for secret in &hook.secrets {
+            secrets.extend(self.secrets.find::<HookSecret>(&self.name(hook, secret.id)).await?);
+        }
+        Ok(secrets)
+    }
+
+    fn name(&self, hook: &Hook, secret: SecretId) -> String {
+        format!("{}hooks/{}/{}/{secret}", self.prefix, hook.organization_id, hook.id)
+    }
+
+    fn intent(&self, hook: &Hook, secret: SecretId, deadline: Deadline) -> Intent {
+        let owner = SecretOwner::Hook { hook: hook.id, id: secret };
+        StoredSecrets::intent(hook.organization_id, self.name(hook, secret), owner, deadline)
+    }
+}

@@ -1,0 +1,117 @@
+//! `events`. Key: id, made of the hook and of the event's id at its service. Index `by_organization`: `organization_id`, `created_at`.
+//! Index `unmatched`: `unmatched_of`, `created_at`, of those that started nothing; its key is the organization. Rows expire, and
+//! stay for longer than any service sends an event again.
+
+use super::{
+    Cursor, Page,
+    database::{Database, Item, id, is_of, key, number, rows, text, to_attribute},
+    table::Table,
+    write::Attempt,
+};
+use crate::{
+    Error, Result,
+    models::{E164, Event, EventId, EventStatus, MatchedRun, OrganizationId, Timestamp, Unmatched},
+    redaction,
+};
+
+const WHAT: &str = "event";
+
+#[derive(Clone)]
+pub struct Events {
+    table: Table,
+}
+
+impl Events {
+    pub fn new(database: &Database) -> Self {
+        Self { table: database.table("events") }
+    }
+
+    /// Notes an event, unless it was noted before: then as it is in the table.
+    pub async fn receive(&self, event: &Event) -> Result<Option<Event>> {
+        if self.table.put(event)?.when("attribute_not_exists(#id)").unless_refused().await? {
+            return Ok(None);
+        }
+        self.table.owned(event.organization_id, id(event.id), WHAT).await.map(Some)
+    }
+
+    /// Every run that an event causes is begun.
+    pub async fn dispatched(&self, event: &Event, matched: &[MatchedRun], unmatched: &[Unmatched]) -> Result<()> {
+        let mut change =
+            "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #updated_at = :now".to_owned();
+        let mut values = vec![
+            (":status", to_attribute(&EventStatus::Dispatched)?),
+            (":matched", to_attribute(&matched)?),
+            (":unmatched", to_attribute(&unmatched)?),
+            (":now", text(Timestamp::now())),
+            (":organization", text(event.organization_id)),
+        ];
+        if matched.is_empty() {
+            change.push_str(", #unmatched_of = :none_of");
+            values.push((":none_of", text(event.organization_id)));
+        }
+        // It may have been deleted since; whoever was first has said what came of it.
+        let update =
+            self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
+        let update = values.into_iter().fold(update, |update, value| update.with([value]));
+        match update.attempt().await? {
+            Attempt::Done(_) | Attempt::Refused(_) => Ok(()),
+        }
+    }
+
+    /// The event, if its time is not over.
+    pub async fn get(&self, organization: OrganizationId, event: EventId) -> Result<Event> {
+        let event: Event = self.table.owned(organization, id(event), WHAT).await?;
+        if event.expires_at > Timestamp::now().as_seconds() { Ok(event) } else { Err(Error::NotFound(WHAT)) }
+    }
+
+    /// A page of the organization's events, newest first.
+    pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Event>> {
+        Page::newest(organization, &self.table, after, limit).await
+    }
+
+    /// The same of those that started nothing.
+    pub async fn page_of_unmatched(
+        &self,
+        organization: OrganizationId,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<Page<Event>> {
+        let of = self.table.query_index("unmatched", "#unmatched_of = :organization").newest_first();
+        let of = of.filter("#organization_id = :organization AND #expires_at > :now");
+        let of = of.with([(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))]);
+        let start = after.map(|cursor| {
+            let mut start = cursor.start_key(organization);
+            start.remove("organization_id");
+            start.insert("unmatched_of".into(), text(organization));
+            start
+        });
+        let (items, next) = of.page(start, Some(limit)).await?;
+        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+    }
+
+    /// Of the next of the organization's events, the keys of those that name a number, and where it goes on.
+    pub(super) async fn that_mention(
+        &self,
+        organization: OrganizationId,
+        number: &E164,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<(Vec<Item>, Option<Cursor>)> {
+        let of = self.table.query_index("by_organization", "#organization_id = :organization");
+        let of = of.with([(":organization", text(organization))]).newest_first();
+        let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
+        let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+        let names = |item: &Item| {
+            // What is escaped in JSON is no digit, and why nothing ran may quote it.
+            let why = item.get("unmatched").map(|why| format!("{why:?}"));
+            [text_of(item, "data"), why].into_iter().flatten().any(|text| redaction::mentions(&text, number))
+        };
+        let keys = items.iter().filter(|item| is_of(item, organization) && names(item));
+        let keys = keys.filter_map(|item| Some(key([("id", item.get("id")?.clone())]))).collect();
+        Ok((keys, next.as_ref().and_then(Cursor::at)))
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+}

@@ -1,0 +1,321 @@
+//! What a request says, once it is known to be the service's; and whom it claims to be for, before that.
+
+use std::borrow::Cow;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use reqwest::header::HeaderMap;
+use ring::digest::{SHA256, digest};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::{
+    Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest, headers::single, schemes::BASE64,
+};
+
+const BAD_REQUEST: Rejection = Rejection::Unusable(400);
+/// In bytes; a longer one is not what it should be.
+const LONGEST_NAME: usize = 200;
+const LONGEST_TOKEN: usize = 2_000;
+
+type Read = Result<Delivery, Rejection>;
+
+/// What a service asks before there is anything to verify with: Microsoft when a subscription is made, Notion for its first
+/// request. Whoever answers must know that the address is one that was given to that service.
+pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Option<Handshake> {
+    match hook.scheme {
+        Scheme::MicrosoftGraph => {
+            let query = request.url.split_once('?')?.1;
+            let mut tokens = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "validationToken");
+            let token = tokens.next()?.1.into_owned();
+            (tokens.next().is_none() && token.len() <= LONGEST_TOKEN).then_some(Handshake::Text(token))
+        }
+        Scheme::Notion if hook.secrets.is_empty() && !request.headers.contains_key("x-notion-signature") => {
+            let body: Value = serde_json::from_slice(request.body).ok()?;
+            let token = body.get("verification_token")?.as_str()?;
+            (!token.is_empty() && token.len() <= LONGEST_TOKEN).then(|| Handshake::Secret(SecretString::from(token)))
+        }
+        _ => None,
+    }
+}
+
+/// What a verified request brings.
+pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
+    match hook.scheme {
+        Scheme::Slack => slack(json_of(request)?),
+        Scheme::Github => github(request),
+        Scheme::Stripe => {
+            let data = json_of(request)?;
+            let (id, event_type) = (text(&data["id"])?, text(&data["type"])?);
+            Ok(one(id, vec![event_type], stripe_tenant(&data), data))
+        }
+        Scheme::Notion => notion(json_of(request)?),
+        Scheme::GooglePubsub => pubsub(&json_of(request)?),
+        Scheme::GoogleCalendar => calendar(request.headers),
+        Scheme::Hubspot => {
+            let Value::Array(batch) = json_of(request)? else { return Err(BAD_REQUEST) };
+            batch.into_iter().map(hubspot).collect::<Result<_, _>>().map(Delivery::Events)
+        }
+        Scheme::StandardWebhooks => {
+            let id = single(request.headers, "webhook-id").or_else(|| single(request.headers, "svix-id"));
+            let data = if request.body.is_empty() { json!({}) } else { json_of(request)? };
+            let event_type = data.get("type").and_then(|name| text(name).ok()).unwrap_or_else(|| "event".to_owned());
+            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), vec![event_type], None, data))
+        }
+        Scheme::MicrosoftGraph => graph(hook, &json_of(request)?),
+        Scheme::Pipedream => Ok(pipedream(request.body, json_of(request)?)),
+    }
+}
+
+/// Whom a request says it is for.
+pub(super) fn tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<String> {
+    if scheme == Scheme::GoogleCalendar {
+        return channel(request.headers).into_iter().collect();
+    }
+    let Ok(body) = (if scheme == Scheme::Github { github_json(request) } else { json_of(request) }) else {
+        return Vec::new();
+    };
+    let found = match scheme {
+        Scheme::Slack => slack_tenant(&body),
+        Scheme::Github => github_tenant(&body),
+        Scheme::Stripe => stripe_tenant(&body),
+        Scheme::Notion => notion_tenant(&body),
+        Scheme::GooglePubsub => pubsub_data(&body).and_then(|data| gmail_tenant(&data)),
+        Scheme::Hubspot => return body.as_array().into_iter().flatten().filter_map(hubspot_tenant).collect(),
+        Scheme::MicrosoftGraph => {
+            let all = body.get("value").and_then(Value::as_array);
+            return all.into_iter().flatten().filter_map(graph_tenant).collect();
+        }
+        // Their addresses say whose they are.
+        Scheme::GoogleCalendar | Scheme::StandardWebhooks | Scheme::Pipedream => None,
+    };
+    found.into_iter().collect()
+}
+
+fn json_of(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
+    serde_json::from_slice(request.body).map_err(|_no_json| BAD_REQUEST)
+}
+
+/// A name or an id that must be there.
+fn text(value: &Value) -> Result<String, Rejection> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(BAD_REQUEST),
+    };
+    if text.is_empty() || text.len() > LONGEST_NAME { Err(BAD_REQUEST) } else { Ok(text) }
+}
+
+/// `slack#A0MDYCDME#T061EG9R6`; none if a part is missing.
+fn key(service: &str, parts: &[&Value]) -> Option<String> {
+    parts.iter().try_fold(service.to_owned(), |key, part| Some(format!("{key}#{}", text(part).ok()?)))
+}
+
+fn one(id_at_service: String, event_types: Vec<String>, tenant: Option<String>, data: Value) -> Delivery {
+    Delivery::Events(vec![InboundEvent { id_at_service, event_types, tenant, data }])
+}
+
+fn slack(data: Value) -> Read {
+    let event_type = match data["type"].as_str() {
+        Some("url_verification") => {
+            let challenge = text(&data["challenge"])?;
+            return Ok(Delivery::Handshake(Handshake::Json(json!({"challenge": challenge}))));
+        }
+        Some("app_rate_limited") => {
+            tracing::warn!("Slack holds events of a workspace back: there were too many");
+            return Ok(Delivery::Nothing);
+        }
+        Some("event_callback") => text(&data["event"]["type"])?,
+        _ => return Err(BAD_REQUEST),
+    };
+    let ended = match event_type.as_str() {
+        "app_uninstalled" => true,
+        // Those of single users go without the app.
+        "tokens_revoked" => data["event"]["tokens"]["bot"].as_array().is_some_and(|tokens| !tokens.is_empty()),
+        _ => false,
+    };
+    if ended {
+        return Ok(Delivery::Ended(slack_tenant(&data)));
+    }
+    if is_own_bot(&data) {
+        return Ok(Delivery::Nothing);
+    }
+    Ok(one(text(&data["event_id"])?, vec![event_type], slack_tenant(&data), data))
+}
+
+/// Whether our own bot did it: an automation that posts would start itself.
+fn is_own_bot(data: &Value) -> bool {
+    let event = &data["event"];
+    let by_bot = event["bot_id"].is_string() || event["message"]["bot_id"].is_string();
+    let app = [&event["app_id"], &event["bot_profile"]["app_id"], &event["message"]["app_id"]];
+    let app = app.into_iter().find_map(Value::as_str);
+    let user = event["user"].as_str();
+    let ours = |who: &Value| who["is_bot"] == true && user.is_some() && who["user_id"].as_str() == user;
+    let authorized = data["authorizations"].as_array().is_some_and(|all| all.iter().any(ours));
+    // A bot that does not say whose it is may be ours.
+    authorized || (by_bot && app.is_none_or(|app| data["api_app_id"].as_str() == Some(app)))
+}
+
+/// The workspace that the app is in, which in a shared channel need not be that of the event.
+fn slack_tenant(data: &Value) -> Option<String> {
+    let authorized = &data["authorizations"][0];
+    let of = |name: &str, other: &str| -> Option<String> {
+        let found = [&authorized[name], &data[other], &data[name]].into_iter().find(|value| value.is_string())?;
+        key("slack", &[&data["api_app_id"], found])
+    };
+    if authorized["is_enterprise_install"] == true {
+        return of("enterprise_id", "context_enterprise_id");
+    }
+    of("team_id", "context_team_id")
+}
+
+/// The JSON of a hook with either content type.
+fn github_json(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
+    let content_type = request.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let body = if content_type.starts_with("application/x-www-form-urlencoded") {
+        let payload = form_urlencoded::parse(request.body).find(|(name, _)| name == "payload").ok_or(BAD_REQUEST)?;
+        Cow::Owned(payload.1.into_owned().into_bytes())
+    } else {
+        Cow::Borrowed(request.body)
+    };
+    serde_json::from_slice(&body).map_err(|_no_json| BAD_REQUEST)
+}
+
+fn github(request: &WebhookRequest<'_>) -> Read {
+    let event = single(request.headers, "x-github-event").ok_or(BAD_REQUEST)?;
+    let id = single(request.headers, "x-github-delivery").ok_or(BAD_REQUEST)?;
+    let data = github_json(request)?;
+    if event == "ping" {
+        return Ok(Delivery::Nothing);
+    }
+    let action = data["action"].as_str().map(|action| format!("{event}.{action}"));
+    let tenant = github_tenant(&data);
+    if event == "installation" && data["action"] == "deleted" {
+        return Ok(Delivery::Ended(tenant));
+    }
+    Ok(one(id.to_owned(), action.into_iter().chain([event.to_owned()]).collect(), tenant, data))
+}
+
+fn github_tenant(data: &Value) -> Option<String> {
+    key("github", &[&data["installation"]["id"]])
+}
+
+fn stripe_tenant(data: &Value) -> Option<String> {
+    key("stripe", &[&data["account"]])
+}
+
+fn notion(data: Value) -> Read {
+    let (id, event_type) = (text(&data["id"])?, text(&data["type"])?);
+    let own = |author: &Value| author["type"] == "bot" && author["id"] == data["integration_id"];
+    if data["authors"].as_array().is_some_and(|authors| !authors.is_empty() && authors.iter().all(own)) {
+        return Ok(Delivery::Nothing);
+    }
+    Ok(one(id, vec![event_type], notion_tenant(&data), data))
+}
+
+fn notion_tenant(data: &Value) -> Option<String> {
+    key("notion", &[&data["integration_id"], &data["workspace_id"]])
+}
+
+/// What a message of Pub/Sub holds, in either alphabet of base64.
+fn pubsub_data(body: &Value) -> Option<Value> {
+    let data = body["message"]["data"].as_str()?;
+    let bytes = BASE64.decode(data).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(data.trim_end_matches('='))).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Gmail says only where the mailbox is now; whoever publishes a whole message to the topic is understood as well.
+fn pubsub(body: &Value) -> Read {
+    let id = body["message"].get("messageId").or_else(|| body["message"].get("message_id"));
+    let id = text(id.unwrap_or(&Value::Null))?;
+    let data = pubsub_data(body).ok_or(BAD_REQUEST)?;
+    Ok(one(id, vec!["message.received".to_owned()], gmail_tenant(&data), data))
+}
+
+fn gmail_tenant(data: &Value) -> Option<String> {
+    key("gmail", &[&data["emailAddress"]]).map(|key| key.to_lowercase())
+}
+
+fn channel(headers: &HeaderMap) -> Option<String> {
+    single(headers, "x-goog-channel-id").map(|id| format!("google_calendar#{id}"))
+}
+
+/// Google says that something of a calendar changed, not what.
+fn calendar(headers: &HeaderMap) -> Read {
+    let header = |name: &str| single(headers, name);
+    let state = header("x-goog-resource-state").ok_or(BAD_REQUEST)?;
+    if state == "sync" {
+        return Ok(Delivery::Nothing);
+    }
+    let number = header("x-goog-message-number").ok_or(BAD_REQUEST)?;
+    let id = header("x-goog-channel-id").ok_or(BAD_REQUEST)?;
+    let data = json!({
+        "channel_id": id, "message_number": number, "resource_id": header("x-goog-resource-id"), "resource_state": state,
+        "resource_uri": header("x-goog-resource-uri"),
+    });
+    Ok(one(format!("{id} {number}"), vec!["calendar.changed".to_owned()], channel(headers), data))
+}
+
+fn hubspot(event: Value) -> Result<InboundEvent, Rejection> {
+    let part = |name: &str| text(event.get(name).unwrap_or(&Value::Null));
+    // The event's own id is not said to be unique.
+    let id = format!("{} {} {}", part("eventId")?, part("subscriptionId")?, part("occurredAt")?);
+    let event_types = vec![part("subscriptionType")?];
+    Ok(InboundEvent { id_at_service: id, event_types, tenant: hubspot_tenant(&event), data: event })
+}
+
+fn hubspot_tenant(event: &Value) -> Option<String> {
+    key("hubspot", &[event.get("portalId")?])
+}
+
+/// Of a hook that knows its subscription, the notifications of it. What is there was verified.
+fn graph(hook: &HookKeys<'_>, body: &Value) -> Read {
+    let known: Vec<&str> = hook.secrets.iter().filter_map(|secret| secret.subscription_id.as_deref()).collect();
+    let ours = |notification: &&Value| {
+        known.is_empty() || notification["subscriptionId"].as_str().is_some_and(|id| known.contains(&id))
+    };
+    let all = body.get("value").and_then(Value::as_array).ok_or(BAD_REQUEST)?;
+    let events = all.iter().filter(ours).map(notification).collect::<Result<Vec<_>, _>>()?;
+    Ok(Delivery::Events(events))
+}
+
+fn notification(one: &Value) -> Result<InboundEvent, Rejection> {
+    let change = text(&one["changeType"])?;
+    let kind = one["resourceData"]["@odata.type"].as_str().and_then(|kind| kind.rsplit('.').next());
+    let kind = kind.map_or_else(|| "resource".to_owned(), str::to_lowercase);
+    let id = text(&one["id"]).or_else(|_| {
+        let about = [&one["subscriptionId"], &one["resource"], &one["changeType"], &one["resourceData"]["@odata.etag"]];
+        Ok(hash(json!(about).to_string().as_bytes()))
+    })?;
+    let mut data = one.clone();
+    if let Some(members) = data.as_object_mut() {
+        members.remove("clientState");
+    }
+    Ok(InboundEvent {
+        id_at_service: id,
+        event_types: vec![format!("{kind}.{change}")],
+        tenant: graph_tenant(one),
+        data,
+    })
+}
+
+fn graph_tenant(notification: &Value) -> Option<String> {
+    key("microsoft_graph", &[notification.get("subscriptionId")?])
+}
+
+/// What a component emitted: as it is, or in the form in which Pipedream stores it. Without an id of the event, the same body is
+/// the same event.
+fn pipedream(body: &[u8], data: Value) -> Delivery {
+    let stored = data["k"] == "emit" && data.get("e").is_some();
+    let id = if stored { text(&data["id"]).ok() } else { None };
+    let id = id.unwrap_or_else(|| hash(body));
+    let data = match data {
+        Value::Object(mut members) if stored => members.remove("e").unwrap_or_default(),
+        data => data,
+    };
+    one(id, vec!["emitted".to_owned()], None, data)
+}
+
+fn hash(bytes: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, bytes))
+}

@@ -1,0 +1,182 @@
+//! Whether a request is a service's, by one secret.
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use ring::hmac::{HMAC_SHA256, Key, sign, verify as verify_mac};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::{
+    HookKeys, HookSecret, Scheme, WebhookRequest, google_token,
+    headers::{from_hex, single, single_list, whole_number},
+};
+use crate::models::Timestamp;
+
+/// How old a request may be, and how far ahead of our clock; seconds.
+pub(super) const TOLERANCE: i64 = 300;
+/// Of a header of signatures no more are looked at.
+const MOST_SIGNATURES: usize = 20;
+
+/// Base64, whether or not it is padded.
+pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// None for whatever is not proven.
+pub(super) fn verify(
+    hook: &HookKeys<'_>,
+    secret: &HookSecret,
+    request: &WebhookRequest<'_>,
+    now: Timestamp,
+) -> Option<()> {
+    let (headers, body) = (request.headers, request.body);
+    let key = &secret.secret;
+    match hook.scheme {
+        Scheme::Slack => {
+            let at = single(headers, "x-slack-request-timestamp")?;
+            let signature = single(headers, "x-slack-signature")?.strip_prefix("v0=")?;
+            fresh(whole_number(at)?, now)?;
+            is_mac(key.expose_secret().as_bytes(), &[b"v0:", at.as_bytes(), b":", body], &from_hex(signature)?)
+        }
+        Scheme::Github => {
+            let signature = single(headers, "x-hub-signature-256")?.strip_prefix("sha256=")?;
+            is_mac(key.expose_secret().as_bytes(), &[body], &from_hex(signature)?)
+        }
+        Scheme::Notion => {
+            let signature = single(headers, "x-notion-signature")?.strip_prefix("sha256=")?;
+            is_mac(key.expose_secret().as_bytes(), &[body], &from_hex(signature)?)
+        }
+        Scheme::Stripe => timed_list(single_list(headers, "stripe-signature")?, key, body, now),
+        Scheme::Pipedream => timed_list(single_list(headers, "x-pd-signature")?, key, body, now),
+        Scheme::Hubspot => {
+            let at = single(headers, "x-hubspot-request-timestamp")?;
+            let signature = BASE64.decode(single(headers, "x-hubspot-signature-v3")?).ok()?;
+            let off = now.as_millis().checked_sub(whole_number(at)?)?;
+            (off.abs() <= TOLERANCE * 1_000).then_some(())?;
+            let url = hubspot_url(request.url);
+            let signed = [request.method.as_bytes(), url.as_bytes(), body, at.as_bytes()];
+            is_mac(key.expose_secret().as_bytes(), &signed, &signature)
+        }
+        Scheme::StandardWebhooks => standard_webhooks(key, request, now),
+        Scheme::GooglePubsub => google_token::verify(hook.google_key?, secret, request, now),
+        Scheme::GoogleCalendar => google_channel(secret, request),
+        Scheme::MicrosoftGraph => microsoft_graph(secret, body),
+    }
+}
+
+fn fresh(at: i64, now: Timestamp) -> Option<()> {
+    let off = now.as_seconds().checked_sub(at)?;
+    (off.abs() <= TOLERANCE).then_some(())
+}
+
+/// Whether a text in parts has this HMAC-SHA256. An empty key proves nothing.
+fn is_mac(key: &[u8], parts: &[&[u8]], mac: &[u8]) -> Option<()> {
+    if key.is_empty() {
+        return None;
+    }
+    verify_mac(&Key::new(HMAC_SHA256, key), &parts.concat(), mac).ok()
+}
+
+/// Whether two secrets are the same, in constant time: neither can be guessed letter by letter.
+fn same(ours: &SecretString, theirs: &str) -> Option<()> {
+    let ours = ours.expose_secret();
+    if ours.is_empty() {
+        return None;
+    }
+    let key = Key::new(HMAC_SHA256, ours.as_bytes());
+    verify_mac(&key, theirs.as_bytes(), sign(&key, ours.as_bytes()).as_ref()).ok()
+}
+
+/// `t=1795298400,v1=<hex>`, any number of `v1`, over `{t}.{body}`.
+fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) -> Option<()> {
+    let (mut at, mut signatures) = (None, Vec::new());
+    for part in header.split(',') {
+        match part.split_once('=')? {
+            ("t", _) if at.is_some() => return None,
+            ("t", time) => at = Some(time),
+            ("v1", signature) => signatures.push(signature),
+            _ => {}
+        }
+    }
+    let at = at?;
+    fresh(whole_number(at)?, now)?;
+    let proven = signatures.into_iter().take(MOST_SIGNATURES).filter_map(from_hex).fold(false, |proven, signature| {
+        is_mac(secret.expose_secret().as_bytes(), &[at.as_bytes(), b".", body], &signature).is_some() | proven
+    });
+    proven.then_some(())
+}
+
+/// The Standard Webhooks specification; Svix sends the same under names of its own.
+fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: Timestamp) -> Option<()> {
+    let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+    let names = if request.headers.contains_key("webhook-signature") {
+        names
+    } else {
+        ["svix-id", "svix-timestamp", "svix-signature"]
+    };
+    let [id, at, signatures] = names.map(|name| single_list(request.headers, name));
+    let (id, at, signatures) = (id?, at?, signatures?);
+    (!id.contains(',')).then_some(())?;
+    fresh(whole_number(at)?, now)?;
+    let secret = secret.expose_secret();
+    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok()?;
+    let mut proven = false;
+    for signature in signatures.split(' ').take(MOST_SIGNATURES) {
+        let (version, signature) = signature.split_once(',')?;
+        // A second comma is that of two headers that were joined.
+        (!signature.contains(',')).then_some(())?;
+        if let (true, Ok(signature)) = (version == "v1", BASE64.decode(signature)) {
+            let signed = [id.as_bytes(), b".", at.as_bytes(), b".", request.body];
+            proven |= is_mac(&key, &signed, &signature).is_some();
+        }
+    }
+    proven.then_some(())
+}
+
+/// The address as HubSpot signs it: these escapes are decoded, and no others.
+fn hubspot_url(url: &str) -> String {
+    const DECODED: [(&str, &str); 12] = [
+        ("%3A", ":"),
+        ("%2F", "/"),
+        ("%3F", "?"),
+        ("%40", "@"),
+        ("%21", "!"),
+        ("%24", "$"),
+        ("%27", "'"),
+        ("%28", "("),
+        ("%29", ")"),
+        ("%2A", "*"),
+        ("%2C", ","),
+        ("%3B", ";"),
+    ];
+    DECODED.iter().fold(url.to_owned(), |url, (escape, letter)| {
+        url.replace(escape, letter).replace(&escape.to_lowercase(), letter)
+    })
+}
+
+/// The token of a channel of Google's, which only its opener and Google know.
+fn google_channel(secret: &HookSecret, request: &WebhookRequest<'_>) -> Option<()> {
+    let header = |name| single(request.headers, name);
+    let is = |known: &Option<String>, name| known.as_deref().is_none_or(|known| header(name) == Some(known));
+    let channel = is(&secret.channel_id, "x-goog-channel-id") && is(&secret.resource_id, "x-goog-resource-id");
+    same(&secret.secret, header("x-goog-channel-token")?)?;
+    channel.then_some(())
+}
+
+/// Every notification of the hook's subscription must have its `clientState`; those of others are not the hook's.
+fn microsoft_graph(secret: &HookSecret, body: &[u8]) -> Option<()> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let ours = |notification: &&Value| {
+        secret.subscription_id.as_deref().is_none_or(|id| notification["subscriptionId"].as_str() == Some(id))
+    };
+    let ours: Vec<&Value> = body.get("value")?.as_array()?.iter().filter(ours).collect();
+    let proven = ours.iter().fold(!ours.is_empty(), |proven, notification| {
+        let state = notification["clientState"].as_str().unwrap_or_default();
+        let tenant = secret.tenant_id.as_deref().is_none_or(|id| notification["tenantId"].as_str() == Some(id));
+        same(&secret.secret, state).is_some() & tenant & proven
+    });
+    proven.then_some(())
+}

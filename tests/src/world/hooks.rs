@@ -1,0 +1,118 @@
+//! Hooks over the API, and events by them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::{Deadline, lifecycle::NewHook, models::HookId, webhooks::HookSecret};
+
+use super::{Tenant, World};
+use crate::{
+    Answer, Event,
+    webhooks::{Signer, signed},
+};
+
+/// What Slack and the home organization share.
+pub const SLACK_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
+/// The workspace of a message of [`slack_message`], as a hook has it.
+pub const SLACK_TENANT: &str = "A0MDYCDME#T061EG9R6";
+
+impl World {
+    /// A request below `/api/{slug}/hooks` as this organization's user; null is no body.
+    pub async fn hooks(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
+        let event = Event::new(method, &format!("/api/{}/hooks{path}", tenant.slug)).user(&tenant.user_id);
+        self.send("hooks", &if body.is_null() { event } else { event.text(body.to_string()) }).await
+    }
+
+    /// A hook of the home organization's.
+    pub async fn hook(&self, body: &Value) -> Value {
+        self.hooks(&self.home, "POST", "", body).await.expect(201)
+    }
+
+    /// A hook for Slack's messages, at whose address only this organization's come.
+    pub async fn slack_hook(&self) -> Value {
+        self.hook(&json!({"service": "Slack", "secret": SLACK_SECRET})).await
+    }
+
+    /// The path of a hook's address.
+    pub fn hook_path(&self, hook: &Value) -> String {
+        let url = hook["url"].as_str().expect("an address");
+        url.strip_prefix(&self.options.public_url).expect("an address of ours").to_owned()
+    }
+
+    /// A request to a hook's address, signed now.
+    pub async fn deliver_signed(&self, hook: &Value, signer: Signer<'_>, body: &Value) -> Answer {
+        self.send("trigger", &self.signed(&self.hook_path(hook), signer, body)).await
+    }
+
+    /// A request to a path, signed now.
+    pub fn signed(&self, path: &str, signer: Signer<'_>, body: &Value) -> Event {
+        signed(&self.options.public_url, path, signer, &body.to_string())
+    }
+
+    /// A message of Slack's to its hook.
+    pub async fn slack_says(&self, hook: &Value, id: &str, text: &str) -> Answer {
+        self.deliver_signed(hook, Signer::Slack(SLACK_SECRET), &slack_message(id, text)).await
+    }
+
+    /// `GET /api/{slug}/events` and below, as the home organization's user.
+    pub async fn events(&self, path: &str) -> Answer {
+        self.get_as("hooks", &self.home, &format!("/events{path}")).await
+    }
+
+    /// An automation that was saved and activated; gives its id.
+    pub async fn active(&self, definition: &Value) -> String {
+        let saved = self.deploy(definition).await.expect(201);
+        let id = saved["automation"]["id"].as_str().expect("an id").to_owned();
+        self.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+        id
+    }
+
+    /// A service with the events that its file of the catalogue describes; no account is needed for it.
+    pub fn catalogue_service(&self, file: &str) {
+        let files = crate::catalogue::files().expect("the catalogue's files can be read");
+        let file = files.get(file).or_else(|| files.get(&format!("{file}.json"))).expect("a file of the catalogue");
+        let name = file["name"].as_str().expect("a name");
+        let events = file["capabilities"]["webhook_payload_schemas"].clone();
+        let names: Vec<&String> = events.as_object().expect("events").keys().collect();
+        self.service(name, None);
+        self.service_capabilities(
+            name,
+            &json!({"supports_webhooks": true, "webhook_events": names, "webhook_payload_schemas": events}),
+        );
+    }
+
+    /// A hook of the home organization's for a trigger that was deployed at Pipedream for an automation.
+    pub async fn pipedream_hook(&self, automation: &str, secret: &str) -> Value {
+        let new = NewHook {
+            id: HookId::generate(),
+            service: "pipedream".to_owned(),
+            label: String::new(),
+            tenant_key: None,
+            automation_id: Some(automation.parse().expect("an id")),
+            secret: Some(HookSecret::of(secret).to_secret()),
+        };
+        let (organization, deadline) =
+            (self.home.organization_id.parse().expect("an id"), Deadline::after(Duration::from_secs(20)));
+        let hook = self.process.hooks.registry.create(organization, new, deadline).await.expect("a hook");
+        json!({"id": hook.id, "url": format!("{}/api/hooks/pipedream/{}", self.options.public_url, hook.id)})
+    }
+
+    /// The rows of runs that an automation has.
+    pub fn runs_of(&self, automation: &str) -> Vec<Value> {
+        let rows = self.aws.rows("automation_runs").into_iter();
+        rows.filter(|row| row["part"] == "run" && row["automation_id"] == automation).collect()
+    }
+}
+
+/// A message as Slack sends it.
+pub fn slack_message(id: &str, text: &str) -> Value {
+    json!({
+        "team_id": "T061EG9R6", "context_team_id": "T061EG9R6", "api_app_id": "A0MDYCDME",
+        "event": {
+            "type": "message", "channel": "C0PNCHHK2", "user": "U061F7AUR", "text": text, "ts": "1795298399.000200",
+            "channel_type": "channel",
+        },
+        "type": "event_callback", "event_id": id, "event_time": 1_795_298_399,
+        "authorizations": [{"enterprise_id": null, "team_id": "T061EG9R6", "user_id": "U0BOT1234", "is_bot": true}],
+    })
+}

@@ -1,0 +1,216 @@
+//! Signatures of webhooks against the cases of the fixture, which the services' own libraries agree on as far as they are strict.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use lambda_http::http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use shared::{
+    clients::SigningKey,
+    models::Timestamp,
+    webhooks::{Delivery, Handshake, HookKeys, HookSecret, Rejection, Scheme, WebhookRequest, key_id, receive},
+};
+
+struct Case {
+    scheme: Scheme,
+    secrets: Vec<HookSecret>,
+    keys: Vec<(String, SigningKey)>,
+    method: String,
+    url: String,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    now: Timestamp,
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn secrets(secret: &Value) -> Vec<HookSecret> {
+    let member = |name: &str| secret[name].as_str().map(str::to_owned);
+    match secret {
+        Value::Null => Vec::new(),
+        Value::String(secret) => vec![HookSecret::of(secret)],
+        _ => {
+            let shared = member("token").or(member("client_state")).unwrap_or_default();
+            vec![HookSecret {
+                channel_id: member("channel_id"),
+                resource_id: member("resource_id"),
+                subscription_id: member("subscription_id"),
+                tenant_id: member("tenant_id"),
+                audience: member("audience"),
+                email: member("email"),
+                ..HookSecret::of(shared)
+            }]
+        }
+    }
+}
+
+impl Case {
+    fn read(case: &Value) -> Self {
+        let mut headers = HeaderMap::new();
+        for header in case["headers"].as_array().unwrap() {
+            let name: HeaderName = text(&header[0]).parse().unwrap();
+            headers.append(name, HeaderValue::from_bytes(text(&header[1]).as_bytes()).unwrap());
+        }
+        let body = match case.get("body_base64").and_then(Value::as_str) {
+            Some(body) => BASE64_STANDARD.decode(body).unwrap(),
+            None => text(&case["body"]).as_bytes().to_vec(),
+        };
+        let keys = case["secret"]["jwks"]["keys"].as_array().into_iter().flatten();
+        Self {
+            scheme: serde_json::from_value(case["service"].clone()).unwrap(),
+            secrets: secrets(&case["secret"]),
+            keys: keys.filter_map(|key| SigningKey::of_jwk(key.clone())).collect(),
+            method: text(&case["method"]).to_owned(),
+            url: text(&case["url"]).to_owned(),
+            headers,
+            body,
+            now: Timestamp::from_millis(case["now"].as_i64().unwrap() * 1_000),
+        }
+    }
+
+    fn receive(&self) -> Result<Delivery, Rejection> {
+        let request = WebhookRequest { method: &self.method, url: &self.url, headers: &self.headers, body: &self.body };
+        let named = key_id(&request);
+        let key = self.keys.iter().find(|(id, _)| Some(id) == named.as_ref()).map(|(_, key)| key);
+        receive(HookKeys { scheme: self.scheme, secrets: &self.secrets, google_key: key }, &request, self.now)
+    }
+}
+
+fn cases() -> Vec<Value> {
+    let cases: Value = serde_json::from_str(include_str!("../../fixtures/webhook_signatures.json")).unwrap();
+    cases.as_array().unwrap().clone()
+}
+
+fn case(service: &str, name: &str) -> Value {
+    cases().into_iter().find(|case| case["service"] == service && case["name"] == name).unwrap()
+}
+
+#[test]
+fn every_case_is_let_in_or_not_as_it_should_be() {
+    let cases = cases();
+    assert_eq!(cases.len(), 87);
+    for vector in &cases {
+        let name = format!("{}/{}: {}", text(&vector["service"]), text(&vector["name"]), text(&vector["why"]));
+        let received = Case::read(vector).receive();
+        let unauthentic = matches!(received, Err(Rejection::Unauthentic));
+        assert_eq!(!unauthentic, vector["valid"].as_bool().unwrap(), "{name}: {received:?}");
+        if let Some(400) = vector["expect"]["status"].as_u64() {
+            // A batch of nothing is no error of HubSpot's, and nobody's either.
+            assert!(matches!(received, Err(Rejection::Unusable(400))), "{name}: {received:?}");
+        }
+        if vector["kind"] == "handshake" && vector["valid"] == true {
+            let shakes = matches!(received, Ok(Delivery::Handshake(_) | Delivery::Nothing));
+            assert!(shakes, "{name}: {received:?}");
+        }
+        if let (Some(body), Ok(received)) = (vector["expect"]["body"].as_str(), &received) {
+            assert!(matches!(received, Delivery::Handshake(Handshake::Text(text)) if text == body), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_more_or_less_anywhere_is_not_let_in() {
+    for vector in cases().iter().filter(|case| case["valid"] == true && case["kind"] == "event") {
+        let mut case = Case::read(vector);
+        if matches!(case.scheme, Scheme::GooglePubsub | Scheme::GoogleCalendar | Scheme::MicrosoftGraph) {
+            continue;
+        }
+        case.body.push(b' ');
+        assert_eq!(case.receive().unwrap_err(), Rejection::Unauthentic, "{vector}");
+    }
+}
+
+#[test]
+fn either_of_two_secrets_is_enough_and_none_is_not() {
+    for (service, name) in [("slack", "event"), ("github", "issue_opened"), ("hubspot", "batch_of_two")] {
+        let Some(vector) = cases().into_iter().find(|case| case["service"] == service && case["name"] == name) else {
+            continue;
+        };
+        let mut case = Case::read(&vector);
+        case.secrets.insert(0, HookSecret::of("another"));
+        assert!(case.receive().is_ok(), "{service}");
+        case.secrets.swap(0, 1);
+        assert!(case.receive().is_ok(), "{service}");
+        case.secrets.pop();
+        assert!(case.receive().is_ok(), "{service}");
+        for secrets in [vec![], vec![HookSecret::of("another")], vec![HookSecret::of("")]] {
+            case.secrets = secrets;
+            assert_eq!(case.receive().unwrap_err(), Rejection::Unauthentic, "{service}");
+        }
+    }
+}
+
+#[test]
+fn an_event_has_the_services_id_its_names_and_its_tenant() {
+    for (service, name, id, event_type, tenant) in [
+        ("slack", "event", "Ev0PV52K21", "message", Some("slack#A0MDYCDME#T061EG9R6")),
+        (
+            "stripe",
+            "event",
+            "evt_1QxYzA2eZvKYlo2CkM9tD5bF",
+            "invoice.payment_failed",
+            Some("stripe#acct_1032D82eZvKYlo2C"),
+        ),
+        (
+            "notion",
+            "event",
+            "367cba44-b6f3-4c92-81e7-6a2e9659efd4",
+            "page.properties_updated",
+            Some("notion#0ef2e755-4912-8096-91c1-00376a88a5ca#13950b26-c203-4f3b-b97d-93ec06319565"),
+        ),
+        ("google_pubsub", "push", "2070443601311540", "message.received", Some("gmail#ops@acme.example")),
+        (
+            "google_calendar",
+            "change",
+            "4ba78bf0-6a47-11e2-bcfd-0800200c9a66 10",
+            "calendar.changed",
+            Some("google_calendar#4ba78bf0-6a47-11e2-bcfd-0800200c9a66"),
+        ),
+        ("hubspot", "batch_of_two", "3816279340 25 1795298397123", "contact.propertyChange", Some("hubspot#62515")),
+        ("standard_webhooks", "vendor_test_vector", "msg_p5jXN8AQM9LWM0D4loKWxJek", "event", None),
+        (
+            "microsoft_graph",
+            "notification",
+            "lsgTZMr9KwAAA",
+            "message.created",
+            Some("microsoft_graph#7f105c7d-2dc5-4530-97cd-4e7ae6534c07"),
+        ),
+    ] {
+        let Delivery::Events(events) = Case::read(&case(service, name)).receive().unwrap() else { panic!("{service}") };
+        let event = &events[0];
+        let found = (event.id_at_service.as_str(), event.event_types[0].as_str(), event.tenant.as_deref());
+        assert_eq!(found, (id, event_type, tenant), "{service}");
+        assert!(!event.data.to_string().contains("gq7Zp0u2Xw8rT1bYk5Vn"), "a secret is no data");
+    }
+    let Delivery::Events(events) = Case::read(&case("hubspot", "batch_of_two")).receive().unwrap() else { panic!() };
+    assert_eq!(events.len(), 2);
+    let Delivery::Events(events) = Case::read(&case("github", "form_content_type")).receive().unwrap() else {
+        panic!()
+    };
+    assert_eq!(events[0].event_types[1], "issues");
+    assert_eq!(events[0].id_at_service.len(), 36);
+}
+
+#[test]
+fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
+    let id = |body: &Value| {
+        let mut case = Case::read(&case("pipedream", "trigger_event"));
+        case.body = body.to_string().into_bytes();
+        let at = case.now.as_seconds();
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"whsk_3f8a1c9be07d4e52");
+        let signed = [format!("{at}.").as_bytes(), &case.body].concat();
+        let mac = ring::hmac::sign(&key, &signed);
+        let hex: String = mac.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        case.headers.insert("x-pd-signature", format!("t={at},v1={hex}").parse().unwrap());
+        let Delivery::Events(events) = case.receive().unwrap() else { panic!("no events") };
+        (events[0].id_at_service.clone(), events[0].data.clone())
+    };
+    let stored = |at: u64| json!({"e": {"row": 1}, "k": "emit", "ts": at, "id": "ev1"});
+    assert_eq!(id(&stored(1)), ("ev1".to_owned(), json!({"row": 1})));
+    assert_eq!(id(&stored(2)).0, "ev1");
+    let (one, data) = id(&json!({"row": 1}));
+    assert_eq!(data, json!({"row": 1}));
+    assert_eq!(id(&json!({"row": 1})).0, one);
+    assert_ne!(id(&json!({"row": 2})).0, one);
+}

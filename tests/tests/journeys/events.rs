@@ -1,0 +1,530 @@
+//! Events of services: which runs they begin, and which they do not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{
+    Event, Fault, SLACK_SECRET, SLACK_TENANT, World,
+    logs::Logs,
+    phone, slack_message,
+    webhooks::{Signer, signed_at},
+};
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+/// A world with an automation for urgent messages, and a hook for messages; gives both.
+async fn world() -> (World, String, Value) {
+    let world = World::start().await;
+    world.slack_service();
+    let automation = world.active(&world.urgent_messages()).await;
+    let hook = world.slack_hook().await;
+    (world, automation, hook)
+}
+
+#[tokio::test]
+async fn an_event_begins_a_run_of_the_automation_that_listens() {
+    let (world, automation, hook) = world().await;
+    assert_eq!(world.slack_says(&hook, "Ev1", "Urgent: pump 3 leaks").await.expect(200), json!({}));
+    let runs = world.runs_of(&automation);
+    assert_eq!(runs.len(), 1);
+    assert_eq!((&runs[0]["trigger_type"], &runs[0]["status"]), (&json!("webhook"), &json!("queued")));
+    let plan = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "plan").unwrap();
+    let given: Value = serde_json::from_str(text(&plan["trigger_data"])).unwrap();
+    assert_eq!(given, slack_message("Ev1", "Urgent: pump 3 leaks"), "the whole body");
+    assert_eq!(world.aws.messages("runs").len(), 1);
+
+    let listed = world.events("").await.expect(200);
+    let event = &listed["items"][0];
+    assert_eq!((&event["service"], &event["event_type"]), (&json!("slack"), &json!("message")));
+    assert_eq!((&event["status"], &event["hook_id"]), (&json!("dispatched"), &hook["id"]));
+    assert_eq!(event["matched"], json!([{"automation_id": automation, "run_id": runs[0]["id"]}]));
+    assert_eq!((&event["unmatched"], &event["why"]), (&json!([]), &Value::Null));
+    assert_eq!(runs[0]["event_id"], event["id"]);
+    let one = world.events(&format!("/{}", text(&event["id"]))).await.expect(200);
+    assert_eq!(one["data"]["event"]["text"], "Urgent: pump 3 leaks");
+    assert_eq!(world.events("?matched=false").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_event_that_begins_nothing_says_why() {
+    let (world, automation, hook) = world().await;
+    world.slack_says(&hook, "Ev1", "lunch?").await.expect(200);
+    let mut reaction = slack_message("Ev2", "");
+    reaction["event"]["type"] = json!("reaction_added");
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &reaction).await.expect(200);
+    assert!(world.runs_of(&automation).is_empty() && world.aws.messages("runs").is_empty());
+
+    let listed = world.events("?matched=false").await.expect(200);
+    let [newest, older] = &listed["items"].as_array().unwrap()[..] else { panic!("{listed}") };
+    assert_eq!((&newest["event_type"], &newest["unmatched"]), (&json!("reaction_added"), &json!([])));
+    assert!(text(&newest["why"]).contains("No active automation listens"));
+    assert_eq!((&older["unmatched"][0]["automation_id"], &older["why"]), (&json!(automation), &Value::Null));
+    let why = text(&older["unmatched"][0]["why"]);
+    assert!(why.contains("event.text contains") && why.contains("urgent") && why.contains("lunch?"), "{why}");
+    assert_eq!(world.events("?matched=yes").await.wrong_fields(), ["matched"]);
+}
+
+#[tokio::test]
+async fn the_same_event_five_times_at_once_is_one_run() {
+    let (world, automation, hook) = world().await;
+    let sent = (0..5).map(|_| world.slack_says(&hook, "Ev1", "urgent"));
+    for answer in join_all(sent).await {
+        answer.expect(200);
+    }
+    let mut again = slack_message("Ev1", "urgent");
+    again["token"] = json!("signed anew, other bytes");
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &again).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+    assert_eq!(world.aws.rows("events").len(), 1);
+    world.aws.clear_operations();
+    let queued = world.aws.messages("runs").len();
+    world.slack_says(&hook, "Ev1", "urgent").await.expect(200);
+    assert_eq!(world.aws.messages("runs").len(), queued, "one that is dispatched does nothing");
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_completed_by_the_redelivery() {
+    for (action, table) in [
+        ("TransactWriteItems", "automation_runs"),
+        ("SendMessage", "runs"),
+        ("UpdateItem", "events"),
+        ("Query", "automations"),
+    ] {
+        let (world, automation, hook) = world().await;
+        let event = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &slack_message("Ev1", "urgent"));
+        world.aws.inject(Fault::throttled(action, table));
+        let failed = world.send("trigger", &event).await;
+        assert!(failed.status >= 500, "{action}: {}", failed.status);
+        let row = world.aws.rows("events").remove(0);
+        assert_eq!(row["status"], "received", "{action}");
+        let seen = world.events("").await.expect(200);
+        assert!(text(&seen["items"][0]["why"]).contains("sends it again"));
+        world.send("trigger", &event).await.expect(200);
+        assert_eq!(world.runs_of(&automation).len(), 1, "{action}");
+        assert_eq!(world.runs_of(&automation)[0]["status"], "queued", "{action}");
+        assert!(!world.aws.messages("runs").is_empty(), "{action}");
+        assert_eq!(world.aws.rows("events")[0]["status"], "dispatched", "{action}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_in_time_is_sent_again() {
+    let (world, automation, hook) = world().await;
+    let event = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &slack_message("Ev1", "urgent"));
+    world.aws.inject(Fault::new("Query", "automations", tests::Trouble::StallBefore));
+    let late = world.send("trigger", &event.clone().within(Duration::from_millis(900))).await;
+    assert_eq!((late.status, &late.body["code"]), (503, &json!("unavailable")));
+    world.send("trigger", &event).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_proven_is_refused_and_all_refusals_are_alike() {
+    let (world, automation, hook) = world().await;
+    let path = world.hook_path(&hook);
+    let body = slack_message("Ev1", "urgent");
+    let good = world.signed(&path, Signer::Slack(SLACK_SECRET), &body);
+    let theirs = json!({"service": "Slack", "secret": "another-secret"});
+    let theirs = world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
+    let nobodys = path.replace(text(&hook["id"]), &uuid::Uuid::now_v7().to_string());
+    let old = Timestamp::from_millis(Timestamp::now().as_millis() - 301_000);
+    let base = world.options.public_url.clone();
+    let at = |at| signed_at(&base, &path, Signer::Slack(SLACK_SECRET), &body.to_string(), at);
+    let mut no_secret = world.hook(&json!({"service": "Slack"})).await;
+    no_secret = json!({"url": no_secret["url"]});
+    for (name, event) in [
+        ("unsigned", world.signed(&path, Signer::Unsigned, &body)),
+        ("another secret", world.signed(&path, Signer::Slack("guess"), &body)),
+        ("an empty secret", world.signed(&path, Signer::Slack(""), &body)),
+        ("another body", good.clone().text(slack_message("Ev1", "urgent!").to_string())),
+        ("old", at(old)),
+        ("of the future", at(Timestamp::now().plus(Duration::from_secs(310)))),
+        ("no hook", world.signed(&nobodys, Signer::Slack(SLACK_SECRET), &body)),
+        ("no hook's id", world.signed("/api/hooks/slack/1", Signer::Slack(SLACK_SECRET), &body)),
+        ("another tenant's hook", world.signed(&world.hook_path(&theirs), Signer::Slack(SLACK_SECRET), &body)),
+        (
+            "another service",
+            world.signed(&path.replace("/slack/", "/github/"), Signer::Github(SLACK_SECRET, "issues"), &body),
+        ),
+        ("unknown service", world.signed("/api/hooks/slak", Signer::Slack(SLACK_SECRET), &body)),
+        ("unknown service, unsigned", world.signed("/api/hooks/nobody", Signer::Unsigned, &body)),
+        ("nobody's tenant", world.signed("/api/hooks/slack", Signer::Slack(SLACK_SECRET), &body)),
+        ("a hook without a secret", world.signed(&world.hook_path(&no_secret), Signer::Slack(""), &body)),
+        ("no body", world.signed(&path, Signer::Unsigned, &Value::Null)),
+    ] {
+        let refused = world.send("trigger", &event).await;
+        assert_eq!((refused.status, &refused.body, &refused.content_type[..]), (401, &Value::Null, ""), "{name}");
+    }
+    assert!(world.aws.rows("events").is_empty() && world.runs_of(&automation).is_empty());
+    world.send("trigger", &good).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_body_alone_never_says_whose_it_is() {
+    let world = World::start().await;
+    world.slack_service();
+    let automation = world.active(&world.urgent_messages()).await;
+    let ours = world.hook(&json!({"service": "slack", "secret": SLACK_SECRET, "tenant": SLACK_TENANT})).await;
+    let theirs = json!({"service": "slack", "secret": "their-own-secret", "tenant": "A0OTHER#T0OTHER"});
+    let theirs = world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
+    let body = slack_message("Ev1", "urgent");
+    // Signed by somebody else, of whom the body says nothing.
+    let forged = world.signed("/api/hooks/slack", Signer::Slack("their-own-secret"), &body);
+    assert_eq!(world.send("trigger", &forged).await.status, 401);
+    // By a hook of theirs: it is authentic, and what it says is of others is not theirs.
+    let by_theirs = world.deliver_signed(&theirs, Signer::Slack("their-own-secret"), &body).await;
+    by_theirs.expect(200);
+    // Who says they are that tenant, too, with a secret of their own, gets what they sign themselves.
+    let claim = json!({"service": "slack", "secret": "claimed", "tenant": SLACK_TENANT});
+    world.hooks(&world.other, "POST", "", &claim).await.expect(201);
+    world.send("trigger", &world.signed("/api/hooks/slack", Signer::Slack("claimed"), &body)).await.expect(200);
+    let rows = world.aws.rows("events");
+    assert_eq!((rows.len(), &rows[0]["organization_id"]), (1, &json!(world.other.organization_id)));
+    assert!(world.runs_of(&automation).is_empty());
+
+    // The shared address and the hook's own: the same event.
+    for path in ["/api/hooks/slack", &world.hook_path(&ours)] {
+        world.send("trigger", &world.signed(path, Signer::Slack(SLACK_SECRET), &body)).await.expect(200);
+    }
+    assert_eq!(world.runs_of(&automation).len(), 1);
+    assert_eq!(world.events("").await.expect(200)["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_event_of_another_tenant_is_not_found() {
+    let (world, _, hook) = world().await;
+    world.slack_says(&hook, "Ev1", "lunch?").await.expect(200);
+    let id = text(&world.events("").await.expect(200)["items"][0]["id"]).to_owned();
+    let asked = |path: &str| Event::get(&format!("/api/{}/events{path}", world.other.slug)).user(&world.other.user_id);
+    assert_eq!(world.send("hooks", &asked(&format!("/{id}"))).await.status, 404);
+    for query in ["", "?matched=false"] {
+        let event = asked("");
+        let event = if query.is_empty() { event } else { event.query("matched", "false") };
+        assert_eq!(world.send("hooks", &event).await.expect(200)["items"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_cannot_be_read_lets_nothing_through() {
+    let (world, automation, hook) = world().await;
+    for (at, filter) in
+        ["no JSON", "{}", r#"{"path": "event.text", "op": "resembles", "value": "urgent"}"#, "[]", "true"]
+            .into_iter()
+            .enumerate()
+    {
+        world.aws.change("automations", &automation, json!({"trigger_filter": filter}));
+        let logs = Logs::capture();
+        world.slack_says(&hook, &format!("Ev{at}"), "urgent").await.expect(200);
+        assert!(world.runs_of(&automation).is_empty(), "{filter}");
+        assert_eq!(logs.at("ERROR").len(), 1);
+        drop(logs);
+        let listed = world.events("?matched=false").await.expect(200);
+        assert!(text(&listed["items"][0]["unmatched"][0]["why"]).contains("cannot be read"), "{listed}");
+    }
+    let version = world.aws.rows("automation_versions").remove(0);
+    let mut broken = version.clone();
+    broken["definition"] = json!("no JSON");
+    world.aws.put("automation_versions", &broken);
+    let filter = json!({"path": "event.text", "op": "contains", "value": "urgent"}).to_string();
+    world.aws.change("automations", &automation, json!({"trigger_filter": filter}));
+    world.slack_says(&hook, "Ev9", "urgent").await.expect(200);
+    assert!(world.runs_of(&automation).is_empty());
+    world.aws.put("automation_versions", &version);
+    world.slack_says(&hook, "Ev10", "urgent").await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+}
+
+#[tokio::test]
+async fn a_filter_knows_the_variables_and_the_user() {
+    let world = World::start().await;
+    world.slack_service();
+    let mut definition = world.urgent_messages();
+    definition["trigger_config"]["filters"] = json!({"path": "event.channel", "op": "==", "value": "{{team}}"});
+    let automation = world.active(&definition).await;
+    let hook = world.slack_hook().await;
+    let mut message = slack_message("Ev1", "Hello");
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &message).await.expect(200);
+    assert!(world.runs_of(&automation).is_empty());
+    message["event"]["channel"] = json!("C024BE91L");
+    message["event_id"] = json!("Ev2");
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &message).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+}
+
+#[tokio::test]
+async fn paused_automations_do_not_run_and_those_of_others_never_do() {
+    let (world, automation, hook) = world().await;
+    world.automation("POST", &format!("/{automation}/pause"), &json!({})).await.expect(200);
+    world.slack_says(&hook, "Ev1", "urgent").await.expect(200);
+    assert!(world.runs_of(&automation).is_empty());
+    let theirs = json!({"service": "Slack", "secret": "theirs"});
+    let theirs = world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
+    world.automation("POST", &format!("/{automation}/activate"), &json!({"version": 1})).await.expect(200);
+    world.deliver_signed(&theirs, Signer::Slack("theirs"), &slack_message("Ev2", "urgent")).await.expect(200);
+    assert!(world.aws.messages("runs").is_empty());
+}
+
+#[tokio::test]
+async fn slacks_challenge_is_answered_if_it_is_signed() {
+    let (world, _, hook) = world().await;
+    let body = json!({"token": "t", "challenge": "3eZbrw1a", "type": "url_verification"});
+    let unsigned = world.deliver_signed(&hook, Signer::Unsigned, &body).await;
+    assert_eq!((unsigned.status, unsigned.body), (401, Value::Null));
+    let answered = world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &body).await.expect(200);
+    assert_eq!(answered, json!({"challenge": "3eZbrw1a"}));
+    assert!(world.aws.rows("events").is_empty());
+}
+
+#[tokio::test]
+async fn what_our_own_bot_did_and_pings_are_no_events() {
+    let (world, automation, hook) = world().await;
+    for (name, change) in [("app_id", json!("A0MDYCDME")), ("user", json!("U0BOT1234")), ("text", json!("urgent"))] {
+        let mut message = slack_message("Ev1", "urgent");
+        message["event"]["bot_id"] = json!("B1");
+        message["event"][name] = change;
+        world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &message).await.expect(200);
+    }
+    let limited = json!({"type": "app_rate_limited", "team_id": "T061EG9R6", "minute_rate_limited": 1_518_467_820});
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &limited).await.expect(200);
+    assert!(world.aws.rows("events").is_empty());
+    // Another's bot may well be listened to.
+    let mut alert = slack_message("Ev2", "urgent");
+    (alert["event"]["bot_id"], alert["event"]["app_id"]) = (json!("B2"), json!("A0OTHER"));
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &alert).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+
+    let github = world.hook(&json!({"service": "GitHub"})).await;
+    let secret = text(&github["secret"]);
+    world.deliver_signed(&github, Signer::Github(secret, "ping"), &json!({"zen": "Keep it simple."})).await.expect(200);
+    assert_eq!(world.aws.rows("events").len(), 1);
+    let unusable = world.deliver_signed(&github, Signer::Github(secret, "issues"), &json!("text")).await;
+    assert_eq!(unusable.status, 200, "an event without an action is one");
+}
+
+#[tokio::test]
+async fn an_app_that_was_uninstalled_ends_the_hook() {
+    let (world, automation, hook) = world().await;
+    let mut gone = slack_message("Ev1", "");
+    gone["event"] = json!({"type": "tokens_revoked", "tokens": {"oauth": ["U1"], "bot": []}});
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
+    world.slack_says(&hook, "Ev2", "urgent").await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1, "a user's token is not the app's");
+    gone["event"] = json!({"type": "app_uninstalled"});
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
+    let shown = world.hooks(&world.home, "GET", &format!("/{}", text(&hook["id"])), &Value::Null).await.expect(200);
+    assert_eq!(shown["status"], "ended");
+    assert_eq!(world.slack_says(&hook, "Ev3", "urgent").await.status, 401);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+}
+
+#[tokio::test]
+async fn a_body_in_base64_is_verified_as_what_it_stands_for() {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let (world, automation, hook) = world().await;
+    let event = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &slack_message("Ev1", "urgent"));
+    let mut raw = event.to_json();
+    raw["isBase64Encoded"] = json!(true);
+    raw["body"] = json!(BASE64_STANDARD.encode(event.body.unwrap()));
+    world.send_json("trigger", &raw).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+    // API Gateway joins two headers.
+    let joined = format!("{}, v0=00", raw["headers"]["x-slack-signature"].as_str().unwrap());
+    raw["headers"]["x-slack-signature"] = json!(joined);
+    assert_eq!(world.send_json("trigger", &raw).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_large_event_is_cut_with_a_marker_and_runs() {
+    let (world, automation, hook) = world().await;
+    let text_of = format!("urgent {}", "word ".repeat(200_000));
+    world.slack_says(&hook, "Ev1", &text_of).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+    let row = world.aws.rows("events").remove(0);
+    assert!(text(&row["data"]).len() <= 200_000 && text(&row["data"]).contains("(cut: "), "it says so");
+}
+
+#[tokio::test]
+async fn events_are_shown_redacted_and_kept_for_a_time() {
+    let (world, _, hook) = world().await;
+    world.slack_says(&hook, "Ev1", &format!("call {} or ana@example.com", phone(7))).await.expect(200);
+    let listed = world.events("?matched=false").await.expect(200);
+    let one = world.events(&format!("/{}", text(&listed["items"][0]["id"]))).await.expect(200);
+    let shown = format!("{listed} {one}");
+    assert!(!shown.contains(&phone(7)) && !shown.contains("ana@example.com"), "{shown}");
+    let row = world.aws.rows("events").remove(0);
+    let days = (row["expires_at"].as_i64().unwrap() - Timestamp::now().as_seconds()) / 86_400;
+    assert!((29..=30).contains(&days), "{days}");
+    world.aws.change("events", text(&row["id"]), json!({"expires_at": 1}));
+    assert_eq!(world.events("").await.expect(200)["items"], json!([]));
+    assert_eq!(world.events(&format!("/{}", text(&row["id"]))).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_batch_of_hubspots_is_an_event_each_and_routed_by_portal() {
+    let world = World::start().await;
+    world.catalogue_service("hubspot");
+    let automation = world.active(&manual_body("HubSpot", "contact.creation", &Value::Null)).await;
+    let secret = "yyyyyyyy-yyyy";
+    let ours = json!({"service": "HubSpot", "secret": secret, "tenant": "62515"});
+    world.hook(&ours).await;
+    let theirs = json!({"service": "HubSpot", "secret": secret, "tenant": "70000"});
+    world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
+    let event = |id: u64, portal: u64| {
+        json!({
+            "eventId": id, "subscriptionId": 26, "portalId": portal, "occurredAt": 1_795_298_398_123_u64,
+            "subscriptionType": "contact.creation", "attemptNumber": 0, "objectId": 7,
+        })
+    };
+    let batch = json!([event(1, 62515), event(2, 70000), event(3, 62515), event(4, 99999)]);
+    world.send("trigger", &world.signed("/api/hooks/hubspot", Signer::Hubspot(secret), &batch)).await.expect(200);
+    let rows = world.aws.rows("events");
+    let of = |tenant: &str| rows.iter().filter(|row| row["organization_id"] == tenant).count();
+    assert_eq!((of(&world.home.organization_id), of(&world.other.organization_id), rows.len()), (2, 1, 3));
+    assert_eq!(world.runs_of(&automation).len(), 2);
+}
+
+/// A definition that runs when this event comes.
+fn manual_body(service: &str, event_type: &str, filters: &Value) -> Value {
+    let mut config = json!({"service": service, "event_type": event_type});
+    if !filters.is_null() {
+        config["filters"] = filters.clone();
+    }
+    json!({
+        "name": format!("{service} {event_type}"), "trigger_type": "webhook", "trigger_config": config,
+        "actions": [{"id": "now", "tool": "current_time", "parameters": {}}], "fingerprints": {"current_time": "built-in"},
+    })
+}
+
+/// What the catalogue says of a service's events is what comes: its example, signed as the service signs, begins a run of an
+/// automation with the example's own condition.
+#[tokio::test]
+async fn every_example_of_the_catalogue_is_matched_by_its_event() {
+    let files = tests::catalogue::files().unwrap();
+    let mut tried = 0;
+    for (file, content) in &files {
+        let Some(events) = content["capabilities"]["webhook_payload_schemas"].as_object() else { continue };
+        for (event_type, described) in events {
+            let world = World::start().await;
+            world.catalogue_service(file);
+            let service = text(&content["name"]);
+            let automation = world.active(&manual_body(service, event_type, &described["example_condition"])).await;
+            let answer = deliver_example(&world, service, event_type, &described["example"], &automation).await;
+            assert_eq!(answer.status, 200, "{service} {event_type}: {}", answer.body);
+            let why = world.events("").await.expect(200);
+            assert_eq!(world.runs_of(&automation).len(), 1, "{service} {event_type}: {why}");
+            assert_eq!(why["items"][0]["event_type"], event_type.as_str(), "{service}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 15, "{tried}");
+}
+
+async fn deliver_example(
+    world: &World,
+    service: &str,
+    event_type: &str,
+    example: &Value,
+    automation: &str,
+) -> tests::Answer {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let new = match service {
+        "Gmail" => json!({"service": service, "service_account": "push@acme.iam.gserviceaccount.com"}),
+        _ => json!({"service": service, "secret": secret}),
+    };
+    match service {
+        "Slack" => world.deliver_signed(&world.hook(&new).await, Signer::Slack(secret), example).await,
+        "GitHub" => {
+            let name = event_type.split('.').next().unwrap();
+            world.deliver_signed(&world.hook(&new).await, Signer::Github(secret, name), example).await
+        }
+        "Stripe" => world.deliver_signed(&world.hook(&new).await, Signer::Stripe(secret), example).await,
+        "Notion" => world.deliver_signed(&world.hook(&new).await, Signer::Notion(secret), example).await,
+        "HubSpot" => world.deliver_signed(&world.hook(&new).await, Signer::Hubspot(secret), &json!([example])).await,
+        "Gmail" => {
+            let data = BASE64_STANDARD.encode(example.to_string());
+            let pushed =
+                json!({"message": {"data": data, "messageId": "1"}, "subscription": "projects/p/subscriptions/s"});
+            let account = "push@acme.iam.gserviceaccount.com";
+            world.deliver_signed(&world.hook(&new).await, Signer::Google(&world.issuer, account), &pushed).await
+        }
+        // Their events come by triggers that are deployed at Pipedream.
+        _ => {
+            let hook = world.pipedream_hook(automation, "whsk_1").await;
+            world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), example).await
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deployed_trigger_is_for_its_automation_alone() {
+    let (world, automation, _) = world().await;
+    let mut second = world.urgent_messages();
+    second["name"] = json!("Another");
+    let other = world.active(&second).await;
+    let hook = world.pipedream_hook(&automation, "whsk_1").await;
+    let emitted = json!({"e": slack_message("Ev1", "urgent"), "k": "emit", "ts": 1, "id": "ev_1"});
+    for _again in 0..2 {
+        world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &emitted).await.expect(200);
+    }
+    assert_eq!((world.runs_of(&automation).len(), world.runs_of(&other).len()), (1, 0));
+    let row = world.aws.rows("events").remove(0);
+    assert_eq!((&row["service"], &row["event_type"]), (&json!("slack"), &json!("message")));
+    let lunch = slack_message("Ev2", "lunch?");
+    world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &lunch).await.expect(200);
+    let why = world.events("?matched=false").await.expect(200)["items"][0]["unmatched"][0]["why"].clone();
+    assert!(text(&why).contains("lunch?"), "{why}");
+    assert_eq!(world.deliver_signed(&hook, Signer::Pipedream("whsk_2"), &lunch).await.status, 401);
+    world.automation("POST", &format!("/{automation}/pause"), &json!({})).await.expect(200);
+    world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &slack_message("Ev3", "urgent")).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+    let why = world.events("?matched=false").await.expect(200)["items"][0]["unmatched"][0]["why"].clone();
+    assert!(text(&why).contains("not active"), "{why}");
+    world.aws.delete("automations", &automation);
+    world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &slack_message("Ev4", "urgent")).await.expect(200);
+}
+
+#[tokio::test]
+async fn many_events_at_once_are_a_run_each_in_the_organizations_group() {
+    const EVENTS: usize = 200;
+    let (world, automation, hook) = world().await;
+    let sent = (0..EVENTS).map(|number| {
+        let (world, hook) = (&world, &hook);
+        async move { world.slack_says(hook, &format!("Ev{number}"), "urgent").await }
+    });
+    for answer in join_all(sent).await {
+        // What was not done in time comes again.
+        assert!([200, 503].contains(&answer.status), "{}", answer.body);
+    }
+    for number in 0..EVENTS {
+        world.slack_says(&hook, &format!("Ev{number}"), "urgent").await.expect(200);
+    }
+    assert_eq!(world.runs_of(&automation).len(), EVENTS);
+    let sent = world.aws.operations().into_iter().filter(|operation| operation.action == "SendMessage");
+    let groups: Vec<Value> = sent.map(|operation| operation.body["MessageGroupId"].clone()).collect();
+    assert!(groups.len() >= EVENTS && groups.iter().all(|group| *group == json!(world.home.organization_id)));
+}
+
+#[tokio::test]
+async fn an_event_is_matched_by_one_query_of_an_index() {
+    let (world, _, hook) = world().await;
+    world.slack_says(&hook, "Ev0", "urgent").await.expect(200);
+    world.aws.clear_operations();
+    world.slack_says(&hook, "Ev1", "urgent").await.expect(200);
+    let asked: Vec<_> =
+        world.aws.operations().into_iter().filter(|it| it.on.contains(&"automations".to_owned())).collect();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!((&asked[0].action[..], &asked[0].body["IndexName"]), ("Query", &json!("by_trigger")));
+    assert!(world.aws.operations().iter().all(|operation| operation.action != "Scan"));
+}
