@@ -70,12 +70,7 @@ pub(crate) async fn list(
 
 /// Which version is to run: the active one, unless another is named, which is for a dry run or an administrator. A dry run of an
 /// automation without an active version is one of its newest.
-async fn version(
-    automations: &Automations,
-    member: &Member,
-    automation: &Automation,
-    asked: &Asked,
-) -> Result<u64> {
+async fn version(automations: &Automations, member: &Member, automation: &Automation, asked: &Asked) -> Result<u64> {
     if let Some(version) = asked.version.filter(|version| automation.active_version != Some(*version)) {
         automations.version(automation.organization_id, automation.id, version).await?;
         if !asked.dry_run {

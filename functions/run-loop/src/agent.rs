@@ -7,8 +7,8 @@ use shared::{
     error::Problems,
     injection::LLM_AGENT,
     models::{
-        ActionResult, ApprovalEffect, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus,
-        RunTrigger, Spent, Timestamp, ToolRef, WholeRun,
+        ActionResult, ApprovalEffect, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger,
+        Spent, Timestamp, ToolRef, WholeRun,
     },
     store::Waits,
     tool::ToolOutcome,

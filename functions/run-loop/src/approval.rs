@@ -44,7 +44,10 @@ impl Actions<'_> {
             ApprovalEffect::Payment => "a payment",
             ApprovalEffect::Any => "anything that is changed",
         };
-        Some(ApprovalRequest { reason: Some(format!("The automation asks before {what}.")), ..ApprovalRequest::default() })
+        Some(ApprovalRequest {
+            reason: Some(format!("The automation asks before {what}.")),
+            ..ApprovalRequest::default()
+        })
     }
 
     /// Asks once, and looks at what was decided. An approval is for exactly these arguments.
@@ -108,7 +111,8 @@ impl Actions<'_> {
 /// What a dry run shows of an action that would ask.
 pub(crate) fn with_asking(result: ActionResult, asking: Option<&ApprovalRequest>) -> ActionResult {
     let Some(asking) = asking.filter(|_| result.status == ActionStatus::NotSent) else { return result };
-    let mut output: Value = result.output.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut output: Value =
+        result.output.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     if let Some(output) = output.as_object_mut() {
         let reason = asking.reason.as_deref().unwrap_or("The action says so.");
         let asks = json!({"reason": reason, "expires_in_minutes": asking.expires_in_minutes});

@@ -11,16 +11,53 @@ use crate::{
 
 /// Words of names by which tools are known, and the verbs that make an effect of them.
 const EMAIL: [&str; 12] = [
-    "email", "emails", "mail", "gmail", "outlook", "sendgrid", "mailgun", "mailchimp", "mailjet", "postmark", "resend", "smtp",
+    "email",
+    "emails",
+    "mail",
+    "gmail",
+    "outlook",
+    "sendgrid",
+    "mailgun",
+    "mailchimp",
+    "mailjet",
+    "postmark",
+    "resend",
+    "smtp",
 ];
 const SMS: [&str; 3] = ["sms", "twilio", "mms"];
 const MESSAGE: [&str; 16] = [
-    "message", "messages", "slack", "telegram", "discord", "teams", "whatsapp", "chat", "notification", "notifications",
-    "push", "messenger", "signal", "mattermost", "dm", "intercom",
+    "message",
+    "messages",
+    "slack",
+    "telegram",
+    "discord",
+    "teams",
+    "whatsapp",
+    "chat",
+    "notification",
+    "notifications",
+    "push",
+    "messenger",
+    "signal",
+    "mattermost",
+    "dm",
+    "intercom",
 ];
 const PAYMENT: [&str; 14] = [
-    "payment", "payments", "pay", "charge", "charges", "refund", "refunds", "payout", "payouts", "invoice", "transfer",
-    "checkout", "subscription", "purchase",
+    "payment",
+    "payments",
+    "pay",
+    "charge",
+    "charges",
+    "refund",
+    "refunds",
+    "payout",
+    "payouts",
+    "invoice",
+    "transfer",
+    "checkout",
+    "subscription",
+    "purchase",
 ];
 const SENDING: [&str; 10] =
     ["send", "sends", "reply", "forward", "post", "publish", "upload", "notify", "create", "schedule"];
@@ -155,9 +192,8 @@ mod tests {
     #[test]
     fn an_email_to_outside_is_one_with_any_address_of_another_domain() {
         let rules = [ApprovalRule { effect: ApprovalEffect::Email, outside: vec!["acme.example".into()] }];
-        let asks = |arguments: Value| {
-            asking_rule(&rules, ApprovalEffect::Email, arguments.as_object().unwrap()).is_some()
-        };
+        let asks =
+            |arguments: Value| asking_rule(&rules, ApprovalEffect::Email, arguments.as_object().unwrap()).is_some();
         assert!(!asks(json!({"to": "ana@acme.example", "body": "Write to bob@other.example"})));
         assert!(!asks(json!({"to": ["Ana <ana@ACME.example>", "bo@acme.example."]})));
         assert!(asks(json!({"to": "ana@acme.example, bob@other.example"})));

@@ -49,7 +49,12 @@ pub(super) fn approvals(members: &mut Members<'_, '_>, has_prompt: bool) -> Vec<
     }
     if rules.len() > MOST_RULES {
         let message = format!("There are {} rules, and there may be {MOST_RULES}.", rules.len());
-        members.report(Code::TooLarge, "approvals", message, "Keep those that are needed; {\"effect\": \"any\"} is all.");
+        members.report(
+            Code::TooLarge,
+            "approvals",
+            message,
+            "Keep those that are needed; {\"effect\": \"any\"} is all.",
+        );
         return Vec::new();
     }
     let mut read = Vec::new();
@@ -153,14 +158,18 @@ mod tests {
         let (definition, problems) = read(&json!({"quotas": {"runs_per_hour": 7, "messages_per_day": 10_000}}));
         let expected = AutomationQuotas { runs_per_hour: 7, messages_per_day: 10_000, ..AutomationQuotas::default() };
         assert_eq!((definition.unwrap().quotas, problems.len()), (expected, 0));
-        let (_, problems) =
-            read(&json!({"quotas": {"runs_per_hour": 0, "effects_per_run": 1_001, "messages_per_day": "9", "days": 1}}));
-        assert_eq!(problems, [
-            "invalid_value /quotas/runs_per_hour",
-            "invalid_value /quotas/effects_per_run",
-            "wrong_type /quotas/messages_per_day",
-            "unknown_field /quotas/days",
-        ]);
+        let (_, problems) = read(
+            &json!({"quotas": {"runs_per_hour": 0, "effects_per_run": 1_001, "messages_per_day": "9", "days": 1}}),
+        );
+        assert_eq!(
+            problems,
+            [
+                "invalid_value /quotas/runs_per_hour",
+                "invalid_value /quotas/effects_per_run",
+                "wrong_type /quotas/messages_per_day",
+                "unknown_field /quotas/days",
+            ]
+        );
         assert_eq!(read(&json!({"quotas": 7})).1, ["wrong_type /quotas"]);
     }
 
@@ -169,10 +178,13 @@ mod tests {
         let (definition, problems) =
             read(&json!({"approvals": [{"effect": "email", "outside": ["Acme.example"]}, {"effect": "any"}]}));
         assert_eq!(problems, Vec::<String>::new());
-        assert_eq!(definition.unwrap().approvals, [
-            ApprovalRule { effect: ApprovalEffect::Email, outside: vec!["acme.example".into()] },
-            ApprovalRule { effect: ApprovalEffect::Any, outside: Vec::new() },
-        ]);
+        assert_eq!(
+            definition.unwrap().approvals,
+            [
+                ApprovalRule { effect: ApprovalEffect::Email, outside: vec!["acme.example".into()] },
+                ApprovalRule { effect: ApprovalEffect::Any, outside: Vec::new() },
+            ]
+        );
         for (rule, problem) in [
             (json!("email"), "wrong_type /approvals/0"),
             (json!({}), "missing_field /approvals/0/effect"),
@@ -203,7 +215,10 @@ mod tests {
         let expected = ApprovalRequest { expires_in_minutes: 5, reason: Some("A customer reads it.".into()) };
         assert_eq!(asked, (Some(expected), Vec::new()));
         assert_eq!(action(json!("yes")).1, ["wrong_type /actions/0/approval"]);
-        assert_eq!(action(json!({"expires_in_minutes": 0})).1, ["invalid_value /actions/0/approval/expires_in_minutes"]);
+        assert_eq!(
+            action(json!({"expires_in_minutes": 0})).1,
+            ["invalid_value /actions/0/approval/expires_in_minutes"]
+        );
         assert_eq!(action(json!({"minutes": 5})).1, ["unknown_field /actions/0/approval/minutes"]);
     }
 }

@@ -22,8 +22,8 @@ use crate::{
     execution::Executor,
     json_schema::JsonSchema,
     models::{
-        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, CheckedTool, Member, OrganizationId,
-        RunCeilings, Timestamp,
+        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, CheckedTool, Member,
+        OrganizationId, RunCeilings, Timestamp,
     },
     store::{Automations, Listening, OVERTAKEN, Organizations},
 };

@@ -40,7 +40,11 @@ impl EffectQuota {
         let of_day = [(Counted::Messages(automation), Window::Day, messages_per_day)];
         // Beside each other and not in one transaction: all runs of a day count on the same item.
         let messages = async {
-            if is_message(effect) { self.quotas.take_each(organization, &of_day, name, deadline).await } else { Ok(Room::free()) }
+            if is_message(effect) {
+                self.quotas.take_each(organization, &of_day, name, deadline).await
+            } else {
+                Ok(Room::free())
+            }
         };
         let (effects, messages) = join!(self.quotas.take_each(organization, &of_run, name, deadline), messages);
         match (effects?, messages?) {

@@ -46,7 +46,10 @@ const PLACES: [(&str, &[&str]); 3] = [
             "run_at",
         ],
     ),
-    ("an action", &["tool", "parameters", "output_as", "condition", "approval", "timeout_seconds", "on_error", "retries"]),
+    (
+        "an action",
+        &["tool", "parameters", "output_as", "condition", "approval", "timeout_seconds", "on_error", "retries"],
+    ),
 ];
 
 /// Unknown fields of one object that are told.

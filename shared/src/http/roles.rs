@@ -39,6 +39,7 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("POST", "/api/{slug}/automations/{id}/rollback", Admin),
     ("POST", "/api/{slug}/automations/{id}/run", Member),
     ("GET", "/api/{slug}/automations/{id}/runs", Viewer),
+    ("POST", "/api/{slug}/events/{id}/replay", Member),
     ("GET", "/api/{slug}/approvals", Viewer),
     ("GET", "/api/{slug}/approvals/{id}", Viewer),
     ("POST", "/api/{slug}/approvals/{id}/approve", Admin),

@@ -30,7 +30,11 @@ pub(super) fn llm_agent() -> Arc<dyn Tool> {
         ("schema", json!({"type": "object", "description": "JSON Schema of the result"}), false),
         ("system_prompt", text("Who it is, and what it must heed"), false),
         ("model", text("Another model than the organization's"), false),
-        ("limits", json!({"type": "object", "description": "What it may use: iterations, calls, tokens, cost, seconds"}), false),
+        (
+            "limits",
+            json!({"type": "object", "description": "What it may use: iterations, calls, tokens, cost, seconds"}),
+            false,
+        ),
     ]);
     Arc::new(LlmAgent(ToolSpec {
         name: LLM_AGENT.to_owned(),

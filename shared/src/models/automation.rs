@@ -6,7 +6,9 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named};
+use super::{
+    AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
+};
 
 /// A row of `automations`: what is true of all its versions, and which one runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named};
+use super::{
+    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named,
+};
 
 /// The row of a run: small, for it is written at every step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

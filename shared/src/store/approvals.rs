@@ -114,10 +114,8 @@ impl Approvals {
     ) -> Result<Decided> {
         let now = Timestamp::now();
         let set = "SET #status = :status, #decided_by = :by, #decided_at = :now, #updated_at = :now, #wake_at = :wake";
-        let mut decided = self
-            .pending(organization, approval, set)
-            .when(format!("{PENDING} AND #valid_until > :now"))
-            .with([
+        let mut decided =
+            self.pending(organization, approval, set).when(format!("{PENDING} AND #valid_until > :now")).with([
                 (":status", text(status.as_str())),
                 (":by", text(by)),
                 (":now", text(now)),
@@ -144,9 +142,8 @@ impl Approvals {
     pub async fn take_up(&self, approval: &Approval) -> Result<bool> {
         let set = "SET #used_at = if_not_exists(#used_at, :now), #updated_at = :now REMOVE #open, #wake_at";
         let taken = self.table.update(id(approval.id), set);
-        let taken = taken
-            .when("#organization_id = :organization AND #status = :status AND #arguments_hash = :hash")
-            .with([
+        let taken =
+            taken.when("#organization_id = :organization AND #status = :status AND #arguments_hash = :hash").with([
                 (":organization", text(approval.organization_id)),
                 (":status", text(approval.status.as_str())),
                 (":hash", text(&approval.arguments_hash)),
@@ -186,8 +183,7 @@ impl Approvals {
     pub async fn pending_of_run(&self, organization: OrganizationId, run: RunId) -> Result<Vec<ApprovalId>> {
         let of = self.table.query_index("by_run", "#run_id = :run");
         let of = of.filter("#organization_id = :organization AND #status = :pending");
-        let values =
-            [(":run", text(run)), (":organization", text(organization)), (":pending", text("pending"))];
+        let values = [(":run", text(run)), (":organization", text(organization)), (":pending", text("pending"))];
         let found: Vec<OpenApproval> = of.with(values).collect().await?;
         Ok(found.into_iter().map(|approval| approval.id).collect())
     }

@@ -33,8 +33,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan, RunPrompt,
-        RunReply, RunStatus, Spent, Timestamp, WholeRun,
+        ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan,
+        RunPrompt, RunReply, RunStatus, Spent, Timestamp, WholeRun,
     },
     redaction,
 };

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, OrganizationId, RunId, Timestamp,
-        UserId,
+        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, OrganizationId, RunId,
+        Timestamp, UserId,
     },
 };
 
@@ -211,10 +211,9 @@ impl Automations {
         run: Option<RunId>,
     ) -> Result<Option<Automation>> {
         let (mut set, mut values) = ("SET #status = :status".to_owned(), Vec::new());
-        for (name, placeholder, value) in [
-            ("#pause_reason", ":reason", reason.map(text)),
-            ("#paused_by_run", ":run", run.map(text)),
-        ] {
+        for (name, placeholder, value) in
+            [("#pause_reason", ":reason", reason.map(text)), ("#paused_by_run", ":run", run.map(text))]
+        {
             if let Some(value) = value {
                 set.push_str(&format!(", {name} = {placeholder}"));
                 values.push((placeholder, value));

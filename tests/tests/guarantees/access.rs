@@ -100,6 +100,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/automations/{id}/activate" | "POST /api/{slug}/automations/{id}/rollback" => {
             json!({"version": 1})
         }
+        "POST /api/{slug}/events/{id}/replay" => json!({"automation_id": AUTOMATION}),
         "POST /api/{slug}/automations/{id}/run" => json!({"dry_run": true}),
         "POST /api/{slug}/approvals/{id}/approve" | "POST /api/{slug}/approvals/{id}/refuse" => json!({"reason": "So"}),
         "PUT /api/{slug}/services/{name}/account" => json!({"account_id": null}),

@@ -4,6 +4,7 @@ mod agents;
 mod api_request;
 mod async_tools;
 mod attach;
+mod automation_control;
 mod automation_runs;
 mod automations;
 mod budgets;
