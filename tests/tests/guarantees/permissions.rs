@@ -374,6 +374,34 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     discover(asked, world).await;
     mcp(asked, world, tools).await;
     building_agent(asked, world).await;
+    automation_runs(asked, world).await;
+}
+
+/// An automation that is carried out, one that asks a model, and one that is paused because its tool changed.
+async fn automation_runs(asked: &mut Permissions, world: &mut World) {
+    world.slack_service();
+    let classify = json!({"text": "Hi", "question": "What is it?", "options": ["a", "b"]});
+    let tell = json!({"channel": "C1", "text": "Hi"});
+    let automation = world
+        .activate(&world.manual(&json!([
+            {"id": "sort", "tool": "llm_classify", "parameters": classify},
+            {"id": "tell", "tool": "slack_post_message", "parameters": tell},
+        ])))
+        .await;
+    for changed in [false, true] {
+        if changed {
+            world.slack_tool(&json!({"channel": {"type": "string"}}));
+        }
+        world.llm.script([Turn::text(r#"{"answer": "a", "reasoning": "It is."}"#)]);
+        world.start_automation(&automation, &format!("changed: {changed}"), &json!({})).await;
+        world.restart();
+        world.aws.clear_operations();
+        world.run_loop(AMPLE).await;
+        note(asked, "run-loop", world);
+    }
+    world.llm.script([]);
+    assert_eq!(json!(world.automation_row(&automation.id.to_string()).await.status), json!("paused"));
+    world.aws.clear_operations();
 }
 
 /// A definition that anybody may deploy.
