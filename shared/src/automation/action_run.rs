@@ -231,6 +231,12 @@ impl PlannedAction<'_> {
         ActionResult { error, ..self.result(ActionStatus::Failed, started_at) }
     }
 
+    /// Nobody let it go on, for this reason.
+    pub fn refused(&self, why: impl Into<String>, started_at: Timestamp) -> ActionResult {
+        let error = Some(cut(why.into(), LONGEST_ERROR));
+        ActionResult { error, ..self.result(ActionStatus::Refused, started_at) }
+    }
+
     fn result(&self, status: ActionStatus, started_at: Timestamp) -> ActionResult {
         let arguments = (!self.arguments.is_empty()).then(|| Value::Object(self.arguments.clone()).to_string());
         ActionResult {

@@ -80,6 +80,22 @@ impl RunRequest {
         Ok((named, problems.into_result(request)?))
     }
 
+    /// What an action asks an agent: `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}`, and the tools that it
+    /// names; `naming` says which is meant.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for what is wrong with it.
+    pub fn of_action(
+        arguments: &Map<String, Value>,
+        built_in: &BuiltInTools,
+        naming: &dyn Fn(&str) -> Result<ToolRef, String>,
+    ) -> crate::Result<(Vec<NamedTool>, Self)> {
+        let mut problems = Problems::default();
+        let (named, request) =
+            Self::read_named(&Value::Object(arguments.clone()), built_in, naming, None, &mut problems);
+        Ok((named, problems.into_result(request)?))
+    }
+
     /// As [`RunRequest::read`], where `naming` says which tool is meant by a name.
     pub(super) fn read_named(
         body: &Value,

@@ -56,15 +56,17 @@ impl Watch {
         }
     }
 
-    /// Pauses an automation because of what a run found, and tells its owners, once a run. One that is not active stays as it is.
+    /// Pauses an automation because of what a run found, and tells its owners, once a run. One that is not active, or
+    /// runs another version by now, stays as it is.
     pub async fn pause_for(
         &self,
         organization: OrganizationId,
-        automation: AutomationId,
+        (automation, version): (AutomationId, Option<u64>),
         reason: &str,
         run: RunId,
     ) -> Result<()> {
         match self.automations.get(organization, automation).await {
+            Ok(automation) if automation.active_version != version => Ok(()),
             Ok(automation) => self.pause(automation, reason, run).await,
             Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -77,13 +79,15 @@ impl Watch {
                 AutomationStatus::Active => {
                     if let Some(paused) = self.automations.pause_after(&automation, Some(reason), Some(run)).await? {
                         tracing::warn!(automation.id = %paused.id, run.id = %run, "an automation was paused");
-                        return self.alerts.paused(&paused, reason, run).await;
+                        self.tell(&paused, reason, run).await;
+                        return Ok(());
                     }
                 }
                 // Whoever paused it may have died before anybody was told.
                 AutomationStatus::Paused if automation.paused_by_run == Some(run) => {
                     let reason = automation.pause_reason.clone().unwrap_or_else(|| reason.to_owned());
-                    return self.alerts.paused(&automation, &reason, run).await;
+                    self.tell(&automation, &reason, run).await;
+                    return Ok(());
                 }
                 AutomationStatus::Paused | AutomationStatus::PendingReview => return Ok(()),
             }
@@ -91,5 +95,13 @@ impl Watch {
             automation = self.automations.get(automation.organization_id, automation.id).await?;
         }
         Err(Error::Conflict("the automation was changed again and again, and could not be paused".into()))
+    }
+
+    /// It is paused, whether or not somebody can be told.
+    async fn tell(&self, automation: &Automation, reason: &str, run: RunId) {
+        if let Err(error) = self.alerts.paused(automation, reason, run).await {
+            let chain = error::chain(&error);
+            tracing::error!(automation.id = %automation.id, "nobody could be told that an automation was paused: {chain}");
+        }
     }
 }

@@ -171,3 +171,23 @@ pub fn automation_event(tenant: &Tenant, method: &str, path: &str, body: &Value)
     }
     if body.is_null() { event } else { event.header("content-type", "application/json").text(body.to_string()) }
 }
+
+impl World {
+    /// `POST /api/{slug}/automations/{id}/run` as the home organization's user.
+    pub async fn run_by_hand(&self, automation: &str, body: &Value) -> Answer {
+        self.automation("POST", &format!("/{automation}/run"), body).await
+    }
+
+    /// A request below `/api/{slug}/approvals` as the home organization's user; a body of null is none.
+    pub async fn approvals(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let event = automation_event(&self.home, method, path, body);
+        let path = event.path.replacen("/automations", "/approvals", 1);
+        self.send("deploy", &Event { path, ..event }).await
+    }
+
+    /// The approvals that nobody has decided.
+    pub async fn asked(&self) -> Vec<Value> {
+        let page = self.approvals("GET", "?status=pending", &Value::Null).await.expect(200);
+        page["items"].as_array().expect("a list").clone()
+    }
+}
