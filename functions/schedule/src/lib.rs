@@ -13,7 +13,7 @@ mod poll;
 use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
-    automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers},
+    automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers, Watch},
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Timestamp},
     platform,
     store::{Automations, Schedules},
@@ -26,6 +26,7 @@ pub struct Deps {
     pub starter: RunStarter,
     /// Asks sources.
     pub deployment: Deployment,
+    pub watch: Watch,
 }
 
 impl Deps {
@@ -37,6 +38,7 @@ impl Deps {
             triggers: platform.triggers()?,
             starter: platform.run_starter()?,
             deployment: platform.deployment()?,
+            watch: platform.watch()?,
         })
     }
 }
