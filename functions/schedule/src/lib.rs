@@ -1,4 +1,4 @@
-//! SQS: an automation is due, by its schedule or to ask its source again. EventBridge Scheduler brings the messages, `settle` those
+//! SQS: an automation is due, by its schedule or to ask its source again. `EventBridge` Scheduler brings the messages, `settle` those
 //! that did not come: `{organization_id, automation_id, scheduled_for}`.
 //!
 //! 1. The row of the schedule says whether this is the occurrence that is to come; any other is stale, and nothing happens.

@@ -633,7 +633,9 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
 
 /// Automations are run by schedules and polls; their schedules are made, taken back and settled.
 async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value, lookup: &Value) {
-    world.service_capabilities("SMS", &json!({"supports_polling": true}));
+    for service in ["SMS", "Slack"] {
+        world.service_capabilities(service, &json!({"supports_polling": true}));
+    }
     world.restart();
     world.aws.clear_operations();
     let daily = |name: &str| {
@@ -669,6 +671,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
         ("SMS", query["id"].as_str().unwrap(), own(query), json!({"query": "house"})),
         ("Pay", lookup_name, own(lookup), json!({})),
         ("Pay", "pay_list", world.fingerprint("pay_list"), json!({})),
+        ("Slack", query["id"].as_str().unwrap(), own(query), json!({"query": "house"})),
     ] {
         let polling = json!({
             "name": tool, "trigger_type": "polling", "prompt": "Look", "tools": [], "fingerprints": {tool: fingerprint},
@@ -703,6 +706,14 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     }
     assert_eq!(world.aws.row("automations", &polled[2]).unwrap()["status"], "paused");
     assert!(world.aws.row("schedules", &polled[0]).unwrap()["last_poll"].is_string());
+    // One whose schedule does not follow it yet: what is due is put on the queue again.
+    let due = Timestamp::now();
+    world.aws.change("schedules", &ids[0], json!({"automation_version": 9, "next_run_at": due}));
+    let message = json!({
+        "organization_id": world.home.organization_id, "automation_id": ids[0], "scheduled_for": due,
+    });
+    world.aws.post("scheduled", &message.to_string());
+    world.run_scheduled().await;
     // One that was deleted before its schedule.
     world.aws.delete("automations", &late);
     world.aws.fire_schedules(Timestamp::now().plus(Duration::from_secs(400 * 24 * 3_600)));
