@@ -44,7 +44,7 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of everything, 30)
 	cargo bench -p tool-calls --bench parser
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
-	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation)
+	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv

@@ -14,6 +14,7 @@ mod deployment;
 mod diagnostics;
 mod difference;
 mod duplicates;
+mod effect_quota;
 mod known;
 mod look_up;
 mod matching;
@@ -49,6 +50,7 @@ pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS,
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
 pub use diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
 pub use difference::{Change, Difference, Differences, differences};
+pub use effect_quota::EffectQuota;
 pub use known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
 pub use matching::{DoesNotRun, EventFilters};
 pub use offer::offer;

@@ -341,6 +341,14 @@ impl Found {
         self
     }
 
+    /// As [`Tool::known_as`].
+    pub fn known_as(&self) -> Vec<String> {
+        match &self.body {
+            Body::BuiltIn(tool) => tool.known_as(),
+            Body::Action(tool) => tool.known_as(),
+        }
+    }
+
     /// What is kept of the offer, to find the same tool again.
     pub fn offered(&self) -> OfferedTool {
         let redact = match &self.body {
@@ -439,6 +447,10 @@ struct ExecutedTool {
 impl Tool for ExecutedTool {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
+    }
+
+    fn known_as(&self) -> Vec<String> {
+        self.tool.known_as()
     }
 
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {

@@ -276,7 +276,9 @@ impl Platform {
             None => None,
         };
         let alerts = Alerts { outbound: self.outbound()?.clone(), secrets: self.secrets().clone(), hook };
-        Ok(Watch { automations: Automations::new(self.database()?), alerts })
+        let database = self.database()?;
+        let intents = Intents::new(database);
+        Ok(Watch { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
     }
 
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).

@@ -50,6 +50,11 @@ pub trait Tool: Send + Sync {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>>;
 
+    /// The names by which one can tell what it does to people: its own, and that of the action behind it.
+    fn known_as(&self) -> Vec<String> {
+        vec![self.spec().name.clone()]
+    }
+
     /// The same, held to these hosts; none for a tool that goes to no address of a model's choice.
     fn held_to(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {
         None

@@ -75,6 +75,7 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
         parent_run_id: None,
         waits_for_approval: None,
         waits_for_run: None,
+        time_from: None,
         actions_executed: 0,
         actions_failed: 0,
         status: RunStatus::Queued,

@@ -12,6 +12,7 @@
 //! - DELETE …/{id}: with all its versions.
 //! - POST …/{id}/run `{"trigger_data"?, "version"?, "dry_run"?}`: starts a run by hand; 202 with its row. GET …/{id}/runs?limit=&cursor=
 //!   (`manual_run.rs`).
+//! - POST /api/{slug}/events/{id}/replay `{"automation_id"?, "dry_run"?}`: gives a stored event to automations once more (`replay.rs`).
 //! - GET /api/{slug}/approvals?status=&limit=&cursor=, GET …/{id}, POST …/{id}/approve, POST …/{id}/refuse `{"reason"}`: what runs ask
 //!   people (`approvals.rs`).
 //!
@@ -20,6 +21,7 @@
 
 mod approvals;
 mod manual_run;
+mod replay;
 mod versions;
 
 use futures_util::try_join;
@@ -37,7 +39,7 @@ use shared::{
         Timestamp,
     },
     platform,
-    store::{Approvals, Schedules},
+    store::{Approvals, Events, Schedules},
 };
 
 /// Of a `content_hash`, in characters.
@@ -50,6 +52,7 @@ pub struct Deps {
     pub schedules: Schedules,
     pub starter: RunStarter,
     pub approvals: Approvals,
+    pub events: Events,
 }
 
 impl Deps {
@@ -61,6 +64,7 @@ impl Deps {
             schedules: Schedules::new(platform.database()?),
             starter: platform.run_starter()?,
             approvals: Approvals::new(platform.database()?),
+            events: Events::new(platform.database()?),
         })
     }
 }
@@ -168,6 +172,10 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["GET", "api", _, "automations", id, "runs"] => {
             let automations = &deployment.automations;
             Box::pin(manual_run::list(automations, &deps.starter, &request, organization, automation(id)?)).await
+        }
+        ["POST", "api", _, "events", id, "replay"] => {
+            let stores = (&deps.events, &deployment.automations, &deps.starter);
+            Box::pin(replay::replay(stores, &request, &member, http::id(id, "event")?)).await
         }
         ["GET", "api", _, "approvals"] => Box::pin(approvals::list(deps, &request, organization)).await,
         ["GET", "api", _, "approvals", id] => approvals::show(deps, organization, http::id(id, "approval")?).await,

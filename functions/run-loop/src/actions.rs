@@ -4,17 +4,19 @@ use std::time::{Duration, Instant};
 
 use shared::{
     Deadline, Error, Result,
-    automation::{ActionRun, Next, PlannedAction, RunTools},
+    automation::{ActionRun, Definition, EffectQuota, Next, PinnedTool, PlannedAction, RunTools},
     catalogue::Gone,
     error,
-    injection::{Ended, Ending},
+    injection::{Ended, Ending, LLM_AGENT},
     models::{ActionResult, AutomationRun, RunStatus, Spent, Timestamp, Trigger},
-    store::{Lease, Saved, Step},
+    store::{Lease, Saved, Step, Waits},
     tool::{CallContext, Conversation, NotBound, RECORDING, Subject, ToolOutcome},
 };
 
 use crate::{
     Deps,
+    approval::{Approved, with_asking},
+    automation::drifted,
     journal::{Stop, UnsavedStep},
     verdict::{MOST_ATTEMPTS, ends_at},
 };
@@ -33,7 +35,22 @@ pub(crate) struct Actions<'a> {
     pub(crate) lease: &'a Lease,
     /// When the run must be let go of, to be carried on later.
     pub(crate) deadline: Deadline,
+    pub(crate) definition: &'a Definition,
+    /// All tools of the automation, those that agents are given, too.
+    pub(crate) pinned: &'a [PinnedTool],
+    /// Those of the actions that are left.
     pub(crate) tools: &'a RunTools,
+}
+
+/// What came of an action.
+pub(crate) enum Called {
+    Result(Box<ActionResult>),
+    /// There is not time enough for it here.
+    NoTime,
+    /// The run goes on when something else has happened.
+    Waits(Waits),
+    /// A tool is not what the automation was activated with.
+    Drifted(String),
 }
 
 impl Actions<'_> {
@@ -52,9 +69,11 @@ impl Actions<'_> {
                 Next::Over(ending) => return Ok(Ended::Over(ending)),
                 Next::Settled(result) => *result,
                 Next::Call(_) if Timestamp::now() >= ends_at(self.run) => return Ok(Ended::Over(out_of_time())),
-                Next::Call(planned) => match Box::pin(self.call(&planned, first, spent)).await {
-                    Ok(Some(result)) => result,
-                    Ok(None) => return Ok(Ended::OutOfTime),
+                Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
+                    Ok(Called::Result(result)) => *result,
+                    Ok(Called::NoTime) => return Ok(Ended::OutOfTime),
+                    Ok(Called::Waits(what)) => return Ok(Ended::Stopped(Stop::Waits(what))),
+                    Ok(Called::Drifted(reason)) => return drifted(self.deps, self.run, reason).await,
                     // It counts as an attempt where it is the first that is tried.
                     Err(outage) if !first => {
                         tracing::warn!(run.id = %self.run.id, "an action is put off: {}", error::chain(&outage));
@@ -73,6 +92,49 @@ impl Actions<'_> {
             actions.took(&result)?;
             first = false;
         }
+    }
+
+    /// Carries an action out, if nobody has to be asked first.
+    async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Called> {
+        if planned.tool == LLM_AGENT {
+            return Box::pin(self.agent(planned, spent)).await;
+        }
+        // What cannot be called fails, and asks nobody.
+        let callable = self.tools.toolbox.check(planned.tool, &planned.arguments).is_ok();
+        let asking = self.asks(planned, self.tools.effect(planned.tool)).filter(|_| callable);
+        if let Some(asking) = asking.as_ref().filter(|_| !self.run.dry_run) {
+            match self.approved(planned, asking).await? {
+                Approved::Yes => {}
+                Approved::NotYet(what) => return Ok(Called::Waits(what)),
+                Approved::No(why) => {
+                    let redact = self.tools.redact(planned.tool);
+                    let refused = planned.refused(why, Timestamp::now());
+                    return Ok(Called::Result(Box::new(ActionResult { redact, ..refused })));
+                }
+            }
+        }
+        let effect = self.tools.effect(planned.tool).filter(|_| callable && !self.run.dry_run);
+        if let (Some(effect), Some(quota)) = (effect, self.quota()) {
+            let name = format!("{} {}", self.run.id, planned.id);
+            if let Some(why) = quota.take(effect, Some(&name), self.deadline).await? {
+                let redact = self.tools.redact(planned.tool);
+                let failed = planned.failed(why, Timestamp::now());
+                return Ok(Called::Result(Box::new(ActionResult { redact, ..failed })));
+            }
+        }
+        let result = Box::pin(self.call(planned, first, spent)).await?;
+        Ok(result.map_or(Called::NoTime, |result| Called::Result(Box::new(with_asking(result, asking.as_ref())))))
+    }
+
+    /// The room of this run for what it changes.
+    pub(crate) fn quota(&self) -> Option<EffectQuota> {
+        Some(EffectQuota {
+            quotas: self.deps.executor.quotas.clone(),
+            organization: self.run.organization_id,
+            automation: self.run.automation_id?,
+            run: self.run.parent_run_id.unwrap_or(self.run.id),
+            limits: self.definition.quotas,
+        })
     }
 
     /// Calls the tool of an action, and again where that can do no harm and is wanted. None if there is no time for it.
@@ -156,7 +218,7 @@ fn out_of_time() -> Ending {
     Ending { status: RunStatus::TimeLimit, result: None, error: Some(error) }
 }
 
-fn add(spent: &mut Spent, more: &Spent) {
+pub(crate) fn add(spent: &mut Spent, more: &Spent) {
     spent.iterations += more.iterations;
     spent.calls += more.calls;
     spent.prompt_tokens += more.prompt_tokens;

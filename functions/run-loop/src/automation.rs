@@ -10,14 +10,11 @@ use shared::{
     catalogue::Resolved,
     error::Problems,
     injection::{Ended, Ending},
-    models::{AutomationRun, AutomationStatus, RunPlan, RunPrompt, Spent, ToolRef, WholeRun},
+    models::{AutomationRun, RunPlan, RunPrompt, Spent, ToolRef, WholeRun},
     store::{Lease, Saved, Step},
 };
 
 use crate::{Deps, actions::Actions, ended_by, journal::Stop, prompt};
-
-/// How often an automation that others change at the same time is read again to pause it.
-const PAUSE_TRIES: usize = 5;
 
 /// What a run carries out, as it was when its version was saved.
 struct Planned {
@@ -92,13 +89,14 @@ async fn carry_out(
     let left = ActionRun::resume(actions, &definition.variables, data, &whole.actions)?;
     let used = |tool: &&PinnedTool| left.left().iter().any(|action| action.tool.as_ref() == Some(&tool.name));
     let used: Vec<PinnedTool> = tools.iter().filter(used).cloned().collect();
-    let organization = run.organization_id;
+    let (organization, pinned) = (run.organization_id, tools);
     let tools = RunTools::of(&deps.catalogue, &deps.executor, organization, &used, run.dry_run, deadline);
     let tools = Box::pin(tools).await?;
     if let Some(reason) = tools.drift() {
         return drifted(deps, run, reason).await;
     }
-    Actions { deps, run, lease, deadline, tools: &tools }.carry_out(left, spent).await
+    let actions = Actions { deps, run, lease, deadline, definition, pinned, tools: &tools };
+    Box::pin(actions.carry_out(left, spent)).await
 }
 
 /// Makes of an automation's prompt what its model is told from now on, and writes it down; gives the run with its limits.
@@ -140,27 +138,14 @@ async fn begin_prompt(
 }
 
 /// Ends a run whose automation has a tool that is not what it was activated with: something else is never called in its place.
-async fn drifted(deps: &Deps, run: &AutomationRun, reason: String) -> Result<Ended<Stop>> {
+pub(crate) async fn drifted(deps: &Deps, run: &AutomationRun, reason: String) -> Result<Ended<Stop>> {
     pause_automation(deps, run, &reason).await?;
     Ok(Ended::Over(Ending::failed(reason)))
 }
 
-/// Pauses the automation of a run, if the version that ran is the one that is active. A dry run changes nothing.
+/// Pauses the automation of a run, if the version that ran is the one that is active, and tells its owners. A dry run changes
+/// nothing.
 async fn pause_automation(deps: &Deps, run: &AutomationRun, reason: &str) -> Result<()> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(()) };
-    for _ in 0..PAUSE_TRIES {
-        let automation = match deps.automations.get(run.organization_id, id).await {
-            Err(Error::NotFound(_)) => return Ok(()),
-            automation => automation?,
-        };
-        let ran = automation.active_version == run.automation_version;
-        if !ran || automation.status != AutomationStatus::Active {
-            return Ok(());
-        }
-        if deps.automations.pause(&automation, Some(reason)).await?.is_some() {
-            tracing::warn!(automation.id = %id, "an automation was paused: one of its tools is not what it was activated with");
-            return Ok(());
-        }
-    }
-    Err(Error::Unavailable("the automation", "others change it all the time".into()))
+    deps.watch.pause_for(run.organization_id, (id, run.automation_version), reason, run.id).await
 }

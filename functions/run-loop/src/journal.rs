@@ -8,7 +8,7 @@ use shared::{
     error::{self, OverBudget},
     injection::{Dialogue, Journal},
     models::{ActionResult, AutomationRun, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp},
-    store::{AutomationRuns, Budgets, Lease, Saved, Step, over},
+    store::{AutomationRuns, Budgets, Lease, Saved, Step, Waits, over},
 };
 
 /// The run's items in the table, written under its lease.
@@ -56,6 +56,8 @@ pub(crate) enum Stop {
     LeaseLost,
     /// The organization has no money left for it.
     OverBudget(OverBudget),
+    /// It goes on when something else has happened.
+    Waits(Waits),
 }
 
 #[derive(Debug)]

@@ -8,6 +8,8 @@
 //! where its last step left it. The effects of its tools are claimed for the run, and happen once.
 
 mod actions;
+mod agent;
+mod approval;
 mod automation;
 mod journal;
 mod prompt;
@@ -135,8 +137,14 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
             deps.watch.run_ends(&run, ending.status).await;
             let end = RunEnd { status: ending.status, result: ending.result.as_ref(), error: ending.error.as_deref() };
             let written = deps.runs.end(&run, lease, unsaved.as_ref().map(UnsavedStep::step), &spent, end).await?;
-            if written { report_end(&run, ending.status) } else { report_lost(&run) }
+            if !written {
+                report_lost(&run);
+                return Ok(());
+            }
+            report_end(&run, ending.status);
+            waiting::wake_parent(deps, &run).await;
         }
+        Verdict::Wait(what) => waiting::wait(deps, &run, lease, what, &message, &spent).await?,
         Verdict::GoOn => {
             deps.runs.release(lease, None).await?;
             deps.queue.send(&message).await?;

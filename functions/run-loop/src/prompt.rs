@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use futures_util::join;
 use shared::{
-    Deadline, Error,
+    Deadline, Error, Result,
+    automation::EffectQuota,
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
-    models::{AutomationRun, Budget, Spent, Trigger, WholeRun},
+    models::{AutomationId, AutomationQuotas, AutomationRun, Budget, Spent, Trigger, WholeRun},
     store::Lease,
     tool::{CallContext, Conversation, Subject},
 };
@@ -33,8 +34,11 @@ pub(crate) async fn take_steps(
         let prompt = whole.prompt.as_ref().ok_or_else(|| Error::internal("a run has no prompt"))?;
         let schema = prompt.schema.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         let format = FinalFormat::new(schema.as_ref())?;
-        let toolbox =
+        let mut toolbox =
             deps.catalogue.toolbox(organization, &prompt.tools, &deps.executor, run.dry_run, deadline).await?;
+        if let Some(automation) = run.automation_id.filter(|_| !run.dry_run) {
+            quota(deps, run, automation).await?.limit(&mut toolbox);
+        }
         let (account, usage) =
             join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
         let account = account?;
@@ -70,4 +74,20 @@ pub(crate) async fn take_steps(
     let meter = CostMeter { budgets: &deps.budgets, organization, on_own_key: account.is_own(), usage, uncounted: 0.0 };
     let ended = feedback.run(&mut dialogue, &mut RunJournal { runs: &deps.runs, run, lease, meter }).await;
     (ended, *dialogue.spent())
+}
+
+/// The room of a run of an automation for what it changes.
+async fn quota(deps: &Deps, run: &AutomationRun, automation: AutomationId) -> Result<EffectQuota> {
+    let limits = match deps.automations.get(run.organization_id, automation).await {
+        Ok(automation) => automation.quotas,
+        Err(Error::NotFound(_)) => AutomationQuotas::default(),
+        Err(error) => return Err(error),
+    };
+    Ok(EffectQuota {
+        quotas: deps.executor.quotas.clone(),
+        organization: run.organization_id,
+        automation,
+        run: run.parent_run_id.unwrap_or(run.id),
+        limits,
+    })
 }

@@ -6,6 +6,7 @@ use shared::{
     Error,
     injection::{Ended, Ending},
     models::{AutomationRun, RunStatus, Timestamp},
+    store::Waits,
 };
 
 use crate::journal::{Stop, UnsavedStep};
@@ -26,6 +27,8 @@ pub(crate) enum Verdict {
     GoOn,
     /// It goes on after a pause.
     PutOff(Duration),
+    /// It goes on when something else has happened.
+    Wait(Waits),
     /// Somebody else carries it on.
     Abandon,
 }
@@ -49,6 +52,7 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::OutOfTime => Verdict::GoOn,
         Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
+        Ended::Stopped(Stop::Waits(waits)) => Verdict::Wait(waits),
         Ended::Stopped(Stop::OverBudget(over)) => {
             let error = Some(format!("The run stopped: {over}."));
             Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)
@@ -69,7 +73,7 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
 
 /// When the run's time is over.
 pub(crate) fn ends_at(run: &AutomationRun) -> Timestamp {
-    run.started_at.unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds))
+    run.time_from.or(run.started_at).unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds))
 }
 
 pub(crate) const fn cancelled() -> Ending {

@@ -1,11 +1,61 @@
 //! Whether what a run waits for has happened. Until then its messages are dropped: nothing is put on the queue for it.
 
 use shared::{
-    Error, Result,
-    models::{ApprovalStatus, AutomationRun, QueuedRun, Timestamp},
+    Error, Result, error,
+    models::{ApprovalStatus, AutomationRun, QueuedRun, RunStatus, Spent, Timestamp},
+    store::{Lease, RunEnd, Saved, Waits},
 };
 
-use crate::{Deps, verdict::LONGEST_PAUSE};
+use crate::{Deps, report_end, report_lost, verdict::LONGEST_PAUSE};
+
+/// Lets a run go until `what` has happened.
+pub(crate) async fn wait(
+    deps: &Deps,
+    run: &AutomationRun,
+    lease: Lease,
+    what: Waits,
+    message: &QueuedRun,
+    spent: &Spent,
+) -> Result<()> {
+    match deps.runs.wait(run, &lease, what).await? {
+        Saved::Yes => {
+            // What it waits for may have happened just before, and its message found the run still held.
+            let waiting = deps.runs.get(run.organization_id, run.id).await?;
+            if is_over(deps, &waiting, message).await? {
+                deps.queue.send(message).await?;
+            }
+        }
+        Saved::CancelRequested => {
+            let end = RunEnd { status: RunStatus::Cancelled, result: None, error: None };
+            let written = deps.runs.end(run, lease, None, spent, end).await?;
+            end_what_it_waits_for(deps, run, what).await?;
+            if written { report_end(run, RunStatus::Cancelled) } else { report_lost(run) }
+        }
+        Saved::Lost => report_lost(run),
+    }
+    Ok(())
+}
+
+async fn end_what_it_waits_for(deps: &Deps, run: &AutomationRun, what: Waits) -> Result<()> {
+    match what {
+        Waits::ForApproval(approval, _) => {
+            deps.approvals.end(run.organization_id, approval, ApprovalStatus::Cancelled).await
+        }
+        Waits::ForRun(child) => match deps.runs.cancel(run.organization_id, child).await {
+            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Has the run go on that waits for this one. It wakes by itself, too, if this cannot be told.
+pub(crate) async fn wake_parent(deps: &Deps, run: &AutomationRun) {
+    let Some(parent) = run.parent_run_id else { return };
+    let message = QueuedRun { organization_id: run.organization_id, run_id: parent };
+    if let Err(error) = deps.queue.send(&message).await {
+        tracing::warn!(run.id = %parent, "a run that waits could not be told: {}", error::chain(&error));
+    }
+}
 
 /// True for a run that waits for nothing, too.
 pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRun) -> Result<bool> {

@@ -103,6 +103,9 @@ async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<
     }
     if run.status.is_over() {
         report_end(&run);
+        if let Some(parent) = run.parent_run_id {
+            deps.queue.wake(organization, parent).await?;
+        }
     }
     Reply::ok(&RunView::from(run))
 }

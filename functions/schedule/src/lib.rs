@@ -1,4 +1,4 @@
-//! SQS: an automation is due, by its schedule or to ask its source again. EventBridge Scheduler brings the messages, `settle` those
+//! SQS: an automation is due, by its schedule or to ask its source again. `EventBridge` Scheduler brings the messages, `settle` those
 //! that did not come: `{organization_id, automation_id, scheduled_for}`.
 //!
 //! 1. The row of the schedule says whether this is the occurrence that is to come; any other is stale, and nothing happens.
@@ -13,7 +13,7 @@ mod poll;
 use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
-    automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers},
+    automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers, Watch},
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Timestamp},
     platform,
     store::{Automations, Schedules},
@@ -26,6 +26,7 @@ pub struct Deps {
     pub starter: RunStarter,
     /// Asks sources.
     pub deployment: Deployment,
+    pub watch: Watch,
 }
 
 impl Deps {
@@ -37,6 +38,7 @@ impl Deps {
             triggers: platform.triggers()?,
             starter: platform.run_starter()?,
             deployment: platform.deployment()?,
+            watch: platform.watch()?,
         })
     }
 }

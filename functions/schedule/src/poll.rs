@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Result,
     automation::{Data, Definition, PolledItem, Polling, RunCause, SourceAnswer, filled_in, items_together, next_poll},
-    models::{Automation, AutomationVersion, PollCursor, RunTrigger, Schedule, Timestamp},
+    models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp},
 };
 
 use crate::Deps;
@@ -45,8 +45,11 @@ pub(crate) async fn poll(
     let base = schedule.next_run_at.map_or(now, |at| at.max(now));
     match Box::pin(asked).await? {
         SourceAnswer::Gone(reason) => {
-            deps.automations.pause(automation, Some(&reason)).await?;
-            tracing::warn!(automation.id = %automation.id, "a source tool is not what it was: the automation is paused");
+            // The run that there would have been.
+            let due = format!("schedule {base}");
+            let run = RunId::of_cause(organization, automation.id, &due);
+            let version = (automation.id, automation.active_version);
+            deps.watch.pause_for(organization, version, &reason, run).await?;
             Box::pin(deps.triggers.schedule_follows(organization, automation.id)).await
         }
         SourceAnswer::Failed(sentence) => {

@@ -100,6 +100,16 @@ impl ActionTool {
         self.action.without_what_is_shown(HiddenTexts::of_config(&self.static_config))
     }
 
+    /// The names by which one can tell what it does to people: its own, and that of the action behind it.
+    pub fn known_as(&self) -> Vec<String> {
+        let behind = match &self.action {
+            Action::PipedreamAction(action) => Some(action.key().to_owned()),
+            Action::Sms(_) => Some("sms".to_owned()),
+            _ => None,
+        };
+        std::iter::once(self.spec.name.clone()).chain(behind).collect()
+    }
+
     /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.
     pub fn needs_call(&self) -> Option<String> {
         self.action.needs_call().map(str::to_owned).or_else(|| {

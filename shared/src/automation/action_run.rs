@@ -231,6 +231,12 @@ impl PlannedAction<'_> {
         ActionResult { error, ..self.result(ActionStatus::Failed, started_at) }
     }
 
+    /// Nobody let it go on, for this reason.
+    pub fn refused(&self, why: impl Into<String>, started_at: Timestamp) -> ActionResult {
+        let error = Some(cut(why.into(), LONGEST_ERROR));
+        ActionResult { error, ..self.result(ActionStatus::Refused, started_at) }
+    }
+
     fn result(&self, status: ActionStatus, started_at: Timestamp) -> ActionResult {
         let arguments = (!self.arguments.is_empty()).then(|| Value::Object(self.arguments.clone()).to_string());
         ActionResult {
@@ -275,4 +281,159 @@ fn length(arguments: &Map<String, Value>) -> usize {
 /// The one output that every tool may give back to end a run.
 fn is_usage_limit(output: &Value) -> bool {
     output.get("error").is_some_and(|error| *error == USAGE_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        automation::{Diagnostics, definition::Body, definition::Definition},
+        clients::{Failure, Service},
+        models::{AutomationRun, AutomationVersion, RunPlan},
+    };
+
+    const NOW: &str = "2026-11-22T23:30:05.000Z";
+
+    fn actions(actions: &Value) -> Vec<Action> {
+        let definition = json!({"name": "x", "trigger_type": "manual", "actions": actions});
+        let Body::Actions(actions) = Definition::read(&definition, &mut Diagnostics::default()).unwrap().body else {
+            panic!("it has actions")
+        };
+        actions
+    }
+
+    fn data(trigger_data: &Value) -> RunData {
+        let run: AutomationRun = serde_json::from_value(json!({
+            "id": uuid::Uuid::now_v7(), "organization_id": uuid::Uuid::now_v7(), "trigger_type": "manual", "status": "running",
+            "limits": {}, "created_at": NOW, "updated_at": NOW, "expires_at": 0,
+        }))
+        .unwrap();
+        let version: AutomationVersion = serde_json::from_value(json!({
+            "automation_id": uuid::Uuid::now_v7(), "version": 1, "organization_id": run.organization_id, "content_hash": "",
+            "definition": json!({"trigger_config": {"timezone": "Europe/Berlin"}}).to_string(), "created_by": "u", "created_at": NOW,
+        }))
+        .unwrap();
+        let plan =
+            RunPlan { trigger_data: trigger_data.to_string(), user: json!({"timezone": "Asia/Tokyo"}).to_string() };
+        RunData::of(&run, &plan, &version).unwrap()
+    }
+
+    fn now() -> Timestamp {
+        NOW.parse().unwrap()
+    }
+
+    /// Carries the actions out: each call is given to `tool`, with its arguments.
+    fn carry_out(list: &Value, tool: impl Fn(&str, &Map<String, Value>) -> ToolOutcome) -> (Vec<ActionResult>, Ending) {
+        let (actions, variables, data) = (actions(list), Map::new(), data(&json!({"n": 5})));
+        let mut results: Vec<ActionResult> = Vec::new();
+        loop {
+            // As a process would that knows nothing but what was saved.
+            let run = ActionRun::resume(&actions, &variables, &data, &results).unwrap();
+            match run.next(now()) {
+                Next::Over(ending) => return (results, ending),
+                Next::Settled(result) => results.push(*result),
+                Next::Call(planned) => {
+                    let outcome = tool(&planned.id, &planned.arguments);
+                    results.push(planned.became(&outcome, false, now()));
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+    fn action(id: &str, more: Value) -> Value {
+        let mut action = json!({"id": id, "tool": "t", "parameters": {}});
+        action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        action
+    }
+
+    #[test]
+    fn what_was_saved_is_all_that_is_needed_to_go_on() {
+        let list = json!([
+            action("a", json!({"output_as": "first"})),
+            action("b", json!({"parameters": {"sum": "{{first.n}}", "day": "{{today}}", "n": "{{trigger_data.n}}"}})),
+        ]);
+        let (results, ending) = carry_out(&list, |id, arguments| match id {
+            "a" => ToolOutcome::succeeded(json!({"n": 7})),
+            _ => ToolOutcome::succeeded(Value::Object(arguments.clone())),
+        });
+        // The day of the trigger's time zone.
+        let output: Value = serde_json::from_str(results[1].output.as_ref().unwrap()).unwrap();
+        assert_eq!(output, json!({"sum": 7, "day": "2026-11-23", "n": 5}));
+        assert_eq!(ending, Ending { status: RunStatus::Completed, result: None, error: None });
+    }
+
+    #[test]
+    fn a_run_ends_as_its_actions_did() {
+        let outcome = |id: &str, _: &Map<String, Value>| match id {
+            "bad" => ToolOutcome::failed("No."),
+            "lost" => ToolOutcome::unknown("Perhaps."),
+            "used" => ToolOutcome::succeeded(json!({"error": "USAGE_LIMIT_EXCEEDED"})),
+            _ => ToolOutcome::succeeded(1),
+        };
+        let never = json!({"condition": {"path": "n", "op": "==", "value": 6}});
+        let stop = json!({"on_error": "stop"});
+        for (list, status, error) in [
+            (json!([action("a", json!({})), action("b", never.clone())]), RunStatus::Completed, None),
+            (json!([action("b", never.clone())]), RunStatus::Completed, None),
+            (
+                json!([action("a", json!({})), action("bad", json!({}))]),
+                RunStatus::PartialFailure,
+                Some("1 of 2 actions failed: bad (No.)."),
+            ),
+            (
+                json!([action("bad", json!({})), action("lost", json!({})), action("b", never)]),
+                RunStatus::Failed,
+                Some("2 of 3 actions failed: bad (No.), lost (Perhaps.)."),
+            ),
+            (
+                json!([action("lost", stop.clone()), action("a", json!({}))]),
+                RunStatus::Failed,
+                Some(
+                    "1 of 2 actions failed: lost (Perhaps.). The last 1 were not begun: the run was to stop if lost fails.",
+                ),
+            ),
+            (
+                json!([action("a", json!({})), action("bad", stop)]),
+                RunStatus::PartialFailure,
+                Some("1 of 2 actions failed: bad (No.)."),
+            ),
+            (
+                json!([action("used", json!({})), action("a", json!({}))]),
+                RunStatus::Failed,
+                Some(
+                    "1 of 2 actions failed: used (The tool's usage limit is exceeded (USAGE_LIMIT_EXCEEDED).). The last 1 were not begun: the usage limit of t is exceeded.",
+                ),
+            ),
+        ] {
+            let (_, ending) = carry_out(&list, outcome);
+            assert_eq!((ending.status, ending.error.as_deref()), (status, error), "{list}");
+        }
+    }
+
+    #[test]
+    fn only_what_certainly_did_nothing_is_repeated() {
+        let (actions, variables, data) =
+            (actions(&json!([action("a", json!({"retries": 2}))])), Map::new(), data(&json!({})));
+        let run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
+        let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
+        let because = |failure| ToolOutcome::failed("No.").because(clients::Error::new(Service::Outbound, failure));
+        let busy = || because(Failure::RateLimited);
+        for (outcome, acts, attempts, again) in [
+            (busy(), true, 1, true),
+            (busy(), true, 2, true),
+            (busy(), true, 3, false),
+            (busy().with(Effect::Unknown), true, 1, false),
+            (because(Failure::Refused("no".into())), false, 1, false),
+            (ToolOutcome::failed("No."), true, 1, false),
+            (ToolOutcome::failed("No."), false, 1, true),
+            (ToolOutcome::failed("No.").status(ExecutionStatus::Limited), false, 1, false),
+            (ToolOutcome::unknown("Perhaps."), true, 1, false),
+            (ToolOutcome::succeeded(1), false, 1, false),
+        ] {
+            assert_eq!(planned.may_be_repeated(&outcome, acts, attempts), again, "{outcome:?} {acts} {attempts}");
+        }
+    }
 }

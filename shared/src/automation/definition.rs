@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    injection::LLM_AGENT,
     json_schema::extent,
     models::{ApprovalRequest, ApprovalRule, AutomationQuotas, AutomationVersion},
 };
@@ -200,18 +201,28 @@ impl Definition {
                     if let Some(tool) = &action.tool {
                         tools.entry(tool.clone()).or_insert_with(|| child(&action.pointer, "tool"));
                     }
-                }
-            }
-            Body::Prompt(prompt) => {
-                for (index, named) in prompt.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate() {
-                    if let Some(name) = named.as_str().or_else(|| named.get("built_in")?.as_str()) {
-                        let place = child("/tools", index.to_string());
-                        tools.entry(name.trim().to_owned()).or_insert(place);
+                    if action.tool.as_deref() == Some(LLM_AGENT) {
+                        let place = child(&child(&action.pointer, action.parameters_field), "tools");
+                        add_named(action.parameters.get("tools"), &place, &mut tools);
                     }
                 }
             }
+            Body::Prompt(prompt) => {
+                add_named(prompt.get("tools"), "/tools", &mut tools);
+            }
         }
         tools
+    }
+}
+
+/// The tools of a prompt's or an agent's list, which stands at `place`.
+fn add_named(list: Option<&Value>, place: &str, tools: &mut BTreeMap<String, String>) {
+    for (index, named) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let name = named.as_str().or_else(|| named.get("built_in")?.as_str()).map(str::trim);
+        // What is no name has a diagnostic of its own.
+        if let Some(name) = name.filter(|name| !name.is_empty() && !name.contains("{{")) {
+            tools.entry(name.to_owned()).or_insert_with(|| child(place, index.to_string()));
+        }
     }
 }
 

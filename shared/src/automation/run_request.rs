@@ -72,11 +72,27 @@ impl RunRequest {
                 Ok(value @ (Value::String(_) | Value::Null)) => *text = value,
                 Ok(value) => *text = value.to_string().into(),
                 Err(TooLarge) => {
-                    problems.add(name, format!("must have at most {longest} bytes with its templates filled in"))
+                    problems.add(name, format!("must have at most {longest} bytes with its templates filled in"));
                 }
             }
         }
         let (named, request) = Self::read_named(&Value::Object(body), built_in, naming, None, &mut problems);
+        Ok((named, problems.into_result(request)?))
+    }
+
+    /// What an action asks an agent: `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}`, and the tools that it
+    /// names; `naming` says which is meant.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for what is wrong with it.
+    pub fn of_action(
+        arguments: &Map<String, Value>,
+        built_in: &BuiltInTools,
+        naming: &dyn Fn(&str) -> Result<ToolRef, String>,
+    ) -> crate::Result<(Vec<NamedTool>, Self)> {
+        let mut problems = Problems::default();
+        let (named, request) =
+            Self::read_named(&Value::Object(arguments.clone()), built_in, naming, None, &mut problems);
         Ok((named, problems.into_result(request)?))
     }
 

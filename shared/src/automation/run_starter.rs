@@ -92,6 +92,7 @@ impl RunStarter {
             parent_run_id: None,
             waits_for_approval: None,
             waits_for_run: None,
+            time_from: None,
             status: RunStatus::Queued,
             actions_executed: 0,
             actions_failed: 0,
@@ -138,7 +139,7 @@ impl RunStarter {
         let (most, now) = (automation.quotas.runs_per_hour, run.created_at);
         let counted = if run.dry_run { Counted::DryRuns(automation.id) } else { Counted::Runs(automation.id) };
         let deadline = Deadline::after(COUNTED_WITHIN);
-        let room = self.quotas.take_each(run.organization_id, &[(counted, Window::Hour, most)], deadline).await?;
+        let room = self.quotas.take_each(run.organization_id, &[(counted, Window::Hour, most)], None, deadline).await?;
         if let Room::Taken(_) = room {
             return Ok(None);
         }

@@ -119,7 +119,7 @@ impl Deployment {
                 let (items, id) = (at("items"), at("id").filter(|id| !id.is_empty()));
                 let Polling { service, source_tool, tool_params, .. } = polling;
                 let source = json!([service, source_tool, tool_params, items, id]).to_string();
-                SourceAnswer::Items { items: answered_items(answer, items, id), source }
+                SourceAnswer::Items { items: answered_items(&answer, items, id), source }
             }
         })
     }

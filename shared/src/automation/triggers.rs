@@ -78,10 +78,7 @@ impl Triggers {
         let changed = Box::pin(change).await;
         let failure = match &changed {
             // A deletion that could not be finished has begun.
-            Ok(_) | Err(Error::Conflict(_)) => match Box::pin(self.agree(organization, automation)).await {
-                Ok(()) => None,
-                Err(failure) => Some(failure),
-            },
+            Ok(_) | Err(Error::Conflict(_)) => Box::pin(self.agree(organization, automation)).await.err(),
             // Nothing was changed, as far as is known.
             Err(Error::Invalid(_) | Error::NotFound(_)) => None,
             Err(_unknown) => Some(Error::internal("the change failed, and may have taken effect")),
@@ -164,7 +161,6 @@ impl Triggers {
             matches!(running.trigger, Trigger::Polling(_)) || ScheduleRule::of(&running.trigger).is_some()
         };
         match (automation.filter(|(_, running)| by_the_clock(running)), schedule) {
-            (None, None) => Ok(true),
             (None, Some(schedule)) => self.remove(&schedule).await,
             (Some((automation, running)), schedule) if automation.status == AutomationStatus::Active => {
                 let now = Timestamp::now();
@@ -172,7 +168,7 @@ impl Triggers {
                 self.arm(schedule, next, now).await
             }
             (Some(_), Some(schedule)) if schedule.due.is_some() => self.disarm(schedule).await,
-            (Some(_), _) => Ok(true),
+            (None, None) | (Some(_), _) => Ok(true),
         }
     }
 

@@ -16,12 +16,10 @@ use super::{
 use crate::{
     connections::Connection,
     error::Problems,
+    injection::LLM_AGENT,
     json_schema::JsonSchema,
     models::{ServiceCapabilities, ToolRef, TriggerComponent, WebhookPayload, folded_name},
 };
-
-/// A tool that runs of actions will have, and do not have yet.
-const LLM_TOOLS: [&str; 1] = ["llm_agent"];
 
 /// Notes everything that is wrong with a definition whose shape has been read.
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
@@ -374,11 +372,6 @@ fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Option<Diagnost
     Some(match missing {
         // The others are written out below.
         KnownTool::Here(_) => return None,
-        KnownTool::NotFound { .. } if LLM_TOOLS.contains(&name) => {
-            let message = format!("{name} cannot be run yet.");
-            let hint = "Write the automation as a prompt with tools, which a model carries out.";
-            Diagnostic::error(Code::UnknownTool, place, message, hint)
-        }
         KnownTool::NotFound { others, not_searched } => {
             let message = format!("There is no tool {}.", crate::cut::cut(name.to_owned(), 60));
             let hint = "Find the tool with search_tools or initial_md_fetch, and read it with fetch_tool_data.";
@@ -481,6 +474,9 @@ fn check_actions<'a>(
             check_condition(condition, &scope, diagnostics);
         }
         let place = child(&action.pointer, action.parameters_field);
+        if action.tool.as_deref() == Some(LLM_AGENT) {
+            check_agent(action, &place, diagnostics);
+        }
         let tool = action.tool.as_deref().and_then(|name| Some((name, known.tools.get(name)?)));
         let usable = match tool {
             Some((name, KnownTool::Here(tool))) => Some((name, tool.as_ref())),
@@ -501,6 +497,32 @@ fn check_actions<'a>(
                 .map(|(_, tool)| &tool.returns)
                 .filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
             scope.outputs.push(Output { name, returns });
+        }
+    }
+}
+
+/// Which tools an agent has is known beforehand, so that they can be checked; and no agent starts another one.
+fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
+    let place = child(place, "tools");
+    let hint = "Write the names of the tools out: \"tools\": [\"wget\"].";
+    match action.parameters.get("tools") {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(tools)) => {
+            for (index, tool) in tools.iter().enumerate() {
+                let name = tool.as_str().or_else(|| tool.get("built_in")?.as_str()).unwrap_or_default();
+                let place = child(&place, index.to_string());
+                if name.contains("{{") || name.trim().is_empty() {
+                    let message = "An agent's tools are named as they stand, so that they can be checked.";
+                    diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(tool));
+                } else if name.trim() == LLM_AGENT {
+                    let message = "An agent starts no other agent.";
+                    diagnostics.push(Diagnostic::error(Code::NotAllowed, place, message, "Leave it out.").found(tool));
+                }
+            }
+        }
+        Some(other) => {
+            let message = "An agent's tools are a list of names.";
+            diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(other));
         }
     }
 }

@@ -8,6 +8,7 @@ use aws_config::SdkConfig;
 use aws_sdk_scheduler::{
     Client,
     config::Builder,
+    operation::{create_schedule::CreateScheduleError, delete_schedule::DeleteScheduleError},
     types::{ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, RetryPolicy, Target},
 };
 use serde::Serialize;
@@ -70,7 +71,7 @@ impl Scheduler {
             .target(target.build().map_err(unusable)?);
         match Box::pin(request.send()).await {
             Ok(_created) => Ok(()),
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_conflict_exception()) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(CreateScheduleError::is_conflict_exception) => Ok(()),
             Err(error) => Err(aws_failed(Service::Scheduler, error)),
         }
     }
@@ -80,7 +81,9 @@ impl Scheduler {
         let request = self.client.delete_schedule().name(name).group_name(&self.target.group);
         match Box::pin(request.send()).await {
             Ok(_deleted) => Ok(()),
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
+            Err(error)
+                if error.as_service_error().is_some_and(DeleteScheduleError::is_resource_not_found_exception) =>
+            {
                 Ok(())
             }
             Err(error) => Err(aws_failed(Service::Scheduler, error)),

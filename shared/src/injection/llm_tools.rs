@@ -12,7 +12,7 @@ use futures_util::{
 };
 use serde_json::{Map, Value, json};
 
-use super::FinalFormat;
+use super::{FinalFormat, llm_agent::llm_agent};
 use crate::{
     Error, Result,
     accounts::Accounts,
@@ -47,7 +47,7 @@ pub struct LlmAccess {
 /// The tools, to be called; without access they are only described.
 pub fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn Tool>> {
     let tool = |kind: Kind| Arc::new(LlmTool { kind, spec: kind.spec(), access: access.cloned() }) as Arc<dyn Tool>;
-    vec![tool(Kind::Classify), tool(Kind::Transform)]
+    vec![tool(Kind::Classify), tool(Kind::Transform), llm_agent()]
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -41,6 +41,9 @@ pub struct AutomationRun {
     /// It goes on when this one is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
+    /// From when its time counts, if not from when it was first taken up: it may have waited for somebody until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_from: Option<Timestamp>,
     pub status: RunStatus,
     /// Actions that succeeded, and that failed.
     #[serde(default)]

@@ -83,7 +83,8 @@ pub enum Step<'a> {
 /// What a run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
-    ForApproval(ApprovalId),
+    /// Which can be decided until then.
+    ForApproval(ApprovalId, Timestamp),
     ForRun(RunId),
 }
 
@@ -168,7 +169,16 @@ impl AutomationRuns {
 
     /// Writes a new run of an automation down, whole or not at all. It is not counted here. False if there is one of its id.
     pub async fn create_planned(&self, run: &AutomationRun, plan: &RunPlan) -> Result<bool> {
-        let parts = [(RUN, to_item(run)?), (PLAN, to_item(plan)?)];
+        self.create_with(run, (PLAN, to_item(plan)?)).await
+    }
+
+    /// The same for a run that an action asked for.
+    pub async fn create_prompted(&self, run: &AutomationRun, prompt: &RunPrompt) -> Result<bool> {
+        self.create_with(run, (PROMPT, to_item(prompt)?)).await
+    }
+
+    async fn create_with(&self, run: &AutomationRun, part: (&str, Item)) -> Result<bool> {
+        let parts = [(RUN, to_item(run)?), part];
         let new = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
         transact_unless_refused(new.to_vec()).await
     }
@@ -266,14 +276,19 @@ impl AutomationRuns {
     }
 
     /// Releases a run that goes on when something else has happened. Nothing carries it on until then: it costs nothing.
-    pub async fn wait(&self, run: &AutomationRun, lease: Lease, wait: Waits) -> Result<Saved> {
-        let (status, name, what) = match wait {
-            Waits::ForApproval(approval) => (RunStatus::WaitingForApproval, "#waits_for_approval", text(approval)),
-            Waits::ForRun(child) => (RunStatus::Running, "#waits_for_run", text(child)),
+    pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
+        let (status, name, what, until) = match wait {
+            Waits::ForApproval(approval, until) => {
+                (RunStatus::WaitingForApproval, "#waits_for_approval", text(approval), Some(until))
+            }
+            Waits::ForRun(child) => (RunStatus::Running, "#waits_for_run", text(child), None),
         };
-        let waiting = lease.update_in_transaction(format!(
-            "SET #status = :status, {name} = :what, #attempts = :none, #updated_at = :now REMOVE #lease_token, #lease_until"
-        ));
+        let set = format!("SET #status = :status, {name} = :what, #attempts = :none, #updated_at = :now");
+        let mut waiting = lease.update_in_transaction(set);
+        if let Some(until) = until {
+            waiting = waiting.and(", #time_from = :until").with([(":until", text(until))]);
+        }
+        let waiting = waiting.and(" REMOVE #lease_token, #lease_until");
         let waiting = waiting.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
             (":status", text(status.as_str())),
             (":what", what),

@@ -124,15 +124,12 @@ impl Quotas {
         let of_call = limits.per_call.zip(conversation).map(|(most, name)| (Window::Call(name), most));
         let of_hour = limits.per_hour.map(|most| (Window::Hour, most));
         let windows: Vec<_> = of_call.into_iter().chain(of_hour).collect();
-        self.take_each(
-            organization,
-            &windows.iter().map(|&(window, most)| (Counted::Tool(tool), window, most)).collect::<Vec<_>>(),
-            deadline,
-        )
-        .await
+        let wanted: Vec<_> = windows.iter().map(|&(window, most)| (Counted::Tool(tool), window, most)).collect();
+        self.take_each(organization, &wanted, None, deadline).await
     }
 
-    /// Counts one more of each if there is room for all of them, in one round trip: each may have so many within its window.
+    /// Counts one more of each if there is room for all of them, in one round trip: each may have so many within its window. What
+    /// has a `name` and was counted last is not counted again.
     ///
     /// # Errors
     /// When it cannot be known whether there is room.
@@ -140,6 +137,7 @@ impl Quotas {
         &self,
         organization: OrganizationId,
         wanted: &[(Counted, Window<'_>, u32)],
+        name: Option<&str>,
         deadline: Deadline,
     ) -> Result<Room> {
         let now = Timestamp::now();
@@ -152,7 +150,7 @@ impl Quotas {
             Count { id: format!("quota#{organization}#{counted}#{name}"), limit, most, kept }
         };
         let counts: Vec<Count> = wanted.iter().map(count).collect();
-        let execution = Uuid::new_v4().to_string();
+        let execution = name.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
         let refused = match counts.as_slice() {
             [] => None,
             [count] => match self.count(count, &execution, now).attempt().await? {

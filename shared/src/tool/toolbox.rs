@@ -52,6 +52,15 @@ impl Toolbox {
         self.tools.insert(tool.spec().name.clone(), Offered::Here(tool));
     }
 
+    /// Puts something else in the place of each tool that can be called.
+    pub fn replace_each(&mut self, with: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
+        for offered in self.tools.values_mut() {
+            if let Offered::Here(tool) = offered {
+                *tool = with(tool.clone());
+            }
+        }
+    }
+
     /// A tool that was offered, and cannot be called any more.
     pub fn gone(&mut self, name: impl Into<String>, sentence: impl Into<String>) {
         self.tools.insert(name.into(), Offered::Gone(sentence.into()));

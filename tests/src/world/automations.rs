@@ -87,11 +87,12 @@ impl World {
     /// An automation that is started by hand and carries out these actions; the fingerprints of their tools are added.
     pub fn manual(&self, actions: &Value) -> Value {
         let tools = actions.as_array().expect("a list").iter().map(|action| action["tool"].as_str().expect("a tool"));
-        let rows = self.aws.rows("service_tools");
-        let fingerprint = |name: &str| match rows.iter().find(|row| row["name"] == name) {
-            Some(row) => row["fingerprint"].clone(),
-            None if name.contains('-') => "v1".into(),
-            None => "built-in".into(),
+        let (of_services, own) = (self.aws.rows("service_tools"), self.aws.rows("tools"));
+        let called = |rows: &[Value], name: &str| rows.iter().find(|row| row["name"] == name).cloned();
+        let fingerprint = |name: &str| match (called(&of_services, name), called(&own, name)) {
+            (Some(row), _) => row["fingerprint"].clone(),
+            (None, Some(row)) => format!("v{}", row["version"]).into(),
+            (None, None) => "built-in".into(),
         };
         let fingerprints: Map<String, Value> = tools.map(|name| (name.to_owned(), fingerprint(name))).collect();
         json!({"name": "By hand", "trigger_type": "manual", "actions": actions, "fingerprints": fingerprints})
@@ -169,4 +170,24 @@ pub fn automation_event(tenant: &Tenant, method: &str, path: &str, body: &Value)
         event = event.query(name, value);
     }
     if body.is_null() { event } else { event.header("content-type", "application/json").text(body.to_string()) }
+}
+
+impl World {
+    /// `POST /api/{slug}/automations/{id}/run` as the home organization's user.
+    pub async fn run_by_hand(&self, automation: &str, body: &Value) -> Answer {
+        self.automation("POST", &format!("/{automation}/run"), body).await
+    }
+
+    /// A request below `/api/{slug}/approvals` as the home organization's user; a body of null is none.
+    pub async fn approvals(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let event = automation_event(&self.home, method, path, body);
+        let path = event.path.replacen("/automations", "/approvals", 1);
+        self.send("deploy", &Event { path, ..event }).await
+    }
+
+    /// The approvals that nobody has decided.
+    pub async fn asked(&self) -> Vec<Value> {
+        let page = self.approvals("GET", "?status=pending", &Value::Null).await.expect(200);
+        page["items"].as_array().expect("a list").clone()
+    }
 }

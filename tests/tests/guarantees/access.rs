@@ -31,8 +31,8 @@ const AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e1";
 const THEIR_AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e2";
 
 /// Approvals of the home organization and of the other one.
-const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f1";
-const THEIR_APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f2";
+const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f5";
+const THEIR_APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f6";
 /// Hooks and events of the home organization and of the other one.
 const HOOK: &str = "01930f5e-0000-7000-8000-0000000000f1";
 const THEIR_HOOK: &str = "01930f5e-0000-7000-8000-0000000000f2";
@@ -100,6 +100,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/automations/{id}/activate" | "POST /api/{slug}/automations/{id}/rollback" => {
             json!({"version": 1})
         }
+        "POST /api/{slug}/events/{id}/replay" => json!({"automation_id": AUTOMATION}),
         "POST /api/{slug}/automations/{id}/run" => json!({"dry_run": true}),
         "POST /api/{slug}/approvals/{id}/approve" | "POST /api/{slug}/approvals/{id}/refuse" => json!({"reason": "So"}),
         "PUT /api/{slug}/services/{name}/account" => json!({"account_id": null}),
@@ -439,6 +440,16 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
                 world.send(&route.function, &event).await
             };
             let refused = send(THEIR_AUTOMATION).await;
+            assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
+            assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
+        }
+        if route.path.contains("/approvals/{id}") {
+            let send = async |approval: &str| {
+                let mut event = request(&route, home, &ours, &home.agent_id).user(&home.user_id);
+                event.path = event.path.replace(APPROVAL, approval);
+                world.send(&route.function, &event).await
+            };
+            let refused = send(THEIR_APPROVAL).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }

@@ -49,7 +49,12 @@ fn note(permissions: &mut Permissions, function: &'static str, world: &mut World
 #[expect(clippy::too_many_lines, reason = "it is a list of paths")]
 async fn asked(own: bool) -> Permissions {
     let mut asked = Permissions::new();
-    let call_tool = vec![("MCP_CALL_TOOL", "true".to_owned())];
+    let call_tool = vec![
+        ("MCP_CALL_TOOL", "true".to_owned()),
+        // Nobody is there; what matters is what is asked of AWS before.
+        ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
+        ("ALERT_SECRET", format!("{STACK}/alerts")),
+    ];
     let mut world = World::with(Options { variables: call_tool, ..Options::default() }).await;
     if own {
         let secret = json!({"api_key": SECOND_PLATFORM_KEY, "webhook_bearer": world.options.webhook_bearer});
@@ -192,6 +197,7 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     for prompt in ["Hello".to_owned(), format!("Call {}", phone(8))] {
         let run = world.start_run(&json!({"prompt": prompt})).await.expect(202)["id"].as_str().unwrap().to_owned();
         world.cancel_run(&run).await.expect(200);
+        approval(world, &json!(run));
         execution(json!({"organization_call": format!("{}#run:{run}", world.home.organization_id)}));
         runs.push(run);
     }
@@ -375,6 +381,60 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     discover(asked, world).await;
     mcp(asked, world, tools).await;
     building_agent(asked, world).await;
+    automation_runs(asked, world).await;
+}
+
+/// An automation that is carried out, one that asks a model, and one that is paused because its tool changed.
+async fn automation_runs(asked: &mut Permissions, world: &mut World) {
+    pay_service(world);
+    world.restart();
+    let classify = json!({"text": "Hi", "question": "What is it?", "options": ["a", "b"]});
+    let automation = world
+        .activate(&world.manual(&json!([
+            {"id": "sort", "tool": "llm_classify", "parameters": classify},
+            {"id": "pay", "tool": "pay_list", "parameters": {}},
+        ])))
+        .await;
+    let tool = shared::models::service_tool_id("pay_list").to_string();
+    for changed in [false, true] {
+        if changed {
+            world.aws.change("service_tools", &tool, json!({"fingerprint": "another"}));
+        }
+        world.llm.script([Turn::text(r#"{"answer": "a", "reasoning": "It is."}"#)]);
+        world.start_automation(&automation, &format!("changed: {changed}"), &json!({})).await;
+        world.restart();
+        world.aws.clear_operations();
+        world.run_loop(AMPLE).await;
+        note(asked, "run-loop", world);
+    }
+    world.llm.script([]);
+    assert_eq!(json!(world.automation_row(&automation.id.to_string()).await.status), json!("paused"));
+    let asks = json!([{"id": "now", "tool": "current_time", "parameters": {}, "approval": true}]);
+    let automation = world.activate(&world.manual(&asks)).await;
+    world.start_automation(&automation, "asks", &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    world.run_loop(AMPLE).await;
+    note(asked, "run-loop", world);
+    let approval = world.asked().await[0]["id"].as_str().unwrap().to_owned();
+    world.approvals("POST", &format!("/{approval}/approve"), &Value::Null).await.expect(200);
+    world.restart();
+    world.aws.clear_operations();
+    world.run_loop(AMPLE).await;
+    note(asked, "run-loop", world);
+    world.aws.clear_operations();
+}
+
+/// What a run asks, in its table.
+fn approval(world: &World, run: &Value) -> String {
+    let id = uuid::Uuid::now_v7().to_string();
+    world.aws.put("approvals", &json!({
+        "id": id, "organization_id": world.home.organization_id, "run_id": run, "action_id": "a", "tool": "current_time",
+        "arguments": "{}", "arguments_hash": "00", "status": "pending", "valid_until": "2096-01-01T00:00:00.000Z",
+        "open": "open", "wake_at": "2026-01-01T00:00:00.000Z", "created_at": "2026-01-01T00:00:00.000Z",
+        "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+    }));
+    id
 }
 
 /// A definition that anybody may deploy.
@@ -534,6 +594,11 @@ async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let run = world.start_run_once("one", &body).await.expect(200)["id"].clone();
     world.runs("").await.expect(200);
     world.run(run.as_str().unwrap()).await.expect(200);
+    let waits_for = approval(world, &run);
+    let mut row =
+        world.aws.rows("automation_runs").into_iter().find(|row| row["id"] == run && row["part"] == "run").unwrap();
+    row["waits_for_approval"] = json!(waits_for);
+    world.aws.put("automation_runs", &row);
     world.cancel_run(run.as_str().unwrap()).await.expect(200);
     note(asked, "runs", world);
 }
@@ -580,6 +645,23 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
     for path in [String::new(), format!("/{id}"), format!("/{id}/versions"), format!("/{id}/diff?from=1&to=2")] {
         world.automation("GET", &path, &Value::Null).await.expect(200);
     }
+    world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
+    assert_eq!(world.run_by_hand(id, &json!({"dry_run": true})).await.status, 503);
+    let run = world.run_by_hand(id, &json!({"dry_run": true})).await.expect(202);
+    let asked = approval(world, &run["id"]);
+    world.aws.put("events", &json!({
+        "id": asked, "organization_id": world.home.organization_id, "hook_id": asked, "service": "slack", "event_type": "message",
+        "data": "{}", "status": "dispatched", "created_at": "2026-01-01T00:00:00.000Z",
+        "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+    }));
+    world.automation("GET", &format!("/{id}/runs"), &Value::Null).await.expect(200);
+    let replay = format!("/api/{}/events/{asked}/replay", world.home.slug);
+    let replay = Event::post(&replay, &json!({"automation_id": id})).user(&world.home.user_id);
+    world.send("deploy", &replay).await.expect(202);
+    for (method, path) in [("GET", String::new()), ("GET", format!("/{asked}")), ("POST", format!("/{asked}/approve"))]
+    {
+        world.approvals(method, &path, &Value::Null).await.expect(200);
+    }
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(204);
     let (query, lookup) = (query["id"].as_str().unwrap(), lookup["id"].as_str().unwrap());
     let rows = world.aws.rows("tools");
@@ -604,7 +686,9 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
 
 /// Automations are run by schedules and polls; their schedules are made, taken back and settled.
 async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value, lookup: &Value) {
-    world.service_capabilities("SMS", &json!({"supports_polling": true}));
+    for service in ["SMS", "Slack"] {
+        world.service_capabilities(service, &json!({"supports_polling": true}));
+    }
     world.restart();
     world.aws.clear_operations();
     let daily = |name: &str| {
@@ -640,6 +724,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
         ("SMS", query["id"].as_str().unwrap(), own(query), json!({"query": "house"})),
         ("Pay", lookup_name, own(lookup), json!({})),
         ("Pay", "pay_list", world.fingerprint("pay_list"), json!({})),
+        ("Slack", query["id"].as_str().unwrap(), own(query), json!({"query": "house"})),
     ] {
         let polling = json!({
             "name": tool, "trigger_type": "polling", "prompt": "Look", "tools": [], "fingerprints": {tool: fingerprint},
@@ -674,6 +759,14 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     }
     assert_eq!(world.aws.row("automations", &polled[2]).unwrap()["status"], "paused");
     assert!(world.aws.row("schedules", &polled[0]).unwrap()["last_poll"].is_string());
+    // One whose schedule does not follow it yet: what is due is put on the queue again.
+    let due = Timestamp::now();
+    world.aws.change("schedules", &ids[0], json!({"automation_version": 9, "next_run_at": due}));
+    let message = json!({
+        "organization_id": world.home.organization_id, "automation_id": ids[0], "scheduled_for": due,
+    });
+    world.aws.post("scheduled", &message.to_string());
+    world.run_scheduled().await;
     // One that was deleted before its schedule.
     world.aws.delete("automations", &late);
     world.aws.fire_schedules(Timestamp::now().plus(Duration::from_secs(400 * 24 * 3_600)));
@@ -735,6 +828,7 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
         row["owner_until"] = json!(1);
         world.aws.put("intents", &row);
     }
+    approval(world, &json!(unknown));
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(10), &json!([])), "{report}");
     // Another address: every tool is given it, when all processes know.

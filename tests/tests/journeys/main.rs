@@ -5,6 +5,7 @@ mod api_request;
 mod async_tools;
 mod attach;
 mod automation_checks;
+mod automation_control;
 mod automation_runs;
 mod automations;
 mod budgets;

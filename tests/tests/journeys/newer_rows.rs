@@ -170,6 +170,17 @@ async fn every_table_takes_rows_of_a_newer_version() {
             }
             "services" | "service_tools" | "service_capabilities" => a_catalogue(world, &table).await,
             "automation_runs" => a_run(world).await,
+            "approvals" => {
+                let now = Timestamp::now();
+                let row = json!({
+                    "id": Uuid::now_v7().to_string(), "organization_id": home.organization_id, "run_id": Uuid::now_v7().to_string(),
+                    "action_id": "tell", "tool": "slack_post_message", "arguments": "{}", "arguments_hash": "00", "status": "pending",
+                    "valid_until": "2096-01-01T00:00:00.000Z", "created_at": now, "updated_at": now,
+                    "expires_at": 4_000_000_000_u64,
+                });
+                world.aws.put(&table, &row);
+                list_of(world, &table, "deploy", "/approvals", &json!({"status": CONTENT})).await;
+            }
             "automations" => {
                 world.slack_service();
                 world.deploy(&world.urgent_messages()).await.expect(201);

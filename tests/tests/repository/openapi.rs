@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod agents_and_phone_numbers;
+mod automation_control;
 mod automations;
 mod calls;
 mod changes;
@@ -140,7 +141,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(privacy_and_budgets::parts())
         .chain(discovery::parts())
         .chain(mcp::parts());
-    let given = given.chain(automations::parts()).chain(hooks::parts());
+    let given = given.chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

@@ -1,0 +1,180 @@
+//! An action that lets a model work: `llm_agent`. It is a run of its own, which this one waits for without costing anything.
+
+use shared::{
+    Error, Result,
+    automation::{PlannedAction, RunRequest, asking_rule, drift, effect_of, offer},
+    catalogue::{Found, Resolved},
+    error::Problems,
+    injection::LLM_AGENT,
+    models::{
+        ActionResult, ApprovalEffect, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger,
+        Spent, Timestamp, ToolRef, WholeRun,
+    },
+    store::Waits,
+    tool::ToolOutcome,
+};
+
+use crate::{
+    actions::{Actions, Called, add},
+    approval::Approved,
+};
+
+/// What an agent is to do.
+struct Asked {
+    prompt: RunPrompt,
+    model: Option<String>,
+    limits: RunLimits,
+    /// What its tools do, those that change something.
+    effects: Vec<ApprovalEffect>,
+}
+
+impl Actions<'_> {
+    /// Starts the agent's run, once, and takes its result when it is over.
+    pub(crate) async fn agent(&self, planned: &PlannedAction<'_>, spent: &mut Spent) -> Result<Called> {
+        let organization = self.run.organization_id;
+        let Some(automation) = self.run.automation_id else {
+            return Err(Error::internal("a run of actions names no automation"));
+        };
+        let cause = format!("agent:{}:{}", self.run.id, planned.id);
+        let child = RunId::of_cause(organization, automation, &cause);
+        match self.deps.runs.get(organization, child).await {
+            Ok(run) if run.status.is_over() => {
+                let whole = self.deps.runs.whole(organization, child).await?;
+                add(spent, &whole.run.spent);
+                return Ok(Called::Result(Box::new(result(planned, whole))));
+            }
+            Ok(run) => return self.wait_for(&run).await,
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let failed = |why: String| Ok(Called::Result(Box::new(planned.failed(why, Timestamp::now()))));
+        let asked = match self.asked(planned, spent).await? {
+            Ok(asked) => asked,
+            Err(Refusal::Drifted(reason)) => return Ok(Called::Drifted(reason)),
+            Err(Refusal::Wrong(why)) => return failed(why),
+        };
+        // Nobody knows yet what it will do: it asks if one of its tools may do what asks.
+        let rules = &self.definition.approvals;
+        let grave = asked.effects.iter().find(|effect| asking_rule(rules, **effect, &planned.arguments).is_some());
+        if let Some(asking) = self.asks(planned, grave.copied()).filter(|_| !self.run.dry_run) {
+            match self.approved(planned, &asking).await? {
+                Approved::Yes => {}
+                Approved::NotYet(what) => return Ok(Called::Waits(what)),
+                Approved::No(why) => {
+                    return Ok(Called::Result(Box::new(planned.refused(why, Timestamp::now()))));
+                }
+            }
+        }
+        let run = self.child(child, &asked);
+        // If it is there by now, somebody else began it.
+        self.deps.runs.create_prompted(&run, &asked.prompt).await?;
+        tracing::info!(run.id = %self.run.id, run.child = %child, "an action lets a model work");
+        self.wait_for(&run).await
+    }
+
+    /// Its message is sent again, for it may have been lost; that it comes twice does no harm.
+    async fn wait_for(&self, child: &AutomationRun) -> Result<Called> {
+        if child.status == RunStatus::Queued {
+            let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
+            self.deps.queue.send(&message).await?;
+        }
+        Ok(Called::Waits(Waits::ForRun(child.id)))
+    }
+
+    /// What the agent is asked, with the tools that the automation was activated with.
+    async fn asked(&self, planned: &PlannedAction<'_>, spent: &Spent) -> Result<Result<Asked, Refusal>> {
+        let built_in = &self.deps.catalogue.built_in;
+        let naming = |name: &str| {
+            if name == LLM_AGENT {
+                return Err("an agent starts no other agent; leave it out".to_owned());
+            }
+            let pinned = self.pinned.iter().find(|tool| tool.name == name).map(|tool| tool.reference.clone());
+            pinned.ok_or_else(|| "is none of the tools that the automation was checked with".to_owned())
+        };
+        let (named, request) = match RunRequest::of_action(&planned.arguments, built_in, &naming) {
+            Err(Error::Invalid(problems)) => return Ok(Err(Refusal::Wrong(problems.to_string()))),
+            read => read?,
+        };
+        let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
+        let organization = self.run.organization_id;
+        let resolved = Box::pin(self.deps.catalogue.resolve(organization, &references, self.deadline)).await?;
+        let gone = references.iter().zip(&resolved).find_map(|(reference, resolved)| match resolved {
+            Resolved::Gone(gone) => drift(&reference.to_string(), gone),
+            Resolved::Here(_) => None,
+        });
+        if let Some(reason) = gone {
+            return Ok(Err(Refusal::Drifted(reason)));
+        }
+        let mut problems = Problems::default();
+        let found = offer(built_in, &named, resolved, &mut problems)?;
+        let prompt = request.prompt_with(&found, &mut problems);
+        if !problems.is_empty() {
+            return Ok(Err(Refusal::Wrong(problems.to_string())));
+        }
+        let acting = found.iter().filter(|found| found.spec().effect).map(Found::known_as);
+        let effects = acting.map(|known| effect_of(&known.iter().map(String::as_str).collect::<Vec<_>>())).collect();
+        let limits = within(request.limits, &self.run.limits, spent);
+        Ok(Ok(Asked { prompt, model: request.model, limits, effects }))
+    }
+
+    /// The row of the agent's run: for the same person, in the same way.
+    fn child(&self, id: RunId, asked: &Asked) -> AutomationRun {
+        let now = Timestamp::now();
+        AutomationRun {
+            id,
+            trigger_type: RunTrigger::Action,
+            parent_run_id: Some(self.run.id),
+            waits_for_approval: None,
+            waits_for_run: None,
+            time_from: None,
+            status: RunStatus::Queued,
+            actions_executed: 0,
+            actions_failed: 0,
+            model: asked.model.clone(),
+            limits: asked.limits,
+            spent: Spent::default(),
+            attempts: 0,
+            lease_until: None,
+            resume_at: None,
+            cancel_requested_at: None,
+            error: None,
+            request_hash: None,
+            started_at: None,
+            finished_at: None,
+            created_at: now,
+            updated_at: now,
+            ..self.run.clone()
+        }
+    }
+}
+
+/// Why an agent is not started.
+enum Refusal {
+    Drifted(String),
+    Wrong(String),
+}
+
+/// What is asked for, and no more money than the run that asks has left.
+fn within(asked: RunLimits, parent: &RunLimits, spent: &Spent) -> RunLimits {
+    RunLimits {
+        cost: asked.cost.min((parent.cost - spent.cost).max(0.0)),
+        tokens: asked.tokens.min(parent.tokens.saturating_sub(spent.tokens())),
+        ..asked
+    }
+}
+
+/// What became of the action: the agent's result is its output.
+fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
+    let WholeRun { run, result, .. } = whole;
+    let started_at = run.started_at.unwrap_or(run.created_at);
+    let took = run.finished_at.unwrap_or(run.updated_at).as_millis() - started_at.as_millis();
+    let outcome = result.filter(|_| !matches!(run.status, RunStatus::Cancelled | RunStatus::Failed));
+    let became = match outcome {
+        Some(result) => planned.became(&ToolOutcome::succeeded(result), false, started_at),
+        None => {
+            let why = run.error.unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
+            planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
+        }
+    };
+    ActionResult { attempts: 1, duration_ms: u64::try_from(took).unwrap_or_default(), ..became }
+}

@@ -1,0 +1,122 @@
+//! Asking a person before an action goes on.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::{
+    Error, Result,
+    automation::{PlannedAction, Standing, asking_rule, standing},
+    models::{
+        ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalStatus, Timestamp,
+        arguments_hash,
+    },
+    redaction::Transcript,
+    store::Waits,
+};
+
+use crate::actions::Actions;
+
+/// What is shown of the arguments, in bytes.
+const SHOWN: usize = 8_192;
+/// A decision is kept this long at least.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether an action may go on.
+pub(crate) enum Approved {
+    Yes,
+    NotYet(Waits),
+    /// It is not done; the sentence says why.
+    No(String),
+}
+
+impl Actions<'_> {
+    /// What is asked before this action, if anything is; `effect` is what its tool does, if it changes something.
+    pub(crate) fn asks(&self, planned: &PlannedAction<'_>, effect: Option<ApprovalEffect>) -> Option<ApprovalRequest> {
+        if let Some(asked) = &planned.action.approval {
+            return Some(asked.clone());
+        }
+        let rule = asking_rule(&self.definition.approvals, effect?, &planned.arguments)?;
+        let what = match rule.effect {
+            ApprovalEffect::Email if !rule.outside.is_empty() => "an e-mail to outside",
+            ApprovalEffect::Email => "an e-mail",
+            ApprovalEffect::Sms => "an SMS",
+            ApprovalEffect::Message => "a message in a chat",
+            ApprovalEffect::Payment => "a payment",
+            ApprovalEffect::Any => "anything that is changed",
+        };
+        Some(ApprovalRequest {
+            reason: Some(format!("The automation asks before {what}.")),
+            ..ApprovalRequest::default()
+        })
+    }
+
+    /// Asks once, and looks at what was decided. An approval is for exactly these arguments.
+    pub(crate) async fn approved(&self, planned: &PlannedAction<'_>, asking: &ApprovalRequest) -> Result<Approved> {
+        let (organization, approvals) = (self.run.organization_id, &self.deps.approvals);
+        let id = ApprovalId::of_action(self.run.id, &planned.id);
+        let hash = arguments_hash(&planned.arguments);
+        let now = Timestamp::now();
+        let approval = match approvals.get(organization, id).await {
+            Err(Error::NotFound(_)) => approvals.ask(&self.approval(planned, id, &hash, asking, now)).await?,
+            approval => approval?,
+        };
+        match standing(&approval, &hash, now) {
+            Standing::Waits => Ok(Approved::NotYet(Waits::ForApproval(id, approval.valid_until))),
+            Standing::GoesOn if approvals.take_up(&approval).await? => Ok(Approved::Yes),
+            Standing::GoesOn => Ok(Approved::No("Its approval was not for this.".to_owned())),
+            Standing::Refused(why) => {
+                match approval.status {
+                    ApprovalStatus::Pending => approvals.end(organization, id, ApprovalStatus::Expired).await?,
+                    _ => drop(approvals.take_up(&approval).await?),
+                }
+                Ok(Approved::No(why))
+            }
+        }
+    }
+
+    fn approval(
+        &self,
+        planned: &PlannedAction<'_>,
+        id: ApprovalId,
+        hash: &str,
+        asking: &ApprovalRequest,
+        now: Timestamp,
+    ) -> Approval {
+        let valid_until = now.plus(Duration::from_secs(60 * u64::from(asking.expires_in_minutes)));
+        let marks = self.tools.redact(planned.tool);
+        let arguments = Value::Object(planned.arguments.clone());
+        Approval {
+            id,
+            organization_id: self.run.organization_id,
+            automation_id: self.run.automation_id,
+            run_id: self.run.id,
+            action_id: planned.id.clone(),
+            tool: planned.tool.to_owned(),
+            arguments: Transcript::default().arguments(&marks, &arguments, SHOWN).to_string(),
+            arguments_hash: hash.to_owned(),
+            reason: asking.reason.clone(),
+            status: ApprovalStatus::Pending,
+            valid_until,
+            decided_by: None,
+            decided_at: None,
+            decision_reason: None,
+            used_at: None,
+            created_at: now,
+            updated_at: now,
+            expires_at: self.run.expires_at.max(valid_until.plus(KEPT).as_seconds()),
+        }
+    }
+}
+
+/// What a dry run shows of an action that would ask.
+pub(crate) fn with_asking(result: ActionResult, asking: Option<&ApprovalRequest>) -> ActionResult {
+    let Some(asking) = asking.filter(|_| result.status == ActionStatus::NotSent) else { return result };
+    let mut output: Value =
+        result.output.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    if let Some(output) = output.as_object_mut() {
+        let reason = asking.reason.as_deref().unwrap_or("The action says so.");
+        let asks = json!({"reason": reason, "expires_in_minutes": asking.expires_in_minutes});
+        output.insert("would_ask_for_approval".to_owned(), asks);
+    }
+    ActionResult { output: Some(output.to_string()), ..result }
+}

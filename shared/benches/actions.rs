@@ -1,0 +1,106 @@
+//! `make bench`: what a run of 50 actions takes by itself, without DynamoDB and its tools' own time, against the budget of 5 ms:
+//! conditions, templates, checking arguments, what becomes of each, and taking the run up anew. A figure over its budget is said
+//! so and fails nothing: a busy machine measures high.
+
+#![expect(clippy::print_stdout, reason = "the report is what this is for")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a bench stops at what is wrong")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use shared::{
+    automation::{ActionRun, Body, Definition, Diagnostics, Next, RunData},
+    models::{ActionResult, AutomationRun, AutomationVersion, RunPlan, RunStatus, Timestamp},
+    tool::ToolOutcome,
+};
+
+const BUDGET: Duration = Duration::from_millis(5);
+const ROUNDS: usize = 200;
+const ACTIONS: usize = 50;
+const NOW: &str = "2026-11-22T23:30:05.000Z";
+
+fn definition() -> Value {
+    let action = |index: usize| {
+        let before =
+            if index == 0 { "{{team}}".to_owned() } else { format!("{{{{out_{}.items[0].name}}}}", index - 1) };
+        json!({
+            "id": format!("a{index}"), "tool": "post", "output_as": format!("out_{index}"),
+            "parameters": {"channel": "{{team}}", "text": format!("{before} at {{{{now}}}}: {{{{trigger_data.text}}}}"), "limit": 5},
+            "condition": {"operator": "OR", "clauses": [
+                {"path": "trigger_data.text", "op": "contains_any", "value": ["urgent", "asap"]},
+                {"path": "trigger_data.score", "op": ">", "value": 5},
+            ]},
+        })
+    };
+    json!({
+        "name": "Bench", "trigger_type": "manual", "actions": (0..ACTIONS).map(action).collect::<Vec<_>>(),
+        "variables": {"team": "C024BE91L"},
+    })
+}
+
+fn data() -> RunData {
+    let organization = "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4";
+    let run: AutomationRun = serde_json::from_value(json!({
+        "id": organization, "organization_id": organization, "trigger_type": "manual", "status": "running", "limits": {},
+        "created_at": NOW, "updated_at": NOW, "expires_at": 0,
+    }))
+    .expect("a run");
+    let version: AutomationVersion = serde_json::from_value(json!({
+        "automation_id": organization, "version": 1, "organization_id": organization, "content_hash": "", "definition": "{}",
+        "created_by": "user", "created_at": NOW,
+    }))
+    .expect("a version");
+    let trigger_data = json!({"text": "please come asap ".repeat(20), "score": 3});
+    let plan = RunPlan { trigger_data: trigger_data.to_string(), user: "{}".to_owned() };
+    RunData::of(&run, &plan, &version).expect("data")
+}
+
+/// Carries all actions out, from what was saved of them so far.
+fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<ActionResult> {
+    let definition = Definition::read(definition, &mut Diagnostics::default()).expect("a definition");
+    let Body::Actions(actions) = &definition.body else { panic!("it has actions") };
+    let output = json!({"items": [{"name": "Ada", "note": "x".repeat(500)}], "total": 1});
+    let mut run = ActionRun::resume(actions, &definition.variables, data, saved).expect("outputs are JSON");
+    let mut results = saved.to_vec();
+    loop {
+        let result = match run.next(Timestamp::now()) {
+            Next::Over(ending) => {
+                assert_eq!(ending.status, RunStatus::Completed);
+                return results;
+            }
+            Next::Settled(result) => *result,
+            Next::Call(planned) => {
+                assert_eq!(planned.arguments.len(), 3);
+                planned.became(&ToolOutcome::succeeded(output.clone()), false, Timestamp::now())
+            }
+        };
+        run.took(&result).expect("its output is JSON");
+        results.push(result);
+    }
+}
+
+fn median(mut round: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let begun = Instant::now();
+            round();
+            begun.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times.get(ROUNDS / 2).copied().unwrap_or_default()
+}
+
+fn main() {
+    let (definition, data) = (definition(), data());
+    let results = carry_out(&definition, &data, &[]);
+    assert_eq!(results.len(), ACTIONS);
+    let half = results.get(..ACTIONS / 2).unwrap_or_default();
+    for (what, took) in [
+        ("50 actions from the first", median(|| drop(carry_out(&definition, &data, &[])))),
+        ("the second 25, taken up anew", median(|| drop(carry_out(&definition, &data, half)))),
+    ] {
+        let verdict = if took <= BUDGET { "" } else { "  over the budget" };
+        println!("  {what:<42} {:>8.2} ms of {} ms{verdict}", took.as_secs_f64() * 1e3, BUDGET.as_millis());
+    }
+}

@@ -1,0 +1,115 @@
+//! What one run, and one automation in a day, may change: counted before it is changed.
+
+use std::sync::Arc;
+
+use futures_util::{
+    future::{BoxFuture, FutureExt},
+    join,
+};
+use serde_json::{Map, Value};
+
+use super::approval_rules::{effect_of, is_message};
+use crate::{
+    Deadline, Result,
+    models::{ApprovalEffect, AutomationId, AutomationQuotas, ExecutionStatus, OrganizationId, RunId},
+    store::{Counted, Quotas, Room, Window},
+    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+};
+
+/// The room of a run for what it changes.
+#[derive(Clone)]
+pub struct EffectQuota {
+    pub quotas: Quotas,
+    pub organization: OrganizationId,
+    pub automation: AutomationId,
+    /// The run that an event or a person began; those that its actions asked for count with it.
+    pub run: RunId,
+    pub limits: AutomationQuotas,
+}
+
+impl EffectQuota {
+    /// Takes room for one effect. The same `name` again takes it once. A sentence says why there is none.
+    ///
+    /// # Errors
+    /// When it cannot be known whether there is room: then it must not happen.
+    pub async fn take(&self, effect: ApprovalEffect, name: Option<&str>, deadline: Deadline) -> Result<Option<String>> {
+        let (organization, automation) = (self.organization, self.automation);
+        let run = format!("run:{}", self.run);
+        let AutomationQuotas { effects_per_run, messages_per_day, .. } = self.limits;
+        let of_run = [(Counted::Effects(automation), Window::Call(&run), effects_per_run)];
+        let of_day = [(Counted::Messages(automation), Window::Day, messages_per_day)];
+        // Beside each other and not in one transaction: all runs of a day count on the same item.
+        let messages = async {
+            if is_message(effect) {
+                self.quotas.take_each(organization, &of_day, name, deadline).await
+            } else {
+                Ok(Room::free())
+            }
+        };
+        let (effects, messages) = join!(self.quotas.take_each(organization, &of_run, name, deadline), messages);
+        match (effects?, messages?) {
+            (Room::Taken(_), Room::Taken(_)) => Ok(None),
+            (Room::Taken(effects), Room::None(_)) => {
+                self.quotas.release(effects).await?;
+                Ok(Some(format!(
+                    "It was not sent: the automation may send {messages_per_day} messages a day (quotas.messages_per_day), and has."
+                )))
+            }
+            (Room::None(_), messages) => {
+                if let Room::Taken(messages) = messages {
+                    self.quotas.release(messages).await?;
+                }
+                Ok(Some(format!(
+                    "It was not done: a run may change {effects_per_run} things (quotas.effects_per_run), and this one has."
+                )))
+            }
+        }
+    }
+
+    /// Has every tool that changes something take room first.
+    pub fn limit(&self, toolbox: &mut Toolbox) {
+        toolbox.replace_each(|tool| {
+            if !tool.spec().effect {
+                return tool;
+            }
+            let known = tool.known_as();
+            let effect = effect_of(&known.iter().map(String::as_str).collect::<Vec<_>>());
+            Arc::new(Limited { tool, effect, quota: self.clone() })
+        });
+    }
+}
+
+/// A tool that takes room before it is called.
+struct Limited {
+    tool: Arc<dyn Tool>,
+    effect: ApprovalEffect,
+    quota: EffectQuota,
+}
+
+impl Tool for Limited {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn known_as(&self) -> Vec<String> {
+        self.tool.known_as()
+    }
+
+    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
+        self.tool.check(arguments)
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome>> {
+        async move {
+            match self.quota.take(self.effect, context.delivery, context.deadline).await? {
+                Some(why) => Ok(ToolOutcome::failed(why).status(ExecutionStatus::Limited)),
+                None => self.tool.call(arguments, context).await,
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,66 @@
+//! `llm_agent`: a model that works on a prompt with tools, as an action of an automation. It is a run of its own, started and waited
+//! for by `run-loop`; here it is described, so that it is found, checked and pinned as every tool is.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Result,
+    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
+};
+
+/// Its name.
+pub const LLM_AGENT: &str = "llm_agent";
+
+struct LlmAgent(ToolSpec);
+
+/// The tool as it is described.
+pub(super) fn llm_agent() -> Arc<dyn Tool> {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let tools = json!({
+        "type": "array", "items": {"type": ["string", "object"]},
+        "description": "Names of the tools that it may call, written out, each with its fingerprint in the automation; without this \
+                        the built-in ones",
+    });
+    let parameters = Parameters::new([
+        ("prompt", text("What it is to do"), true),
+        ("tools", tools, false),
+        ("schema", json!({"type": "object", "description": "JSON Schema of the result"}), false),
+        ("system_prompt", text("Who it is, and what it must heed"), false),
+        ("model", text("Another model than the organization's"), false),
+        (
+            "limits",
+            json!({"type": "object", "description": "What it may use: iterations, calls, tokens, cost, seconds"}),
+            false,
+        ),
+    ]);
+    Arc::new(LlmAgent(ToolSpec {
+        name: LLM_AGENT.to_owned(),
+        description: "Lets a model work on a task with tools until it has a result: look things up, decide what to do, do it. The run \
+                      waits for it. Works as an action of an automation only."
+            .to_owned(),
+        parameters,
+        // Whatever its schema says.
+        returns: json!({}),
+        own_examples: vec![
+            r#"llm_agent("Find out when the bakery opens on Sundays", ["wget"])"#.to_owned(),
+            r#"llm_agent({prompt: "Which invoices are open?", tools: ["pay_list"], limits: {calls: 5}})"#.to_owned(),
+            r#"return llm_agent({prompt: "Sum up the page", tools: ["wget"], schema: {type: "string"}});"#.to_owned(),
+        ],
+        // Its tools may change something.
+        effect: true,
+        repeatable: false,
+    }))
+}
+
+impl Tool for LlmAgent {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+        async { Ok(ToolOutcome::failed("llm_agent works as an action of an automation only.")) }.boxed()
+    }
+}

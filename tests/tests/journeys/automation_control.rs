@@ -1,0 +1,251 @@
+//! How people control what automations do: by hand, within limits, and by looking at what they did.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
+
+mod agent;
+mod alerts;
+mod approvals;
+
+use axum::{
+    Json, Router,
+    extract::Path,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tests::{Answer, Event, Options, World, automation::AMPLE, automation_event, http_server::Server};
+
+/// Books that enter what they are given, unless it is `refused`; and a world with a service for them.
+async fn books_with(options: Options) -> (World, Server) {
+    let entry = |Path(entry): Path<String>| async move { answer(&entry) };
+    let books = Server::start(Router::new().route("/ledger/{entry}", any(entry))).await;
+    let mut open_hosts = options.open_hosts.clone();
+    open_hosts.push(books.address.to_string());
+    let world = World::with(Options { open_hosts, ..options }).await;
+    world.ledger_service(&books.url);
+    (world, books)
+}
+
+async fn books() -> (World, Server) {
+    books_with(Options::default()).await
+}
+
+fn answer(entry: &str) -> Response {
+    match entry {
+        "refused" => (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"message": "no such account"}))).into_response(),
+        entry => Json(json!({"entered": entry})).into_response(),
+    }
+}
+
+/// The entries that the books were asked to make, in order.
+fn entered(books: &Server) -> Vec<String> {
+    let posts = books.seen().into_iter().filter(|request| request.method == "POST");
+    posts.map(|request| request.target.trim_start_matches("/ledger/").to_owned()).collect()
+}
+
+fn post(id: &str, entry: &str) -> Value {
+    json!({"id": id, "tool": "ledger_post", "parameters": {"entry": entry}})
+}
+
+/// The value with more members.
+fn and(mut value: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("members are an object") };
+    value.as_object_mut().unwrap().extend(more);
+    value
+}
+
+/// A tool that writes to people: `team_post_message`, which the books take as an entry.
+fn messenger(world: &World) {
+    let rows = world.aws.rows("service_tools");
+    let row = rows.iter().find(|row| row["name"] == "ledger_post").unwrap();
+    let attributes = json!({"binding": row["binding"], "parameters": row["parameters"], "effect": true});
+    world.service_tool_with("Ledger", "team_post_message", &attributes);
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+/// Saves and activates a definition; gives the id.
+async fn active(world: &World, definition: &Value) -> String {
+    world.activate(definition).await.id.to_string()
+}
+
+/// A run, by hand, to where it ends or waits; as it is shown.
+async fn carried_out(world: &World, automation: &str, body: &Value) -> Value {
+    let begun = world.run_by_hand(automation, body).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    world.run(text(&begun["id"])).await.expect(200)
+}
+
+fn keyed(world: &World, automation: &str, key: &str, body: &Value) -> Event {
+    automation_event(&world.home, "POST", &format!("/{automation}/run"), body).header("idempotency-key", key)
+}
+
+#[tokio::test]
+async fn an_automation_is_run_by_hand_once_a_key_and_its_history_says_so() {
+    let (world, books) = books().await;
+    let id = active(&world, &world.manual(&json!([post("a", "{{trigger_data.what}}")]))).await;
+    let body = json!({"trigger_data": {"what": "rent"}});
+    let both = join_all([0, 1].map(|_| async { world.send("deploy", &keyed(&world, &id, "one", &body)).await })).await;
+    let mut statuses: Vec<u16> = both.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 202]);
+    assert_eq!(both[0].body["id"], both[1].body["id"]);
+    let other = json!({"trigger_data": {"what": "salary"}});
+    let refused = world.send("deploy", &keyed(&world, &id, "one", &other)).await.expect(409);
+    assert!(text(&refused["detail"]).contains("another body"), "{refused}");
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["rent"]);
+    let second = carried_out(&world, &id, &other).await;
+    assert_eq!((&second["status"], &second["trigger_type"]), (&json!("completed"), &json!("manual")));
+    assert_eq!(second["user_id"], world.home.user_id.as_str());
+
+    let history = world.automation("GET", &format!("/{id}/runs?limit=1"), &Value::Null).await.expect(200);
+    assert_eq!((&history["items"][0]["id"], history["items"].as_array().unwrap().len()), (&second["id"], 1));
+    let path = format!("/{id}/runs?cursor={}", text(&history["next_cursor"]));
+    let rest = world.automation("GET", &path, &Value::Null).await.expect(200);
+    assert_eq!((&rest["items"][0]["id"], &rest["items"][0]["actions_executed"]), (&both[0].body["id"], &json!(1)));
+    let theirs = automation_event(&world.other, "GET", &format!("/{id}/runs"), &Value::Null);
+    assert_eq!(world.send("deploy", &theirs).await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_not_active_is_only_tried() {
+    let (world, books) = books().await;
+    let saved = world.deploy(&world.manual(&json!([post("a", "one")]))).await.expect(201);
+    let id = text(&saved["automation"]["id"]).to_owned();
+    let refused = world.run_by_hand(&id, &Value::Null).await.expect(409);
+    assert!(text(&refused["detail"]).contains("pending_review"), "{refused}");
+    let dry = carried_out(&world, &id, &json!({"dry_run": true})).await;
+    assert_eq!(
+        (&dry["status"], &dry["dry_run"], &dry["actions"][0]["status"]),
+        (&json!("completed"), &json!(true), &json!("not_sent"))
+    );
+    world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+    world.put_automation(&id, "\"2\"", &world.manual(&json!([post("a", "two")]))).await.expect(200);
+
+    // Another version than the active one is an administrator's to run.
+    let member = world.member(&world.home, Some("member"));
+    let as_member = async |body: Value| {
+        let event = automation_event(&world.home, "POST", &format!("/{id}/run"), &body).user(&member);
+        world.send("deploy", &event).await
+    };
+    assert_eq!(as_member(json!({})).await.status, 202);
+    assert_eq!(as_member(json!({"version": 2})).await.status, 403);
+    assert_eq!(as_member(json!({"version": 2, "dry_run": true})).await.status, 202);
+    assert_eq!(as_member(json!({"version": 9})).await.status, 404);
+    assert_eq!(world.run_by_hand(&id, &json!({"version": 2})).await.status, 202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let mut done = entered(&books);
+    done.sort_unstable();
+    assert_eq!(done, ["one", "two"]);
+
+    world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
+    assert_eq!(world.run_by_hand(&id, &json!({})).await.status, 409);
+    assert_eq!(world.run_by_hand(&id, &json!({"dry_run": true})).await.status, 202);
+    for wrong in [json!({"trigger_data": []}), json!({"dry_run": "yes"}), json!({"version": 0}), json!({"when": 1})] {
+        assert_eq!(world.run_by_hand(&id, &wrong).await.status, 422, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn runs_beyond_the_limit_of_an_hour_are_written_down_and_never_begin() {
+    let (world, books) = books().await;
+    let definition = and(world.manual(&json!([post("a", "one")])), json!({"quotas": {"runs_per_hour": 2}}));
+    let automation = world.activate(&definition).await;
+    let id = automation.id.to_string();
+    for key in ["one", "two"] {
+        assert_eq!(world.send("deploy", &keyed(&world, &id, key, &json!({}))).await.status, 202);
+    }
+    let third = world.send("deploy", &keyed(&world, &id, "three", &json!({}))).await.expect(202);
+    assert_eq!(third["status"], "run_limit");
+    assert!(text(&third["error"]).contains("2 runs an hour (quotas.runs_per_hour)"), "{third}");
+    // What caused it comes again, as a service sends an event again.
+    let again = world.send("deploy", &keyed(&world, &id, "three", &json!({}))).await.expect(200);
+    assert_eq!((&again["id"], &again["status"]), (&third["id"], &json!("run_limit")));
+    // The same as before takes no room, and a dry run has its own.
+    assert_eq!(world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.status, 200);
+    assert_eq!(world.run_by_hand(&id, &json!({"dry_run": true})).await.expect(202)["status"], "queued");
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books).len(), 2);
+    assert_eq!(world.run(text(&third["id"])).await.expect(200)["started_at"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_same_cause_many_times_at_once_counts_once() {
+    let (world, _books) = books().await;
+    let definition = and(world.manual(&json!([post("a", "one")])), json!({"quotas": {"runs_per_hour": 1}}));
+    let id = active(&world, &definition).await;
+    let requests = (0..5).map(|_| async { world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await });
+    let answers: Vec<Answer> = join_all(requests).await;
+    assert!(answers.iter().all(|answer| answer.body["status"] == "queued"), "{answers:?}");
+    assert_eq!(world.run_by_hand(&id, &json!({})).await.expect(202)["status"], "run_limit");
+}
+
+#[tokio::test]
+async fn effects_beyond_the_limit_of_a_run_are_not_caused() {
+    let (world, books) = books().await;
+    let read = json!({"id": "r", "tool": "ledger_read", "parameters": {"entry": "rows"}});
+    let actions = json!([post("a", "one"), read, post("b", "two"), post("c", "three")]);
+    let definition = and(world.manual(&actions), json!({"quotas": {"effects_per_run": 2}}));
+    let id = active(&world, &definition).await;
+    for _ in 0..2 {
+        let run = carried_out(&world, &id, &json!({})).await;
+        assert_eq!((&run["status"], &run["actions_executed"]), (&json!("partial_failure"), &json!(3)), "{run:#}");
+        let why = text(&run["actions"][3]["error"]);
+        assert!(why.contains("a run may change 2 things (quotas.effects_per_run)"), "{why}");
+    }
+    assert_eq!(entered(&books), ["one", "two", "one", "two"]);
+}
+
+#[tokio::test]
+async fn messages_beyond_the_limit_of_a_day_are_not_sent() {
+    let (world, books) = books().await;
+    messenger(&world);
+    let tell = json!({"id": "tell", "tool": "team_post_message", "parameters": {"entry": "{{trigger_data.n}}"}});
+    let definition = and(world.manual(&json!([tell])), json!({"quotas": {"messages_per_day": 1}}));
+    let id = active(&world, &definition).await;
+    let first = carried_out(&world, &id, &json!({"trigger_data": {"n": "1"}})).await;
+    assert_eq!(first["status"], "completed", "{first:#}");
+    let second = carried_out(&world, &id, &json!({"trigger_data": {"n": "2"}})).await;
+    let why = text(&second["actions"][0]["error"]);
+    assert!(why.contains("may send 1 messages a day (quotas.messages_per_day)"), "{why}");
+    assert_eq!(entered(&books), ["1"]);
+    // Nothing is sent in a dry run, and nothing counted.
+    let dry = carried_out(&world, &id, &json!({"dry_run": true})).await;
+    assert_eq!(dry["actions"][0]["error"], Value::Null, "{dry:#}");
+}
+
+#[tokio::test]
+async fn an_event_is_replayed_in_a_dry_run_unless_it_is_to_act_again() {
+    let (world, books) = books().await;
+    let definition = world.manual(&json!([post("a", "{{trigger_data.event.text}}")]));
+    let id = active(&world, &definition).await;
+    let event = "01930f5e-0000-7000-8000-0000000000a7";
+    let row = json!({
+        "id": event, "organization_id": world.home.organization_id, "hook_id": event, "service": "slack", "event_type": "message",
+        "data": "{\"event\": {\"text\": \"lunch\"}}", "status": "dispatched", "matched": [], "unmatched": [],
+        "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+    });
+    world.aws.put("events", &row);
+    let replay = async |body: Value| {
+        let path = format!("/api/{}/events/{event}/replay", world.home.slug);
+        world.send("deploy", &Event::post(&path, &body).user(&world.home.user_id)).await
+    };
+    assert_eq!(replay(json!({})).await.status, 422, "it started nothing, so somebody has to say what it is to start");
+    let dry = replay(json!({"automation_id": id})).await.expect(202);
+    assert_eq!((&dry["dry_run"], &dry["runs"][0]["trigger_type"]), (&json!(true), &json!("replay")));
+    let real = json!({"automation_id": id, "dry_run": false});
+    let (one, two) = (replay(real.clone()).await.expect(202), replay(real.clone()).await.expect(202));
+    assert!(text(&one["note"]).contains("act again"), "{one}");
+    assert_ne!(one["runs"][0]["id"], two["runs"][0]["id"], "each request is a run of its own");
+    assert_eq!(one["runs"][0]["event_id"], event);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["lunch", "lunch"]);
+    world.aws.put("events", &and(row, json!({"matched": [{"automation_id": id, "run_id": one["runs"][0]["id"]}]})));
+    assert_eq!(replay(json!({})).await.expect(202)["runs"].as_array().unwrap().len(), 1);
+    world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
+    assert_eq!(replay(real).await.status, 409);
+}

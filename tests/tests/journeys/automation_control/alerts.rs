@@ -1,0 +1,100 @@
+//! Automations that keep failing are paused, and their owners are told.
+
+use axum::{Router, http::StatusCode, routing::post as route};
+use futures_util::join;
+use serde_json::{Value, json};
+use shared::{automation::MOST_FAILURES, models::RunStatus};
+use tests::{Options, World, automation::whole, http_server::Server};
+
+use super::{active, books_with, carried_out, post, text};
+
+const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// A world whose owners are told at the server.
+async fn told() -> (World, Server, Server) {
+    let owners = Server::start(Router::new().route("/alerts", route(async || StatusCode::NO_CONTENT))).await;
+    let variables =
+        vec![("ALERT_HOOK_URL", format!("{}/alerts", owners.url)), ("ALERT_SECRET", "switchboard/alerts".to_owned())];
+    let open_hosts = vec![owners.address.to_string()];
+    let (world, books) = books_with(Options { variables, open_hosts, ..Options::default() }).await;
+    world.aws.put_secret("switchboard/alerts", &json!({"key": KEY}));
+    (world, books, owners)
+}
+
+fn row(world: &World, automation: &str) -> Value {
+    world.aws.row("automations", automation).unwrap()
+}
+
+#[tokio::test]
+async fn five_failures_in_a_row_pause_an_automation_and_tell_its_owners_once() {
+    let (world, _books, owners) = told().await;
+    let id = active(&world, &world.manual(&json!([post("a", "{{trigger_data.entry}}")]))).await;
+    let run = async |entry: &str| carried_out(&world, &id, &json!({"trigger_data": {"entry": entry}})).await;
+    for _ in 1..MOST_FAILURES {
+        assert_eq!(run("refused").await["status"], "failed");
+    }
+    assert_eq!((&row(&world, &id)["failures_in_a_row"], owners.seen().len()), (&json!(4), 0));
+    // One that succeeds begins the count anew; a dry run does not count.
+    assert_eq!(run("fine").await["status"], "completed");
+    assert_eq!(row(&world, &id)["failures_in_a_row"], 0);
+    for _ in 1..MOST_FAILURES {
+        run("refused").await;
+    }
+    let dry = carried_out(&world, &id, &json!({"dry_run": true})).await;
+    assert_eq!((&dry["dry_run"], &row(&world, &id)["status"]), (&json!(true), &json!("active")));
+    let last = run("refused").await;
+    let paused = row(&world, &id);
+    assert_eq!((&paused["status"], &paused["paused_by_run"]), (&json!("paused"), &last["id"]));
+    assert!(text(&paused["pause_reason"]).starts_with("5 runs failed one after the other"), "{paused}");
+    let seen = owners.seen();
+    assert_eq!(seen.len(), 1);
+    let body: Value = serde_json::from_str(&seen[0].body).unwrap();
+    assert_eq!((&body["type"], &body["data"]["automation_id"]), (&json!("automation.paused"), &json!(id)));
+    assert_eq!(seen[0].headers["webhook-id"], format!("alert_{}", text(&last["id"])));
+    assert!(seen[0].headers["webhook-signature"].starts_with("v1,"));
+    // Whoever ends the run again after a crash counts nothing twice; the alert is the same one.
+    let run = whole(&world, text(&last["id"]).parse().unwrap()).await.run;
+    world.process.run_loop.watch.run_ends(&run, RunStatus::Failed).await;
+    assert_eq!(row(&world, &id)["failures_in_a_row"], 5);
+    let ids: Vec<String> = owners.seen().iter().map(|request| request.headers["webhook-id"].clone()).collect();
+    assert_eq!(ids, [ids[0].clone(), ids[0].clone()]);
+    // Activating it begins anew.
+    world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+    let active = row(&world, &id);
+    assert_eq!((&active["failures_in_a_row"], active.get("pause_reason")), (&json!(0), None));
+}
+
+#[tokio::test]
+async fn two_runs_that_fail_at_once_pause_it_once() {
+    let (world, _books, owners) = told().await;
+    let automation = world.activate(&world.manual(&json!([post("a", "one")]))).await;
+    let mut runs = Vec::new();
+    for number in 0..6 {
+        runs.push(world.start_automation(&automation, &format!("cause {number}"), &json!({})).await);
+    }
+    let watch = &world.process.run_loop.watch;
+    for run in &runs[..4] {
+        watch.run_ends(run, RunStatus::Failed).await;
+        watch.run_ends(run, RunStatus::Failed).await;
+    }
+    assert_eq!(row(&world, &automation.id.to_string())["failures_in_a_row"], 4);
+    join!(watch.run_ends(&runs[4], RunStatus::Failed), watch.run_ends(&runs[5], RunStatus::Failed));
+    let paused = row(&world, &automation.id.to_string());
+    assert_eq!((&paused["status"], &paused["failures_in_a_row"]), (&json!("paused"), &json!(6)));
+    assert_eq!(owners.seen().len(), 1);
+    // What was cancelled, or ended by a limit, says nothing.
+    watch.run_ends(&runs[0], RunStatus::Cancelled).await;
+    watch.run_ends(&runs[0], RunStatus::TimeLimit).await;
+    assert_eq!(row(&world, &automation.id.to_string())["failures_in_a_row"], 6);
+}
+
+#[tokio::test]
+async fn an_automation_is_paused_although_nobody_can_be_told() {
+    let (world, _books, owners) = told().await;
+    drop(owners);
+    let id = active(&world, &world.manual(&json!([post("a", "refused")]))).await;
+    for _ in 0..MOST_FAILURES {
+        assert_eq!(carried_out(&world, &id, &json!({})).await["status"], "failed");
+    }
+    assert_eq!(row(&world, &id)["status"], "paused");
+}

@@ -1,0 +1,204 @@
+//! Actions that ask a person first.
+
+use futures_util::join;
+use serde_json::{Value, json};
+use tests::{Event, World, automation::AMPLE, automation_event};
+
+use super::{active, and, books, carried_out, entered, messenger, post, text};
+
+/// An automation of three actions whose second one asks.
+async fn asking(world: &World) -> String {
+    let asks = and(post("b", "two"), json!({"approval": {"expires_in_minutes": 30, "reason": "It is a lot."}}));
+    active(world, &world.manual(&json!([post("a", "one"), asks, post("c", "three")]))).await
+}
+
+/// Time passes: nobody has decided until then.
+fn expire(world: &World, approval: &str) {
+    let then = "2026-01-01T00:00:00.000Z";
+    world.aws.change("approvals", approval, json!({"valid_until": then, "wake_at": then}));
+}
+
+#[tokio::test]
+async fn an_action_waits_for_a_person_and_goes_on_with_what_was_approved() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    assert_eq!((&run["status"], entered(&books)), (&json!("waiting_for_approval"), vec!["one".to_owned()]));
+    let asked = world.asked().await;
+    let approval = &asked[0];
+    assert_eq!((asked.len(), &approval["run_id"], &approval["action_id"]), (1, &run["id"], &json!("b")));
+    assert_eq!((&approval["arguments"], &approval["reason"]), (&json!({"entry": "two"}), &json!("It is a lot.")));
+    let shown = world.approvals("GET", &format!("/{}", text(&approval["id"])), &Value::Null).await.expect(200);
+    assert_eq!(&shown, approval);
+
+    // Waiting costs nothing: what is on the queue is dropped and nothing is put there.
+    while let Some(batch) = world.aws.receive("runs", 900) {
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    }
+    assert_eq!(world.aws.messages("runs").len(), 0);
+
+    // Two people decide at once: one of them has.
+    let path = format!("/{}/approve", text(&approval["id"]));
+    let (one, two) = join!(world.approvals("POST", &path, &Value::Null), world.approvals("POST", &path, &Value::Null));
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    let late = world.approvals("POST", &path.replace("approve", "refuse"), &json!({"reason": "No"})).await;
+    assert_eq!(late.status, 409, "{}", late.body);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = world.run(text(&run["id"])).await.expect(200);
+    assert_eq!((&run["status"], &run["actions_executed"]), (&json!("completed"), &json!(3)), "{run:#}");
+    assert_eq!(entered(&books), ["one", "two", "three"]);
+    let used = world.approvals("GET", &format!("/{}", text(&approval["id"])), &Value::Null).await.expect(200);
+    assert!(used["used_at"].is_string() && used["decided_by"] == world.home.user_id.as_str(), "{used}");
+    assert_eq!(world.asked().await.len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_done_and_the_reason_is_kept() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    let path = format!("/{}/refuse", text(&world.asked().await[0]["id"]));
+    assert_eq!(world.approvals("POST", &path, &json!({})).await.status, 422);
+    world.approvals("POST", &path, &json!({"reason": "Too dear"})).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = world.run(text(&run["id"])).await.expect(200);
+    assert_eq!((&run["status"], &run["actions"][1]["status"]), (&json!("partial_failure"), &json!("refused")));
+    assert!(text(&run["actions"][1]["error"]).contains("Too dear"), "{run:#}");
+    assert_eq!(entered(&books), ["one", "three"]);
+}
+
+#[tokio::test]
+async fn a_refusal_stops_a_run_that_is_to_stop() {
+    let (world, books) = books().await;
+    let asks = and(post("a", "one"), json!({"approval": true, "on_error": "stop"}));
+    let id = active(&world, &world.manual(&json!([asks, post("b", "two")]))).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    let path = format!("/{}/refuse", text(&world.asked().await[0]["id"]));
+    world.approvals("POST", &path, &json!({"reason": "No"})).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(world.run(text(&run["id"])).await.expect(200)["status"], "failed");
+    assert_eq!(entered(&books), [""; 0]);
+}
+
+#[tokio::test]
+async fn nobody_decides_in_time() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    let approval = text(&world.asked().await[0]["id"]).to_owned();
+    expire(&world, &approval);
+    assert_eq!(world.asked().await.len(), 0);
+    let expired = world.approvals("GET", "?status=expired", &Value::Null).await.expect(200);
+    assert_eq!(expired["items"][0]["status"], "expired");
+    assert_eq!(world.approvals("POST", &format!("/{approval}/approve"), &Value::Null).await.status, 409);
+    // The schedule finds it, once.
+    world.settle().await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    world.settle().await;
+    assert_eq!(world.aws.receive("runs", 0).map(|_| ()), None, "it was told once");
+    let run = world.run(text(&run["id"])).await.expect(200);
+    assert_eq!(
+        (&run["status"], &run["actions"][1]["status"]),
+        (&json!("partial_failure"), &json!("refused")),
+        "{run:#}"
+    );
+    assert_eq!(entered(&books), ["one", "three"]);
+}
+
+#[tokio::test]
+async fn an_approval_is_for_exactly_what_was_shown() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    let approval = text(&world.asked().await[0]["id"]).to_owned();
+    // As if it had been given for something else.
+    world.aws.change("approvals", &approval, json!({"arguments_hash": "of something else"}));
+    world.approvals("POST", &format!("/{approval}/approve"), &Value::Null).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = world.run(text(&run["id"])).await.expect(200);
+    assert_eq!(run["actions"][1]["status"], "refused", "{run:#}");
+    assert_eq!(entered(&books), ["one", "three"]);
+}
+
+#[tokio::test]
+async fn a_decision_whose_message_was_lost_reaches_the_run_all_the_same() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    carried_out(&world, &id, &json!({})).await;
+    let approval = text(&world.asked().await[0]["id"]).to_owned();
+    world.approvals("POST", &format!("/{approval}/approve"), &Value::Null).await.expect(200);
+    while let Some(lost) = world.aws.receive("runs", 900) {
+        lost.answered(&json!({"batchItemFailures": []}));
+    }
+    world.settle().await;
+    assert_eq!(world.aws.messages("runs").len(), 0, "it has a while to take it up");
+    world.aws.change("approvals", &approval, json!({"wake_at": "2026-01-01T00:00:00.000Z"}));
+    world.settle().await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn another_organization_decides_nothing() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    carried_out(&world, &id, &json!({})).await;
+    let approval = text(&world.asked().await[0]["id"]).to_owned();
+    let event = automation_event(&world.other, "POST", &format!("/{approval}/approve"), &Value::Null);
+    let path = event.path.replacen("/automations", "/approvals", 1);
+    assert_eq!(world.send("deploy", &Event { path, ..event }).await.status, 404);
+    assert_eq!((world.asked().await.len(), entered(&books)), (1, vec!["one".to_owned()]));
+}
+
+#[tokio::test]
+async fn cancelling_a_run_ends_what_it_asks() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    let approval = text(&world.asked().await[0]["id"]).to_owned();
+    assert_eq!(world.cancel_run(text(&run["id"])).await.expect(200)["status"], "cancelled");
+    let shown = world.approvals("GET", &format!("/{approval}"), &Value::Null).await.expect(200);
+    assert_eq!(shown["status"], "cancelled");
+    assert_eq!(world.approvals("POST", &format!("/{approval}/approve"), &Value::Null).await.status, 409);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["one"]);
+    // It goes with the run.
+    let event = Event::new("DELETE", &format!("/api/{}/runs/{}", world.home.slug, text(&run["id"])));
+    world.send("runs", &event.user(&world.home.user_id)).await.expect(204);
+    assert_eq!(world.aws.rows("approvals"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_dry_run_says_that_it_would_ask() {
+    let (world, books) = books().await;
+    let id = asking(&world).await;
+    let run = carried_out(&world, &id, &json!({"dry_run": true})).await;
+    assert_eq!(run["status"], "completed");
+    let asks = &run["actions"][1]["output"]["would_ask_for_approval"];
+    assert_eq!(asks, &json!({"reason": "It is a lot.", "expires_in_minutes": 30}), "{run:#}");
+    assert_eq!((world.asked().await.len(), entered(&books)), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_rule_asks_for_every_action_with_its_effect() {
+    let (world, books) = books().await;
+    messenger(&world);
+    let read = json!({"id": "r", "tool": "ledger_read", "parameters": {"entry": "rows"}});
+    let tell = json!({"id": "tell", "tool": "team_post_message", "parameters": {"entry": "Hello"}});
+    let of = |effect: &str| {
+        let definition = world.manual(&json!([read, post("a", "one"), tell]));
+        and(definition, json!({"name": effect, "approvals": [{"effect": effect}]}))
+    };
+    let id = active(&world, &of("message")).await;
+    carried_out(&world, &id, &json!({})).await;
+    let asked = world.asked().await;
+    assert_eq!((asked.len(), &asked[0]["action_id"]), (1, &json!("tell")));
+    assert_eq!(asked[0]["reason"], "The automation asks before a message in a chat.");
+    assert_eq!(entered(&books), ["one"]);
+    let id = active(&world, &of("any")).await;
+    carried_out(&world, &id, &json!({})).await;
+    assert!(world.asked().await.iter().any(|asked| asked["action_id"] == "a"));
+    assert_eq!(entered(&books), ["one"]);
+}
