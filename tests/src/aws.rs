@@ -1,4 +1,4 @@
-//! DynamoDB, Secrets Manager, SQS and EventBridge Scheduler on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
+//! DynamoDB, Secrets Manager, SQS and `EventBridge` Scheduler on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
 //!
 //! DynamoDB is dynoxide; every operation passes a relay that writes it down, can slow it down and can make it fail as AWS
 //! does. Of the others there is what the functions use.

@@ -344,10 +344,10 @@ fn agree(world: &World) -> Result<(), String> {
             return Err(format!("{automation} and {schedule}"));
         }
     }
-    match world.aws.rows("schedules").len() > world.aws.rows("automations").len() {
-        true => Err("a schedule without an automation".to_owned()),
-        false => Ok(()),
+    if world.aws.rows("schedules").len() > world.aws.rows("automations").len() {
+        return Err("a schedule without an automation".to_owned());
     }
+    Ok(())
 }
 
 async fn prepare(world: &World, change: Change) -> String {

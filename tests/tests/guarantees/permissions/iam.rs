@@ -95,13 +95,11 @@ fn resource_name(template: &Template, resource: &Value) -> String {
         };
     }
     let text = resource["Fn::Sub"].as_str().unwrap();
-    match text.strip_prefix("${").and_then(|rest| rest.split_once(".Arn}")) {
-        Some((id, rest)) => format!("{}{rest}", table(id)),
-        None => {
-            let named = [":secret:", ":schedule/"].iter().find_map(|kind| text.split_once(kind));
-            of_stack(named.unwrap().1)
-        }
+    if let Some((id, rest)) = text.strip_prefix("${").and_then(|rest| rest.split_once(".Arn}")) {
+        return format!("{}{rest}", table(id));
     }
+    let named = [":secret:", ":schedule/"].iter().find_map(|kind| text.split_once(kind));
+    of_stack(named.unwrap().1)
 }
 
 /// Whether the resource of a grant, which may end in `*`, is that of a need.
