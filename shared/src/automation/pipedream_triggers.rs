@@ -150,23 +150,22 @@ impl PipedreamTriggers {
             Err(error) => return Err(error),
         };
         let address = self.address(row.hook_id);
-        let (trigger_id, signing_key) = match self.found_by_address(&project, organization, &address, deadline).await? {
-            Some(found) => found,
-            None => {
-                let Configuration { component, version, configured_props } =
-                    serde_json::from_str(&row.configuration).map_err(Error::internal)?;
-                let new =
-                    NewTrigger { component: &component, version: &version, configured_props, webhook_url: &address };
-                match self.pipedream.deploy_trigger(&project, organization, new, deadline).await {
-                    Ok(deployed) => (deployed.id, deployed.signing_key),
-                    Err(error) => match refusal(&error) {
-                        Some(sentence) => {
-                            self.hooks.delete(&hook, deadline).await?;
-                            return Ok(Done::Refused(sentence));
-                        }
-                        None => return Err(error.into()),
-                    },
-                }
+        let found = self.found_by_address(&project, organization, &address, deadline).await?;
+        let (trigger_id, signing_key) = if let Some(found) = found {
+            found
+        } else {
+            let Configuration { component, version, configured_props } =
+                serde_json::from_str(&row.configuration).map_err(Error::internal)?;
+            let new = NewTrigger { component: &component, version: &version, configured_props, webhook_url: &address };
+            match self.pipedream.deploy_trigger(&project, organization, new, deadline).await {
+                Ok(deployed) => (deployed.id, deployed.signing_key),
+                Err(error) => match refusal(&error) {
+                    Some(sentence) => {
+                        self.hooks.delete(&hook, deadline).await?;
+                        return Ok(Done::Refused(sentence));
+                    }
+                    None => return Err(error.into()),
+                },
             }
         };
         if hook.secrets.is_empty() {
@@ -186,12 +185,11 @@ impl PipedreamTriggers {
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
         let organization = row.organization_id;
         let project: Project = self.secrets.get(&self.pipedream_secret).await?;
-        let trigger = match &row.trigger_id {
-            Some(trigger) => Some(trigger.clone()),
-            None => {
-                let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
-                found.map(|(trigger, _)| trigger)
-            }
+        let trigger = if let Some(trigger) = &row.trigger_id {
+            Some(trigger.clone())
+        } else {
+            let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
+            found.map(|(trigger, _)| trigger)
         };
         if let Some(trigger) = trigger {
             self.pipedream.delete_trigger(&project, organization, &trigger, deadline).await?;

@@ -218,7 +218,7 @@ impl Automations {
             [("#pause_reason", ":reason", reason.map(text)), ("#paused_by_run", ":run", run.map(text))]
         {
             if let Some(value) = value {
-                set.push_str(&format!(", {name} = {placeholder}"));
+                set.extend([", ", name, " = ", placeholder]);
                 values.push((placeholder, value));
             }
         }
