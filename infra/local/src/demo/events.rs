@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use ring::hmac;
 use serde_json::{Value, json};
+use shared::models::Timestamp;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -45,12 +46,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
         &format!("the e-mail was to be sent once it was approved: {run}"),
     )?;
 
-    let soon = json!(
-        jiff::Timestamp::now()
-            .checked_add(jiff::SignedDuration::from_secs(5))
-            .map(|at| at.to_string())
-            .unwrap_or_default()
-    );
+    let soon = json!(Timestamp::now().plus(Duration::from_secs(5)).to_string());
     let scheduled = active(user, &on_schedule(&fingerprints, &soon)).await?;
     let fired = first_run(user, &scheduled, "completed").await?;
     must(sent(user, before).len() == 3, "the schedule was to post one message")?;
@@ -126,7 +122,7 @@ struct Slack<'a> {
 
 impl Slack<'_> {
     async fn says(&self, text: &str) -> Result<Value> {
-        let now = jiff::Timestamp::now().as_second();
+        let now = Timestamp::now().as_seconds();
         let body = json!({
             "team_id": "T061EG9R6", "api_app_id": "A0MDYCDME", "type": "event_callback", "event_time": now,
             "event_id": format!("Ev{}", Uuid::new_v4().simple()),
