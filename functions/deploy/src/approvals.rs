@@ -116,9 +116,10 @@ fn reason_of_body(request: &Request, required: bool) -> Result<Option<String>> {
     let body = if empty { Value::Object(serde_json::Map::new()) } else { http::json_body(request)? };
     let mut problems = Problems::default();
     let reason = Fields::of(&body, "", &mut problems).map(|mut fields| {
-        let reason = match required {
-            true => fields.required_text("reason", LONGEST_REASON),
-            false => fields.text("reason", LONGEST_REASON),
+        let reason = if required {
+            fields.required_text("reason", LONGEST_REASON)
+        } else {
+            fields.text("reason", LONGEST_REASON)
         };
         fields.finish();
         reason

@@ -169,12 +169,11 @@ fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
     let started_at = run.started_at.unwrap_or(run.created_at);
     let took = run.finished_at.unwrap_or(run.updated_at).as_millis() - started_at.as_millis();
     let outcome = result.filter(|_| !matches!(run.status, RunStatus::Cancelled | RunStatus::Failed));
-    let became = match outcome {
-        Some(result) => planned.became(&ToolOutcome::succeeded(result), false, started_at),
-        None => {
-            let why = run.error.unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
-            planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
-        }
+    let became = if let Some(result) = outcome {
+        planned.became(&ToolOutcome::succeeded(result), false, started_at)
+    } else {
+        let why = run.error.unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
+        planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
     };
     ActionResult { attempts: 1, duration_ms: u64::try_from(took).unwrap_or_default(), ..became }
 }

@@ -1,5 +1,5 @@
 //! On a schedule, every five minutes, by its queue when a change was given up for lack of time, and by hand: finishes or
-//! undoes what is open between VAPI, Secrets Manager or EventBridge Scheduler and the tables. Gives `{"settled": [...],
+//! undoes what is open between VAPI, Secrets Manager or `EventBridge` Scheduler and the tables. Gives `{"settled": [...],
 //! "left": [...]}`, each `{intent, change, outcome}`. Puts occurrences of automations' schedules on their queue that should have
 //! come by now, and tells runs whose approvals are over. Then goes on with giving VAPI's tools a new token and address, if the
 //! key or the address has changed.

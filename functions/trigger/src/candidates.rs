@@ -23,20 +23,19 @@ pub(crate) async fn find(
     asked: &WebhookRequest<'_>,
 ) -> Result<Vec<Candidate>> {
     let service = folded_name(&percent_decode_str(service).decode_utf8_lossy());
-    let found: Vec<Unowned<Hook>> = match hook {
-        Some(id) => match id.parse::<HookId>() {
+    let found: Vec<Unowned<Hook>> = if let Some(id) = hook {
+        match id.parse::<HookId>() {
             Ok(id) => deps.registry.hooks.find(id).await?.into_iter().collect(),
             Err(_no_id) => Vec::new(),
-        },
-        None => {
-            let tenants = claimed_tenants(scheme, asked, MOST);
-            let limit = i32::try_from(MOST).unwrap_or(i32::MAX);
-            let mut found: Vec<BoxFuture<'_, _>> = Vec::with_capacity(tenants.len());
-            for tenant in &tenants {
-                found.push(Box::pin(deps.registry.hooks.of_tenant(tenant, limit)));
-            }
-            try_join_all(found).await?.into_iter().flatten().collect()
         }
+    } else {
+        let tenants = claimed_tenants(scheme, asked, MOST);
+        let limit = i32::try_from(MOST).unwrap_or(i32::MAX);
+        let mut found: Vec<BoxFuture<'_, _>> = Vec::with_capacity(tenants.len());
+        for tenant in &tenants {
+            found.push(Box::pin(deps.registry.hooks.of_tenant(tenant, limit)));
+        }
+        try_join_all(found).await?.into_iter().flatten().collect()
     };
     let taking = |hook: &Hook| hook.service == service && hook.status != HookStatus::Ended;
     let hooks = found.into_iter().map(Unowned::for_its_owner).filter(taking).take(MOST);

@@ -1,7 +1,7 @@
 //! Events of services come in, and start the automations that listen to them.
 //!
-//! - POST /api/hooks/{service}/{hook_id}: by an organization's own hook
-//! - POST /api/hooks/{service}: by an address that all organizations share at a service; the body says whose it claims to be, and
+//! - `POST /api/hooks/{service}/{hook_id}`: by an organization's own hook
+//! - `POST /api/hooks/{service}`: by an address that all organizations share at a service; the body says whose it claims to be, and
 //!   only what the secret of such a hook proves is taken
 //!
 //! Answers: 200 with `{}`, or what a handshake asks for, once every run is begun; 401 with an empty body for whatever is not
