@@ -90,15 +90,15 @@ fn outside(members: &mut Members<'_, '_>, effect: Option<ApprovalEffect>) -> Vec
     };
     let mut read = Vec::new();
     for (index, domain) in domains.iter().enumerate() {
-        match domain.as_str().map(|domain| domain.trim().to_lowercase()).filter(|domain| is_domain(domain)) {
-            Some(domain) => read.push(domain),
-            None => {
-                let place = child(&place, index.to_string());
-                let message = "This is no domain.";
-                let hint = "Write what stands behind the @ of an address, for example \"acme.example\".";
-                let error = Diagnostic::error(Code::InvalidValue, place, message, hint);
-                members.diagnostics.push(error.found(domain));
-            }
+        let plain = domain.as_str().map(|domain| domain.trim().to_lowercase()).filter(|domain| is_domain(domain));
+        if let Some(plain) = plain {
+            read.push(plain);
+        } else {
+            let place = child(&place, index.to_string());
+            let message = "This is no domain.";
+            let hint = "Write what stands behind the @ of an address, for example \"acme.example\".";
+            let error = Diagnostic::error(Code::InvalidValue, place, message, hint);
+            members.diagnostics.push(error.found(domain));
         }
     }
     read

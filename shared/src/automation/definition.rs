@@ -481,9 +481,9 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
         parameters,
         output_as,
         condition,
+        approval,
         timeout_seconds,
         on_error,
         retries,
-        approval,
     })
 }

@@ -275,7 +275,7 @@ async fn a_run(world: &World) {
     let body = json!({"prompt": "Hello", "schema": {"type": "object"}});
     let run = world.start_run(&body).await.expect(202);
     let organization = &json!(world.home.organization_id);
-    for spoil in [json!({"trigger_type": CONTENT}), json!({"status": CONTENT})] {
+    for spoil in [json!({"trigger_type": [CONTENT]}), json!({"status": CONTENT})] {
         list_of(world, "automation_runs", "runs", "/runs", &spoil).await;
         let bad = world
             .aws
