@@ -52,7 +52,7 @@ pub struct Discovery {
 
 impl Discovery {
     pub fn new(services: Services, tools: Tools, built_in: BuiltInTools, connections: Connections) -> Self {
-        let shelf = Arc::new(Mutex::new(index::Shelf::of_built_in(built_in.all_specs())));
+        let shelf = Arc::new(Mutex::new(index::Shelf::of_built_in(built_in.specs())));
         Self { services, tools, built_in, connections, shelf }
     }
 

@@ -342,6 +342,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
     fn action(id: &str, more: Value) -> Value {
         let mut action = json!({"id": id, "tool": "t", "parameters": {}});
         action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

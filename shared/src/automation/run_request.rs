@@ -72,7 +72,7 @@ impl RunRequest {
                 Ok(value @ (Value::String(_) | Value::Null)) => *text = value,
                 Ok(value) => *text = value.to_string().into(),
                 Err(TooLarge) => {
-                    problems.add(name, format!("must have at most {longest} bytes with its templates filled in"))
+                    problems.add(name, format!("must have at most {longest} bytes with its templates filled in"));
                 }
             }
         }

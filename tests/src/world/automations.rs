@@ -87,11 +87,12 @@ impl World {
     /// An automation that is started by hand and carries out these actions; the fingerprints of their tools are added.
     pub fn manual(&self, actions: &Value) -> Value {
         let tools = actions.as_array().expect("a list").iter().map(|action| action["tool"].as_str().expect("a tool"));
-        let rows = self.aws.rows("service_tools");
-        let fingerprint = |name: &str| match rows.iter().find(|row| row["name"] == name) {
-            Some(row) => row["fingerprint"].clone(),
-            None if name.contains('-') => "v1".into(),
-            None => "built-in".into(),
+        let (of_services, own) = (self.aws.rows("service_tools"), self.aws.rows("tools"));
+        let called = |rows: &[Value], name: &str| rows.iter().find(|row| row["name"] == name).cloned();
+        let fingerprint = |name: &str| match (called(&of_services, name), called(&own, name)) {
+            (Some(row), _) => row["fingerprint"].clone(),
+            (None, Some(row)) => format!("v{}", row["version"]).into(),
+            (None, None) => "built-in".into(),
         };
         let fingerprints: Map<String, Value> = tools.map(|name| (name.to_owned(), fingerprint(name))).collect();
         json!({"name": "By hand", "trigger_type": "manual", "actions": actions, "fingerprints": fingerprints})

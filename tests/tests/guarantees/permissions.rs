@@ -385,18 +385,19 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
 
 /// An automation that is carried out, one that asks a model, and one that is paused because its tool changed.
 async fn automation_runs(asked: &mut Permissions, world: &mut World) {
-    world.slack_service();
+    pay_service(world);
+    world.restart();
     let classify = json!({"text": "Hi", "question": "What is it?", "options": ["a", "b"]});
-    let tell = json!({"channel": "C1", "text": "Hi"});
     let automation = world
         .activate(&world.manual(&json!([
             {"id": "sort", "tool": "llm_classify", "parameters": classify},
-            {"id": "tell", "tool": "slack_post_message", "parameters": tell},
+            {"id": "pay", "tool": "pay_list", "parameters": {}},
         ])))
         .await;
+    let tool = shared::models::service_tool_id("pay_list").to_string();
     for changed in [false, true] {
         if changed {
-            world.slack_tool(&json!({"channel": {"type": "string"}}));
+            world.aws.change("service_tools", &tool, json!({"fingerprint": "another"}));
         }
         world.llm.script([Turn::text(r#"{"answer": "a", "reasoning": "It is."}"#)]);
         world.start_automation(&automation, &format!("changed: {changed}"), &json!({})).await;

@@ -98,7 +98,7 @@ async fn actions_are_carried_out_in_order_and_pass_on_what_they_gave_back_with_i
         {"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "found"},
         {
             "id": "second", "tool": "ledger_post",
-            "parameters": {"entry": "{{found.rows[-1].name}}", "amount": "{{found.rows.0.owed}}", "note": "{{found.rows}} of {{who}}"},
+            "parameters": {"entry": "{{found.rows[-1].name}}", "amount": "{{found.rows.0.owed}}", "note": "{{found.rows}} of {{trigger_data.who}}"},
             "condition": {"path": "found.open", "op": "==", "value": "true"},
             "output_as": "posted",
         },
@@ -111,7 +111,7 @@ async fn actions_are_carried_out_in_order_and_pass_on_what_they_gave_back_with_i
     // A template that is the whole text keeps the type of its value.
     let rows = r#"[{"name":"Ada","owed":5},{"name":"Bob","owed":7}]"#;
     assert_eq!(body, json!({"amount": 5, "note": format!("{rows} of us")}));
-    assert_eq!(entered(&books), ["Bob", "Bob-[No%20available%20data]"]);
+    assert_eq!(entered(&books), ["Bob", "Bob-%5BNo%20available%20data%5D"]);
     let shown = shown(&world, &run).await;
     assert_eq!(shown["automation_id"], json!(run.automation_id));
     assert_eq!((&shown["automation_version"], &shown["trigger_data"]), (&json!(1), &json!({"who": "us"})));
@@ -131,13 +131,13 @@ async fn what_was_always_false_elsewhere_holds_here() {
     let (world, books) = books().await;
     let clause = |path: &str, op: &str, value: Value| json!({"path": path, "op": op, "value": value});
     let conditions = [
-        clause("event.text", "contains_any", json!(["urgent", "asap"])),
+        clause("trigger_data.event.text", "contains_any", json!(["urgent", "asap"])),
         json!({"operator": "AND", "clauses": [
-            clause("event.text", "contains", json!("asap")),
-            {"operator": "OR", "clauses": [clause("event.count", ">", json!(100)), clause("event.open", "==", json!("true"))]},
+            clause("trigger_data.event.text", "contains", json!("asap")),
+            {"operator": "OR", "clauses": [clause("trigger_data.event.count", ">", json!(100)), clause("trigger_data.event.open", "==", json!("true"))]},
         ]}),
-        clause("event.count", "==", json!("5")),
-        clause("event.counted", "==", json!(5)),
+        clause("trigger_data.event.count", "==", json!("5")),
+        clause("trigger_data.event.counted", "==", json!(5)),
     ];
     let act =
         |(place, condition)| and(post(&format!("a{place}"), &format!("e{place}")), json!({"condition": condition}));
@@ -185,18 +185,18 @@ async fn each_action_acts_for_itself() {
 #[tokio::test]
 async fn an_action_that_is_not_meant_is_skipped_and_says_why() {
     let (world, books) = books().await;
-    let condition = json!({"path": "event.text", "op": "contains", "value": "urgent"});
+    let condition = json!({"path": "trigger_data.event.text", "op": "contains", "value": "urgent"});
     let actions =
         json!([and(post("a", "one"), json!({"condition": condition, "output_as": "a"})), post("b", "{{a.entered}}")]);
     let run = carried_out(&world, &actions, &json!({"event": {"text": "lunch?"}})).await;
     assert_eq!((run.status, run.actions_executed, run.actions_failed), (RunStatus::Completed, 1, 0));
-    assert_eq!(entered(&books), ["[No%20available%20data]"]);
+    assert_eq!(entered(&books), ["%5BNo%20available%20data%5D"]);
     let skipped = &shown(&world, &run).await["actions"][0];
     assert_eq!(
         (&skipped["status"], &skipped["skipped"], &skipped["arguments"]),
         (&json!("skipped"), &json!(true), &json!(null))
     );
-    let why = "event.text contains \"urgent\": no, it was \"lunch?\"";
+    let why = "trigger_data.event.text contains \"urgent\": no, it was \"lunch?\"";
     assert_eq!(skipped["error"], format!("Its condition does not hold: {why}."));
     assert_eq!(skipped["condition_result"]["clauses"][0]["text"], why);
 }
@@ -242,9 +242,8 @@ async fn a_tool_of_the_organization_is_called_by_its_name_at_the_version_that_wa
     let (world, _books) = books().await;
     let tool = world.tool(&tests::sms_without_call(&world.home)).await;
     let name = tool["name"].as_str().unwrap();
-    let mut definition = world.manual(&json!([{"id": "tell", "tool": name, "parameters": {"text": "Hello"}}]));
-    definition["fingerprints"] = json!({name: "v1"});
-    let automation = world.activate(&definition).await;
+    let tell = json!({"id": "tell", "tool": name, "parameters": {"text": "Hello"}});
+    let automation = world.activate(&world.manual(&json!([tell]))).await;
     // It is called otherwise by now, and is the same tool.
     let id = tool["id"].as_str().unwrap();
     world.aws.change("tools", id, json!({"name": "another_name"}));
@@ -258,7 +257,7 @@ async fn a_tool_of_the_organization_is_called_by_its_name_at_the_version_that_wa
 #[tokio::test]
 async fn what_would_be_too_large_is_not_sent() {
     let (world, books) = books().await;
-    let note = "{{long}}".repeat(30);
+    let note = "{{trigger_data.long}}".repeat(30);
     let big = json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "one", "note": note}});
     let run = carried_out(&world, &json!([big, post("b", "two")]), &json!({"long": "x".repeat(10_000)})).await;
     assert_eq!((run.status, entered(&books)), (RunStatus::PartialFailure, vec!["two".to_owned()]));
@@ -268,7 +267,8 @@ async fn what_would_be_too_large_is_not_sent() {
 #[tokio::test]
 async fn what_a_run_shows_is_redacted() {
     let (world, _books) = books().await;
-    let write = json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "x", "note": "call {{phone}}"}});
+    let write =
+        json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "x", "note": "call {{trigger_data.phone}}"}});
     let run =
         carried_out(&world, &json!([write]), &json!({"phone": "+1 415 555 0101", "mail": "ada@example.com"})).await;
     let shown = shown(&world, &run).await;

@@ -90,14 +90,22 @@ async fn a_prompt_is_enough_for_a_run() {
     let logs = Logs::capture();
     let run = world.start_run(&json!({"prompt": "Call Ada Lovelace back."})).await.expect(202);
     let shown = [
+        "actions_executed",
+        "actions_failed",
+        "automation_id",
+        "automation_version",
         "cancel_requested_at",
         "created_at",
+        "dry_run",
         "duration_ms",
         "error",
+        "event_id",
         "finished_at",
         "id",
         "limits",
         "model",
+        "parent_run_id",
+        "scheduled_for",
         "spent",
         "started_at",
         "status",

@@ -1,5 +1,4 @@
 mod bounds;
-
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::SeqCst},

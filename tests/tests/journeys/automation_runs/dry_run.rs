@@ -21,9 +21,7 @@ async fn nothing_is_sent_and_everything_is_shown() {
         {"id": "never", "tool": "ledger_post", "parameters": {"entry": "x"}, "condition": {"path": "found.gone", "op": "exists"}},
         {"id": "tell", "tool": name, "parameters": {"text": "{{written.entered}} {{found.rows[1].name}}"}},
     ]);
-    let mut definition = world.manual(&actions);
-    definition["fingerprints"][name] = json!("v1");
-    let automation = world.activate(&definition).await;
+    let automation = world.activate(&world.manual(&actions)).await;
     world.twilio.clear_requests();
     let run = world.start_automation_with(&automation, "dry", &json!({}), true).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);

@@ -138,7 +138,7 @@ async fn a_run_that_has_no_time_left_goes_on_in_another_invocation() {
 #[tokio::test]
 async fn a_run_is_cancelled_at_its_next_action() {
     let (world, books) = books().await;
-    let run = begun(&world, &json!([post("a", "one"), post("b", "two"), post("c", "three")])).await;
+    let run = begun(&world, &ten()).await;
     let batch = world.aws.receive("runs", 0).unwrap();
     world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
     tokio::select! {
@@ -153,7 +153,7 @@ async fn a_run_is_cancelled_at_its_next_action() {
     let batch = world.aws.receive("runs", 900).unwrap();
     let cancel = async {
         loop {
-            if entered(&books).len() == 2 {
+            if entered(&books).len() >= 2 {
                 let answer = world.cancel_run(&run.id.to_string()).await;
                 return assert_eq!(answer.status, 200, "{}", answer.body);
             }
@@ -164,16 +164,16 @@ async fn a_run_is_cancelled_at_its_next_action() {
     let run = whole(&world, run.id).await.run;
     assert_eq!(run.status, RunStatus::Cancelled);
     let done = statuses(&world, &run).await;
-    assert!(done.len() < 3 && done[0] == "a succeeded", "{done:?}");
+    assert!(done.len() < 10 && done[0] == "a0 succeeded", "{done:?}");
     assert_eq!(usize::try_from(run.actions_executed).unwrap(), done.len());
-    assert!(!entered(&books).contains(&"three".to_owned()));
+    assert_eq!(entered(&books).len(), done.len(), "what was done is written down, and nothing else was done");
     assert_eq!(shown(&world, &run).await["actions"].as_array().unwrap().len(), done.len());
 }
 
 #[tokio::test]
 async fn messages_in_any_order_and_number_leave_every_run_done_once() {
     let (world, books) = books().await;
-    let automation = world.activate(&world.manual(&json!([post("a", "{{entry}}")]))).await;
+    let automation = world.activate(&world.manual(&json!([post("a", "{{trigger_data.entry}}")]))).await;
     for number in 0..5 {
         world.start_automation(&automation, &format!("cause {number}"), &json!({"entry": format!("e{number}")})).await;
     }
