@@ -4,6 +4,7 @@ Whoever starts it holds the other end of standard input, so it ends even if that
 process group of its own.
 """
 
+import json
 import os
 import runpy
 import signal
@@ -31,7 +32,29 @@ def name_actions_as_aws_does():
     iam_actions.extract_iam_action = extract_iam_action
 
 
+def name_schedules_as_aws_does():
+    # A schedule is named with its group; ministack asks for permission to one of the group "default", whatever the group is.
+    from ministack.core import iam_actions
+
+    plain = iam_actions.extract_resource_arn
+
+    def extract_resource_arn(service, method, path, headers, body, query_params, *others):
+        arn = plain(service, method, path, headers, body, query_params, *others)
+        if service != "scheduler" or ":schedule/default/" not in arn:
+            return arn
+        try:
+            group = json.loads(body or b"{}").get("GroupName")
+        except (ValueError, AttributeError):
+            group = None
+        given = query_params.get("groupName")
+        group = group or (given[0] if isinstance(given, list) else given) or "default"
+        return arn.replace(":schedule/default/", f":schedule/{group}/")
+
+    iam_actions.extract_resource_arn = extract_resource_arn
+
+
 threading.Thread(target=end_with_parent, daemon=True).start()
 name_actions_as_aws_does()
+name_schedules_as_aws_does()
 sys.argv = ["ministack"]
 runpy.run_module("ministack", run_name="__main__", alter_sys=True)

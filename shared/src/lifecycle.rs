@@ -1,4 +1,5 @@
-//! Changes of two systems that no transaction spans: VAPI and our tables, or Secrets Manager and our tables.
+//! Changes of two systems that no transaction spans: VAPI and our tables, or Secrets Manager and our tables. That what starts an
+//! automation agrees with our tables is settled above this layer ([`SettleAbove`]).
 //!
 //! Every change goes the same way: it records an intent, changes VAPI, and writes the rows and closes the intent in one
 //! transaction. If a step fails, the change is settled at once, under the leases it holds: the same code that
@@ -32,7 +33,8 @@ pub use external_tools::ExternalTools;
 pub use hooks::{HookRegistry, MOST_SECRETS, NewHook};
 pub use query_tools::{DetachedBase, QueryToolStatus};
 pub use references::References;
-pub use settle::{Report, ReportLine};
+pub use settle::{Progress, Report, ReportLine, SettleAbove};
+pub(crate) use settle::{close, open, settle_now};
 pub use settling::{Settling, Unfinished};
 pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
@@ -50,12 +52,12 @@ const SETTLING: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// For how long an operation owns its intent.
-fn ownership(deadline: Deadline) -> Duration {
+pub(crate) fn ownership(deadline: Deadline) -> Duration {
     deadline.remaining() + GRACE
 }
 
 /// What is there; `None` for what is gone.
-fn found<T>(read: Result<T>) -> Result<Option<T>> {
+pub(crate) fn found<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(found) => Ok(Some(found)),
         Err(Error::NotFound(_)) => Ok(None),

@@ -10,6 +10,7 @@ mod automation_run;
 mod budget;
 mod call;
 mod control_url;
+mod deployed_trigger;
 mod event;
 mod execution;
 mod hook;
@@ -22,6 +23,7 @@ mod own_key;
 mod phone_number;
 mod queued_execution;
 mod reissue;
+mod schedule;
 mod service;
 mod slug;
 mod timestamp;
@@ -48,6 +50,7 @@ pub use automation_run::{
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, StartedTool};
 pub use control_url::{ControlUrl, NotAControlUrl};
+pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
@@ -63,10 +66,11 @@ pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use reissue::{Reissue, ToolToReissue};
+pub use schedule::{Occurrence, PollCursor, Schedule};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
     RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,
-    WebhookPayload, folded_name, service_tool_id,
+    TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
 pub use timestamp::Timestamp;

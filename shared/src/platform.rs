@@ -14,9 +14,13 @@ use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, ToolCaller},
-    automation::{AlertHook, Alerts, Deployment, EventFilters, RunQueue, RunStarter, Watch},
+    automation::{
+        AlertHook, Alerts, Deployment, EventFilters, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+    },
     catalogue::Catalogue,
-    clients::{self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Secrets, Twilio, Vapi},
+    clients::{
+        self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
+    },
     config::{self, Environment},
     connections::Connections,
     discovery::Discovery,
@@ -26,10 +30,11 @@ use crate::{
     idempotency::Idempotency,
     injection::{LlmAccess, built_in_tools, llm_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
-    models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
+    models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, Erasure, Executions, Hooks, KnowledgeBases,
-        KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Services as ServicesTable, Tools,
+        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
+        KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
+        Services as ServicesTable, Tools,
     },
     telemetry,
     tool::Tool,
@@ -271,12 +276,54 @@ impl Platform {
             None => None,
         };
         let alerts = Alerts { outbound: self.outbound()?.clone(), secrets: self.secrets().clone(), hook };
-        Ok(Watch { automations: Automations::new(self.database()?), alerts })
+        let database = self.database()?;
+        let intents = Intents::new(database);
+        Ok(Watch { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
     }
 
     /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
     pub fn settling(&self) -> Result<Settling> {
         Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
+    }
+
+    /// The queue of occurrences of schedules that `schedule` carries out (`SCHEDULED_QUEUE_URL`).
+    pub fn scheduled_queue(&self) -> Result<Queue<Occurrence>> {
+        Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
+    }
+
+    /// `EventBridge` Scheduler: schedules of the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to `SCHEDULED_QUEUE_ARN`, and
+    /// what cannot be sent to `SCHEDULED_DEAD_LETTERS_ARN`.
+    pub fn scheduler(&self) -> Result<Scheduler> {
+        let target = SchedulerTarget {
+            group: self.environment.required("SCHEDULE_GROUP")?,
+            role_arn: self.environment.required("SCHEDULE_ROLE_ARN")?,
+            queue_arn: self.environment.required("SCHEDULED_QUEUE_ARN")?,
+            dead_letters_arn: self.environment.required("SCHEDULED_DEAD_LETTERS_ARN")?,
+        };
+        Ok(Scheduler::new(&self.aws, target))
+    }
+
+    /// Makes what starts automations follow their rows.
+    pub fn triggers(&self) -> Result<Triggers> {
+        let database = self.database()?;
+        Ok(Triggers {
+            automations: Automations::new(database),
+            schedules: Schedules::new(database),
+            intents: Intents::new(database),
+            scheduler: self.scheduler()?,
+            occurrences: self.scheduled_queue()?,
+            pipedream: PipedreamTriggers {
+                rows: DeployedTriggers::new(database),
+                hooks: self.hook_registry()?,
+                services: ServicesTable::new(database),
+                connections: self.connections()?.clone(),
+                pipedream: self.pipedream(),
+                secrets: self.secrets().clone(),
+                pipedream_secret: self.pipedream_secret()?,
+                public_url: self.public_url()?,
+            },
+            settling: self.settling()?,
+        })
     }
 
     /// How long the start of a call waits for its tools before the model is told what there is (`ON_CALL_START_SECONDS`, 3).

@@ -1,4 +1,4 @@
-//! DynamoDB, Secrets Manager and SQS on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
+//! DynamoDB, Secrets Manager, SQS and EventBridge Scheduler on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
 //!
 //! DynamoDB is dynoxide; every operation passes a relay that writes it down, can slow it down and can make it fail as AWS
 //! does. Of the others there is what the functions use.
@@ -6,6 +6,7 @@
 mod items;
 mod queues;
 mod relay;
+mod schedules;
 mod secrets;
 
 use std::{
@@ -47,7 +48,8 @@ pub struct Operation {
 
 impl Operation {
     pub fn is_dynamodb(&self) -> bool {
-        !secrets::ACTIONS.contains(&self.action.as_str()) && !queues::ACTIONS.contains(&self.action.as_str())
+        let others = [&secrets::ACTIONS[..], &queues::ACTIONS, &schedules::ACTIONS];
+        !others.iter().any(|actions| actions.contains(&self.action.as_str()))
     }
 }
 
@@ -110,6 +112,7 @@ struct Shared {
     delay: Mutex<Duration>,
     secrets: Mutex<secrets::Shelf>,
     queues: Mutex<queues::Shelf>,
+    schedules: Mutex<schedules::Shelf>,
     stalled: Notify,
 }
 
@@ -149,7 +152,8 @@ impl Aws {
             }
         }
         let queues = Mutex::new(queues::Shelf::of(template, STACK));
-        let shared = Arc::new(Shared { queues, ..Shared::default() });
+        let schedules = Mutex::new(schedules::Shelf::of(template, STACK));
+        let shared = Arc::new(Shared { queues, schedules, ..Shared::default() });
         let (stop, stopped) = oneshot::channel();
         let (ready, address) = std::sync::mpsc::channel::<SocketAddr>();
         let (served, relayed) = (database.clone(), shared.clone());
@@ -231,6 +235,30 @@ impl Aws {
     /// Where a queue of the template's is, by its name without the prefix.
     pub fn queue_url(&self, queue: &str) -> String {
         format!("{}/123456789012/{}", self.url, full(queue))
+    }
+
+    /// The ARN of a queue of the template.
+    pub fn queue_arn(&self, queue: &str) -> String {
+        schedules::queue_arn(&full(queue))
+    }
+
+    /// The schedules at Scheduler: when they fire, and the message, in the order in which they do.
+    pub fn schedules(&self) -> Vec<(Timestamp, Value)> {
+        let all = self.shared.schedules.lock().unwrap().all();
+        let input = |text: &str| serde_json::from_str(text).expect("a message of ours is JSON");
+        let mut all: Vec<_> = all.into_values().map(|schedule| (schedule.at, input(&schedule.input))).collect();
+        all.sort_by_key(|(at, _)| *at);
+        all
+    }
+
+    /// Fires the schedules that are due by a moment: each puts its message on its queue and is gone. Gives how many.
+    pub fn fire_schedules(&self, by: Timestamp) -> usize {
+        let due = self.shared.schedules.lock().unwrap().fire(by);
+        for schedule in &due {
+            let queue = schedule.queue.strip_prefix(TABLE_PREFIX).expect("a queue of the stack");
+            self.post(queue, &schedule.input);
+        }
+        due.len()
     }
 
     /// The messages that wait in a queue, as JSON.

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use shared::{
     error::Problems,
     fields::{Fields, kind, pointer_step},
-    models::{ServiceCapabilities, ServiceTool, WebhookPayload},
+    json_schema::JsonSchema,
+    models::{ServiceCapabilities, ServiceTool, TriggerComponent, WebhookPayload},
 };
 
 use crate::file::{bounded, texts};
@@ -117,8 +118,29 @@ fn read_payload(value: &Value, pointer: &str, problems: &mut Problems) -> Option
         let place = format!("{pointer}/example_condition");
         check_condition(condition, example, &place, fields.problems());
     }
+    payload.deployed_trigger = fields
+        .get("deployed_trigger")
+        .and_then(|trigger| read_trigger(trigger, &format!("{pointer}/deployed_trigger"), fields.problems()));
     fields.finish();
     Some(payload)
+}
+
+/// `{"component", "version", "app_prop", "parameters", "defaults"?}`.
+fn read_trigger(value: &Value, pointer: &str, problems: &mut Problems) -> Option<TriggerComponent> {
+    let mut fields = Fields::at_pointer(value, pointer, problems)?;
+    let component = fields.required_text("component", 100);
+    let version = fields.required_text("version", 40);
+    let app_prop = fields.required_text("app_prop", 100);
+    let parameters = fields.required("parameters").cloned();
+    let defaults = fields.members("defaults").into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    fields.finish();
+    let parameters = parameters?;
+    if let Err(wrong) = JsonSchema::compile(&parameters) {
+        for problem in wrong.iter() {
+            problems.add(format!("{pointer}/parameters"), problem.problem.clone());
+        }
+    }
+    Some(TriggerComponent { component: component?, version: version?, app_prop: app_prop?, parameters, defaults })
 }
 
 /// A condition as automations have it: a clause `{path, op, value?, case_insensitive?}`, or `{operator: AND|OR, clauses}`.
@@ -173,7 +195,7 @@ pub(crate) fn check_polling(capabilities: &ServiceCapabilities, tools: &[Service
         if tool.effect {
             problems.add(format!("{pointer}/source_tool"), format!("{name} changes something, so it cannot be polled"));
         }
-        let schema = shared::json_schema::JsonSchema::compile(&tool.parameters);
+        let schema = JsonSchema::compile(&tool.parameters);
         if let (Some(arguments), Ok(schema)) = (endpoint.get("tool_params"), schema) {
             for violation in schema.validate(arguments) {
                 let problem = format!("does not fit the parameters of {name}: {violation}");

@@ -3,7 +3,7 @@
 //! - POST /api/{slug}/automations, a definition: saves it as `pending_review`, version 1; 201. The same content again is the same
 //!   automation; 200. With `"dry_run": true` it is only validated; 200.
 //! - GET /api/{slug}/automations?status=&limit=&cursor=: newest first, as `{items, next_cursor}`.
-//! - GET /api/{slug}/automations/{id}: with the definition of its newest version and the header `ETag`.
+//! - GET /api/{slug}/automations/{id}: with the definition of its newest version, when it runs next, and the header `ETag`.
 //! - PUT /api/{slug}/automations/{id}, a definition, with `If-Match`: saves it as the next version, which runs only once it is
 //!   activated. Content that a version has already is that version.
 //! - GET …/{id}/versions?limit=&cursor=, …/{id}/versions/{version}, …/{id}/diff?from=&to= (`versions.rs`).
@@ -24,18 +24,22 @@ mod manual_run;
 mod replay;
 mod versions;
 
+use futures_util::try_join;
 use lambda_http::RequestExt;
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Platform, Result,
-    automation::{Deployed, Deployment, Outcome, RunStarter, SeenVersion},
+    automation::{Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
-    models::{ApprovalStatus, Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
+    models::{
+        ApprovalStatus, Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId, Schedule,
+        Timestamp,
+    },
     platform,
-    store::{Approvals, Events},
+    store::{Approvals, Events, Schedules},
 };
 
 /// Of a `content_hash`, in characters.
@@ -44,6 +48,8 @@ const LONGEST_HASH: usize = 64;
 pub struct Deps {
     pub access: Access,
     pub deployment: Deployment,
+    pub triggers: Triggers,
+    pub schedules: Schedules,
     pub starter: RunStarter,
     pub approvals: Approvals,
     pub events: Events,
@@ -54,6 +60,8 @@ impl Deps {
         Ok(Self {
             access: platform.access()?,
             deployment: platform.deployment()?,
+            triggers: platform.triggers()?,
+            schedules: Schedules::new(platform.database()?),
             starter: platform.run_starter()?,
             approvals: Approvals::new(platform.database()?),
             events: Events::new(platform.database()?),
@@ -68,6 +76,27 @@ struct AutomationView {
     automation: Automation,
     content_hash: String,
     definition: Value,
+    #[serde(flatten)]
+    schedule: Option<ScheduleView>,
+}
+
+/// When an automation runs next by the clock, and how asking its source went.
+#[derive(Debug, Serialize)]
+struct ScheduleView {
+    /// Absent while it is paused, and when there is nothing more to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_run_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_poll: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+}
+
+impl From<Schedule> for ScheduleView {
+    fn from(schedule: Schedule) -> Self {
+        let Schedule { next_run_at, due, last_poll, last_error, .. } = schedule;
+        Self { next_run_at: next_run_at.filter(|_| due.is_some()), last_poll, last_error }
+    }
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
@@ -102,7 +131,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ["DELETE", "api", _, "automations", id] => {
             let id = automation(id)?;
-            Box::pin(deployment.automations.delete(organization, id, if_match(&request)?, deadline)).await?;
+            let delete = deployment.automations.delete(organization, id, if_match(&request)?, deadline);
+            Box::pin(deps.triggers.change(organization, id, deadline, delete)).await?;
             tracing::info!(automation.id = %id, "an automation was deleted");
             Ok(Reply::no_content())
         }
@@ -118,15 +148,21 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["POST", "api", _, "automations", id, "activate"] => {
             let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
             let version = version_of_body(&request)?;
-            answer(&request, &Box::pin(deployment.activate(&member, id, &version, revision, deadline)).await?)
+            let activate = deployment.activate(&member, id, &version, revision, deadline);
+            let deployed = Box::pin(deps.triggers.change(organization, id, deadline, activate)).await?;
+            answer(&request, &unless_paused(deps, organization, id, deployed).await?)
         }
         ["POST", "api", _, "automations", id, "rollback"] => {
             let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
             let version = version_of_body(&request)?;
-            answer(&request, &Box::pin(deployment.roll_back(&member, id, &version, revision, deadline)).await?)
+            let roll_back = deployment.roll_back(&member, id, &version, revision, deadline);
+            let deployed = Box::pin(deps.triggers.change(organization, id, deadline, roll_back)).await?;
+            answer(&request, &unless_paused(deps, organization, id, deployed).await?)
         }
         ["POST", "api", _, "automations", id, "pause"] => {
-            let paused = deployment.pause(&member, automation(id)?, if_match(&request)?).await?;
+            let (id, revision) = (automation(id)?, if_match(&request)?);
+            let pause = deployment.pause(&member, id, revision);
+            let paused = Box::pin(deps.triggers.change(organization, id, deadline, pause)).await?;
             Ok(Reply::ok(&paused)?.with_headers([etag(paused.revision)]))
         }
         ["POST", "api", _, "automations", id, "run"] => {
@@ -216,6 +252,23 @@ fn version_of_body(request: &Request) -> Result<SeenVersion> {
     problems.into_result(version)
 }
 
+/// What was made to run, unless what would start it was refused meanwhile: that pauses the automation again, with the reason.
+async fn unless_paused(
+    deps: &Deps,
+    organization: OrganizationId,
+    id: AutomationId,
+    deployed: Deployed,
+) -> Result<Deployed> {
+    if deployed.automation.as_ref().is_none_or(|automation| automation.status != AutomationStatus::Active) {
+        return Ok(deployed);
+    }
+    let now = deps.deployment.automations.get(organization, id).await?;
+    match (now.status, now.pause_reason) {
+        (AutomationStatus::Paused, Some(reason)) => Err(Error::Conflict(reason)),
+        _ => Ok(deployed),
+    }
+}
+
 async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
     let (limit, after) = http::page(request)?;
     let query = request.query_string_parameters();
@@ -227,9 +280,11 @@ async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> R
 async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Result<Reply> {
     let automations = &deps.deployment.automations;
     let automation = automations.get(organization, id).await?;
-    let version = automations.version(organization, id, automation.version).await?;
+    let version = automations.version(organization, id, automation.version);
+    let (version, schedule) = try_join!(version, deps.schedules.get(organization, id))?;
     let revision = automation.revision;
     let definition = versions::definition(&version)?;
-    let view = AutomationView { automation, content_hash: version.content_hash, definition };
+    let schedule = schedule.map(ScheduleView::from);
+    let view = AutomationView { automation, content_hash: version.content_hash, definition, schedule };
     Ok(Reply::ok(&view)?.with_headers([etag(revision)]))
 }

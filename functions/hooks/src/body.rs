@@ -8,7 +8,7 @@
 //!
 //! `tenant` is whose events they are where a service sends those of all organizations to one address: the parts that `PARTS`
 //! names, joined by `#`. Services that are told a secret get one of ours unless it is given; those that give one themselves
-//! (Slack, Stripe, HubSpot, Notion) leave the hook pending until it is known.
+//! (Slack, Stripe, `HubSpot`, Notion) leave the hook pending until it is known.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::rand::{SecureRandom, SystemRandom};

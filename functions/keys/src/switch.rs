@@ -34,7 +34,9 @@ pub(crate) async fn check(
     deadline: Deadline,
 ) -> Result<()> {
     let (open, agents) = try_join!(deps.intents.open_of(organization), agents(deps, organization))?;
-    if open.iter().any(|intent| !matches!(intent.change, Change::StoreSecret { .. })) {
+    // Neither is at VAPI.
+    let elsewhere = |change: &Change| matches!(change, Change::StoreSecret { .. } | Change::AutomationTrigger { .. });
+    if open.iter().any(|intent| !elsewhere(&intent.change)) {
         return Err(Error::Conflict(
             "a change of this organization's tools is not finished at VAPI; try again in a few minutes".into(),
         ));

@@ -1,12 +1,14 @@
 //! On a schedule, every five minutes, by its queue when a change was given up for lack of time, and by hand: finishes or
-//! undoes what is open between VAPI and the tables. Gives `{"settled": [...], "left": [...]}`, each `{intent, change,
-//! outcome}`. Tells runs whose approvals are over. Then goes on with giving VAPI's tools a new token and address, if the key or the address has changed.
+//! undoes what is open between VAPI, Secrets Manager or EventBridge Scheduler and the tables. Gives `{"settled": [...],
+//! "left": [...]}`, each `{intent, change, outcome}`. Puts occurrences of automations' schedules on their queue that should have
+//! come by now, and tells runs whose approvals are over. Then goes on with giving VAPI's tools a new token and address, if the
+//! key or the address has changed.
 
 use std::time::Duration;
 
 use shared::{
     Deadline, Platform, Result,
-    automation::RunQueue,
+    automation::{RunQueue, Triggers},
     error,
     lifecycle::{Lifecycle, Report, Settling},
     platform,
@@ -16,6 +18,7 @@ use shared::{
 pub struct Deps {
     pub lifecycle: Lifecycle,
     pub settling: Settling,
+    pub triggers: Triggers,
     pub approvals: Approvals,
     pub runs: RunQueue,
 }
@@ -25,6 +28,7 @@ impl Deps {
         Ok(Self {
             lifecycle: platform.lifecycle()?,
             settling: platform.settling()?,
+            triggers: platform.triggers()?,
             approvals: Approvals::new(platform.database()?),
             runs: platform.run_queue()?,
         })
@@ -35,10 +39,14 @@ impl Deps {
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
+    // Both are short, and automations wait for them.
+    if let Err(error) = Box::pin(deps.triggers.sweep()).await {
+        tracing::error!("occurrences that are late could not be put on the queue: {}", error::chain(&error));
+    }
     if let Err(error) = wake_waiting_runs(deps).await {
         tracing::error!("runs whose approvals are over could not all be told: {}", error::chain(&error));
     }
-    let report = Box::pin(deps.lifecycle.settle(deadline.reserving(REISSUE))).await;
+    let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
     if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
         tracing::error!("tools at VAPI could not be given their present token and address: {}", error::chain(&error));
     }

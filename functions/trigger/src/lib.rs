@@ -48,6 +48,8 @@ pub struct Deps {
     pub public_url: String,
     /// How long events are kept.
     pub kept: Duration,
+    /// When a service must have its answer.
+    pub answer_within: Duration,
 }
 
 impl Deps {
@@ -60,12 +62,13 @@ impl Deps {
             google_keys: platform.google_keys()?,
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
+            answer_within: ANSWER_WITHIN,
         })
     }
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
+    let deadline = http::deadline(&request).at_most(deps.answer_within);
     let (service, hook) = match http::route(&request)[..] {
         ["POST", "api", "hooks", service] => (service.to_owned(), None),
         ["POST", "api", "hooks", service, hook] => (service.to_owned(), Some(hook.to_owned())),

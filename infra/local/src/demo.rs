@@ -9,9 +9,11 @@
 //! 6. A tool is tried before it is saved ([`tools_test`]).
 //! 7. An automation reads a web page, and gives what stands there as JSON ([`automation`]).
 //! 8. An agent builds an automation over the Model Context Protocol, and it is activated ([`agent`]).
+//! 9. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
 
 mod agent;
 mod automation;
+mod events;
 mod incoming;
 mod lifecycle;
 mod lookup;
@@ -31,7 +33,7 @@ use crate::{
 };
 
 /// How many steps [`play`] shows.
-pub const ACTS: usize = 8;
+pub const ACTS: usize = 9;
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
@@ -54,6 +56,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     tools_test::play(&user, progress).await?;
     automation::play(&user, progress).await?;
     agent::play(&user, progress).await?;
+    events::play(&user, progress).await?;
     Ok(played)
 }
 

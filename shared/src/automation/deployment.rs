@@ -328,7 +328,9 @@ impl Deployment {
         {
             listens = listening(by.organization_id, &definition, &stored);
             quotas = definition.quotas;
-            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, Purpose::Activation, deadline)).await?;
+            let resumes = before.status == AutomationStatus::Paused && before.active_version == Some(version);
+            let purpose = if resumes { Purpose::Resumption } else { Purpose::Activation };
+            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, purpose, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
@@ -409,7 +411,7 @@ fn version_of(author: &Member, body: &Value, checked: BTreeMap<String, CheckedTo
 
 /// What an event must be for this definition to run: read off its trigger, with the filter as it is stored.
 fn listening(organization: OrganizationId, definition: &Definition, stored: &Value) -> Option<Listening> {
-    let Some(Trigger::Webhook { service, event_type, filters }) = &definition.trigger else { return None };
+    let Some(Trigger::Webhook { service, event_type, filters, .. }) = &definition.trigger else { return None };
     let trigger_key = Automation::trigger_key_of(organization, service, event_type);
     let filter = filters.as_ref().and_then(|_| Some(stored.get("trigger_config")?.get("filters")?.to_string()));
     Some(Listening { trigger_key, filter })

@@ -50,6 +50,8 @@ pub enum Purpose {
     Saving,
     /// It is to run from now on.
     Activation,
+    /// It is to go on after it was paused: a moment that it waited for may be over.
+    Resumption,
 }
 
 /// What a name of a tool leads to.

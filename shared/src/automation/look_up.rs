@@ -16,7 +16,8 @@ use super::{
     diagnostics::Diagnostics,
     known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool},
     nearest,
-    templates::{Data, Template, filled_in},
+    source::SourceCall,
+    templates::{Data, Template},
     trigger::Trigger,
     validation::validate,
 };
@@ -27,10 +28,9 @@ use crate::{
     error,
     json_schema::JsonSchema,
     models::{
-        CheckedTool, ExecutionId, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool,
-        ToolRef, Trigger as ExecutionTrigger, folded_name,
+        CheckedTool, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool, ToolRef,
+        Trigger as ExecutionTrigger, folded_name,
     },
-    tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
 };
 
 /// What the tool that is polled gets to answer.
@@ -84,7 +84,7 @@ impl Deployment {
         Ok((known, diagnostics))
     }
 
-    async fn look_up(
+    pub(super) async fn look_up(
         &self,
         organization: OrganizationId,
         definition: &Definition,
@@ -355,56 +355,26 @@ impl Deployment {
         if texts_of(&Value::Object(polling.tool_params.clone())).iter().any(|text| asks_for_the_user(text)) {
             return Ok(Preflight::NotAsked);
         }
-        let organization = member.organization_id;
-        let found =
-            match self.catalogue.resolve(organization, std::slice::from_ref(&tool.reference), deadline).await?.pop() {
-                Some(Resolved::Here(found)) if !found.spec().effect => found,
-                _ => return Ok(Preflight::NotAsked),
-            };
-        let data = Data {
-            variables: &definition.variables,
-            outputs: &Map::new(),
-            trigger_data: &Value::Null,
-            user: &Value::Null,
-            now: known.now,
-            zone: TimeZone::UTC,
-        };
-        let arguments = match filled_in(&Value::Object(polling.tool_params.clone()), &data) {
-            Value::Object(arguments) => arguments,
-            _ => Map::new(),
-        };
-        let mut toolbox = Toolbox::default();
-        let called = found.spec().name.clone();
-        toolbox.offer(found.callable(&self.executor));
-        let bound = match toolbox.check(&called, &arguments) {
-            Ok(bound) => bound,
-            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => {
-                return Ok(Preflight::Failed(sentence));
-            }
-        };
-        let request = ExecutionId::generate().to_string();
-        let context = CallContext {
-            organization,
+        let call = SourceCall {
+            organization: member.organization_id,
             user: Some(&member.user_id),
-            subject: Subject::Request(&request),
-            delivery: Some(&request),
-            conversation: &Conversation::default(),
+            tool: &tool.reference,
+            parameters: &polling.tool_params,
+            data: &Data {
+                variables: &definition.variables,
+                outputs: &Map::new(),
+                trigger_data: &Value::Null,
+                user: &Value::Null,
+                now: known.now,
+                zone: TimeZone::UTC,
+            },
             trigger: ExecutionTrigger::Test,
             deadline: deadline.at_most(PREFLIGHT_WITHIN),
         };
-        let limit = deadline.at_most(PREFLIGHT_WITHIN).remaining();
-        Ok(match tokio::time::timeout(limit, bound.call(&context)).await {
-            Err(_elapsed) => Preflight::Failed(format!("it did not answer within {} s.", limit.as_secs())),
-            Ok(Err(outage)) => Preflight::Failed(format!("{outage}.")),
-            Ok(Ok(outcome)) => {
-                let part = if outcome.is_failed() { "error" } else { "result" };
-                let told = outcome.answer.get(part).cloned().unwrap_or_default();
-                match (part, told) {
-                    ("result", answer) => Preflight::Answered(answer),
-                    (_, Value::String(sentence)) => Preflight::Failed(sentence),
-                    (_, other) => Preflight::Failed(other.to_string()),
-                }
-            }
+        Ok(match Box::pin(self.call_source(call)).await? {
+            None => Preflight::NotAsked,
+            Some(Ok(answer)) => Preflight::Answered(answer),
+            Some(Err(sentence)) => Preflight::Failed(sentence),
         })
     }
 }

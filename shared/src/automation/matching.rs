@@ -2,18 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use super::{
-    conditions::Condition,
-    diagnostics::Diagnostics,
-    path::Path,
-    templates::{Data, filled_in},
-};
+use super::{conditions::Condition, diagnostics::Diagnostics, templates::Data};
 use crate::{
     Error, Result,
     models::{Automation, AutomationId, Timestamp},
@@ -22,6 +17,9 @@ use crate::{
 
 /// Versions whose variables are remembered; they never change.
 const MOST_REMEMBERED: usize = 500;
+
+/// Variables, by automation and version.
+type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
 
 /// Why an event does not start an automation: a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub struct DoesNotRun(pub String);
 pub struct EventFilters {
     pub automations: Automations,
     pub members: OrganizationMembers,
-    variables: Arc<Mutex<HashMap<(AutomationId, u64), Arc<Map<String, Value>>>>>,
+    variables: Arc<Mutex<Remembered>>,
 }
 
 impl EventFilters {
@@ -61,7 +59,11 @@ impl EventFilters {
             }
             _ => Value::Object(Map::new()),
         };
-        let zone = person["timezone"].as_str().and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
+        let zone = person
+            .get("timezone")
+            .and_then(Value::as_str)
+            .and_then(|name| TimeZone::get(name).ok())
+            .unwrap_or(TimeZone::UTC);
         let data = Data {
             variables: &variables,
             outputs: &Map::new(),
@@ -70,8 +72,9 @@ impl EventFilters {
             now: Timestamp::now(),
             zone,
         };
-        let holds = condition.holds(&|path: &Path| data.get(path), &|value: &Value| filled_in(value, &data));
-        Ok(if holds { Ok(()) } else { Err(DoesNotRun(why_not(&condition, &data))) })
+        let explained = data.explain(&condition);
+        let why = || DoesNotRun(format!("Its filter does not hold: {}.", explained.reason()));
+        Ok(if explained.holds { Ok(()) } else { Err(why()) })
     }
 
     /// The variables of the version that runs.
@@ -90,7 +93,7 @@ impl EventFilters {
         let Ok(definition) = serde_json::from_str::<Value>(&stored.definition) else {
             return gone("Its definition cannot be read, so nothing was run. Save the automation again.");
         };
-        let variables = Arc::new(definition["variables"].as_object().cloned().unwrap_or_default());
+        let variables = Arc::new(definition.get("variables").and_then(Value::as_object).cloned().unwrap_or_default());
         let mut remembered = self.remembered();
         if remembered.len() >= MOST_REMEMBERED {
             remembered.clear();
@@ -99,7 +102,7 @@ impl EventFilters {
         Ok(Ok(variables))
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<(AutomationId, u64), Arc<Map<String, Value>>>> {
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.variables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,30 +113,3 @@ fn read(filter: &str) -> Option<Condition> {
     let mut diagnostics = Diagnostics::default();
     Condition::read(&filter, "/trigger_config/filters", &mut diagnostics).filter(|_| !diagnostics.has_errors())
 }
-
-/// Says which clauses of a condition that does not hold are to blame, with what was found.
-fn why_not(condition: &Condition, data: &Data<'_>) -> String {
-    let get = |path: &Path| data.get(path);
-    let filled = |value: &Value| filled_in(value, data);
-    let blamed = condition.clauses().into_iter().filter(|clause| {
-        let alone = Condition::Clause((*clause).clone());
-        !alone.holds(&get, &filled)
-    });
-    let told = blamed.map(|clause| {
-        let found = match data.get(&clause.path) {
-            None | Some(Value::Null) => "nothing is there".to_owned(),
-            Some(found) => format!("it was {}", crate::cut::cut(found.to_string(), LONGEST_VALUE)),
-        };
-        let value = match filled(&clause.value) {
-            Value::Null => String::new(),
-            value => format!(" {}", crate::cut::cut(value.to_string(), LONGEST_VALUE)),
-        };
-        format!("{} {}{value}: no, {found}", clause.path.as_str(), clause.operator.as_str())
-    });
-    format!("Its filter does not hold. {}.", told.take(MOST_CLAUSES).collect::<Vec<_>>().join("; "))
-}
-
-/// Of a value in an explanation, in bytes.
-const LONGEST_VALUE: usize = 200;
-/// Of an explanation.
-const MOST_CLAUSES: usize = 5;

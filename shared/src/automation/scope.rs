@@ -44,8 +44,17 @@ pub(super) enum TriggerData<'a> {
     Fields { of: &'a str, fields: &'a BTreeMap<String, String>, example: Option<&'a Value> },
     /// Like the items that the tool that is polled gave back. They are a sample: another item may have what these have not.
     Items { of: &'a str, items: &'a [Value] },
+    /// Several items of a tool that is polled, together: `{items, count}`, of a summary `{items, count, text}`.
+    Several { summary: bool },
     /// Nobody knows; the reason is a diagnostic elsewhere.
     Unknown,
+}
+
+impl TriggerData<'_> {
+    /// The fields that several items together have.
+    fn fields_of_several(summary: bool) -> Vec<&'static str> {
+        if summary { vec!["count", "items", "text"] } else { vec!["count", "items"] }
+    }
 }
 
 /// What an action gives back.
@@ -170,7 +179,7 @@ impl<'a> Scope<'a> {
             TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
             _ if self.unsure => Ok(Knowledge::ToldElsewhere),
             TriggerData::Items { .. } => Err(Box::new(self.nothing_named(path).perhaps())),
-            TriggerData::Fields { .. } | TriggerData::None | TriggerData::Given => {
+            TriggerData::Fields { .. } | TriggerData::Several { .. } | TriggerData::None | TriggerData::Given => {
                 Err(Box::new(self.nothing_named(path)))
             }
         }
@@ -184,13 +193,14 @@ impl<'a> Scope<'a> {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
             }),
             TriggerData::Items { items, .. } => items.iter().any(|item| item.get(name).is_some()),
+            TriggerData::Several { summary } => TriggerData::fields_of_several(summary).contains(&name),
             _ => false,
         }
     }
 
     /// Whether what the trigger brings is known for good, and not from a sample.
     pub(super) fn has_described_fields(&self) -> bool {
-        matches!(self.trigger, TriggerData::Fields { .. })
+        matches!(self.trigger, TriggerData::Fields { .. } | TriggerData::Several { .. })
     }
 
     fn nothing_named(&self, path: &Path) -> WrongPath<'a> {
@@ -221,6 +231,7 @@ impl<'a> Scope<'a> {
                 let members = items.first().and_then(Value::as_object);
                 names.extend(members.into_iter().flatten().map(|(name, _)| name.as_str()));
             }
+            TriggerData::Several { summary } => names.extend(TriggerData::fields_of_several(summary)),
             _ => {}
         }
         names
@@ -236,6 +247,7 @@ impl<'a> Scope<'a> {
             }
             TriggerData::Given => Ok(Knowledge::Nothing),
             TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
+            TriggerData::Several { summary } => in_several(summary, steps, prefix),
             TriggerData::Items { of, items } => in_sample(items, steps).ok_or_else(|| {
                 let item = items.first().unwrap_or(&Value::Null);
                 Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps).perhaps())
@@ -246,6 +258,33 @@ impl<'a> Scope<'a> {
                 let wrong = WrongPath::new(Code::UnknownPath, message, "Use one of the event's fields.");
                 Box::new(wrong.among(&written.join("."), fields.keys().map(String::as_str).collect(), prefix))
             }),
+        }
+    }
+}
+
+/// Only items of the list `items` have something below them.
+fn in_several<'a>(summary: bool, steps: &[Step], prefix: &str) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
+    let Some((first, rest)) = steps.split_first() else { return Ok(Knowledge::Nothing) };
+    let fields = TriggerData::fields_of_several(summary);
+    let name = first.name();
+    if !fields.contains(&name) {
+        let message = format!("Several items together have no {name}.");
+        let hint = format!("Use a field of theirs; {prefix}items[0].{name} is that of the first item.");
+        let wrong = WrongPath::new(Code::UnknownPath, message, hint);
+        return Err(Box::new(wrong.among(name, fields, prefix)));
+    }
+    match (name, rest.first()) {
+        ("text", None) => Ok(Knowledge::Text),
+        (_, None) => Ok(Knowledge::Nothing),
+        ("items", Some(step)) if step.is_index() => Ok(Knowledge::Nothing),
+        ("items", Some(step)) => {
+            let message = format!("{prefix}items is a list, and has no {}.", step.name());
+            let hint = format!("Write {prefix}items[0].{} for that of the first item.", step.name());
+            Err(Box::new(WrongPath::new(Code::UnknownPath, message, hint)))
+        }
+        (name, Some(_)) => {
+            let message = format!("There is nothing below {prefix}{name}.");
+            Err(Box::new(WrongPath::new(Code::UnknownPath, message, format!("Write {prefix}{name} alone."))))
         }
     }
 }

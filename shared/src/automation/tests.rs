@@ -342,7 +342,24 @@ fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths
     assert_eq!(told_of(&polling(), answered(json!([{"title": "Hi"}, mail]))), "");
     assert_eq!(told_of(&polling(), answered(json!([]))), "/trigger_config/source_tool not_checked");
     let batch = with(polling(), &[("/trigger_config/aggregation_mode", json!("batch"))]);
-    assert_eq!(told_of(&batch, answered(json!([mail]))), "/trigger_config/source_tool not_checked");
+    assert_eq!(told_of(&batch, answered(json!([mail]))), "/actions/0/parameters/text unknown_path");
+    for (mode, text, expected) in [
+        ("batch", "{{count}} new, {{items[0].subject}}, {{trigger_data.items.-1.from.name}}", ""),
+        ("batch", "{{text}}", "/actions/0/parameters/text unknown_path"),
+        ("summary", "{{trigger_data.text}}", ""),
+        ("summary", "{{items.subject}}", "/actions/0/parameters/text unknown_path"),
+        ("summary", "{{count.all}}", "/actions/0/parameters/text unknown_path"),
+    ] {
+        let changes = [("/trigger_config/aggregation_mode", json!(mode)), ("/actions/0/parameters/text", json!(text))];
+        let definition = with(polling(), &changes);
+        assert_eq!(told_of(&definition, answered(json!([mail]))), expected, "{mode} {text}");
+        // That is known whatever the tool answers; the filter looks at each item.
+        let filtered = with(
+            definition,
+            &[("/trigger_config/filter", json!({"path": "subject", "op": "contains", "value": "Hi"}))],
+        );
+        assert_eq!(told_of(&filtered, answered(json!([mail]))), expected, "{mode} {text}");
+    }
     let failed = Preflight::Failed("The service answered 500.".into());
     assert_eq!(told_of(&polling(), failed), "/trigger_config/source_tool preflight_failed");
     for (places, expected) in [

@@ -14,6 +14,7 @@ use crate::models::Timestamp;
 pub const TRIGGER_TYPES: [&str; 5] = ["webhook", "polling", "schedule_once", "schedule_recurring", "manual"];
 const INTERVALS: [&str; 7] = ["5min", "15min", "30min", "1hr", "6hr", "daily", "weekly"];
 const AGGREGATION_MODES: [&str; 4] = ["per_item", "latest", "batch", "summary"];
+const MISSED: [&str; 2] = ["run_once", "skip"];
 /// Sunday is 0.
 const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
@@ -26,11 +27,14 @@ pub enum Trigger {
     Webhook {
         service: String,
         event_type: String,
+        /// What the event's deployed trigger is configured with, where it has one.
+        params: Map<String, Value>,
         filters: Option<Condition>,
     },
     Polling(Polling),
     ScheduleOnce {
         run_at: Timestamp,
+        missed: Missed,
     },
     ScheduleRecurring {
         interval: &'static str,
@@ -38,8 +42,19 @@ pub enum Trigger {
         /// Sunday is 0.
         day_of_week: Option<u8>,
         zone: TimeZone,
+        missed: Missed,
     },
     Manual,
+}
+
+/// What becomes of what an automation would have run for while it was paused, when it is activated again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Missed {
+    /// It runs once, however often it would have; what a source has new by then is taken.
+    #[default]
+    RunOnce,
+    /// Nothing: it goes on from now.
+    Skip,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +67,7 @@ pub struct Polling {
     pub filter: Option<Condition>,
     /// `per_item`, `latest`, `batch` or `summary`.
     pub aggregation_mode: &'static str,
+    pub missed: Missed,
 }
 
 impl Trigger {
@@ -62,6 +78,16 @@ impl Trigger {
             Self::ScheduleOnce { .. } => "schedule_once",
             Self::ScheduleRecurring { .. } => "schedule_recurring",
             Self::Manual => "manual",
+        }
+    }
+
+    /// What becomes of what it missed while the automation was paused.
+    pub fn missed(&self) -> Missed {
+        match self {
+            Self::Polling(Polling { missed, .. })
+            | Self::ScheduleOnce { missed, .. }
+            | Self::ScheduleRecurring { missed, .. } => *missed,
+            Self::Webhook { .. } | Self::Manual => Missed::default(),
         }
     }
 
@@ -127,8 +153,9 @@ fn example(trigger_type: &str) -> &'static str {
 fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let service = config.required_text("service", LONGEST_NAME, "\"Slack\"");
     let event_type = config.required_text("event_type", LONGEST_NAME, "\"message\"");
+    let params = config.object("params", "{\"labels\": [\"INBOX\"]}").cloned().unwrap_or_default();
     let filters = condition(config, "filters");
-    Some(Trigger::Webhook { service: service?, event_type: event_type?, filters })
+    Some(Trigger::Webhook { service: service?, event_type: event_type?, params, filters })
 }
 
 /// None, or an empty object or list, is no condition.
@@ -147,6 +174,7 @@ fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let minutes = config.whole("polling_interval_minutes", &(5..=LONGEST_POLLING_MINUTES), "15");
     let filter = condition(config, "filter");
     let aggregation_mode = config.one_of("aggregation_mode", &AGGREGATION_MODES).unwrap_or("per_item");
+    let missed = missed(config);
     Some(Trigger::Polling(Polling {
         service: service?,
         source_tool: source_tool?,
@@ -155,13 +183,22 @@ fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
         polling_interval_minutes: minutes.unwrap_or(USUAL_POLLING_MINUTES),
         filter,
         aggregation_mode,
+        missed,
     }))
+}
+
+fn missed(config: &mut Members<'_, '_>) -> Missed {
+    match config.one_of("missed", &MISSED) {
+        Some("skip") => Missed::Skip,
+        _ => Missed::RunOnce,
+    }
 }
 
 fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
     const EXAMPLE: &str = "\"2027-01-31T09:00:00+01:00\"";
     let run_at = config.required_text("run_at", 100, EXAMPLE);
     let zone = zone(config);
+    let missed = missed(config);
     let text = run_at?;
     let at = if let Ok(moment) = text.parse::<Timestamp>() {
         moment
@@ -178,13 +215,14 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
         config.report(Code::InvalidValue, "run_at", message, format!("Write for example {EXAMPLE}."));
         return None;
     };
-    Some(Trigger::ScheduleOnce { run_at: at })
+    Some(Trigger::ScheduleOnce { run_at: at, missed })
 }
 
 fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
     config.required("interval", "\"daily\"");
     let interval = config.one_of("interval", &INTERVALS);
     let zone = zone(config);
+    let missed = missed(config);
     let by_the_day = matches!(interval, Some("daily" | "weekly") | None);
     let time_of_day = if by_the_day {
         let text = config.text("time_of_day", 5, "\"09:00\"");
@@ -210,6 +248,7 @@ fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
         time_of_day,
         day_of_week,
         zone: zone.unwrap_or(TimeZone::UTC),
+        missed,
     })
 }
 
@@ -274,7 +313,7 @@ fn assume_utc(config: &mut Members<'_, '_>, name: &str) {
 
 /// Notes a moment that has gone by.
 pub(super) fn check_time(trigger: &Trigger, now: Timestamp, diagnostics: &mut Diagnostics) {
-    if let Trigger::ScheduleOnce { run_at } = trigger
+    if let Trigger::ScheduleOnce { run_at, .. } = trigger
         && *run_at <= now
     {
         let message = format!("run_at is over: it is {now} now.");

@@ -8,7 +8,7 @@ use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
     nearest, parameters,
-    path::Path,
+    polling::list_in,
     run_request::{NamedTool, RunRequest},
     scope::{Knowledge, Output, Scope, TriggerData},
     trigger::{Polling, Trigger, check_time},
@@ -17,12 +17,15 @@ use crate::{
     connections::Connection,
     error::Problems,
     injection::LLM_AGENT,
-    models::{ToolRef, WebhookPayload, folded_name},
+    json_schema::JsonSchema,
+    models::{ServiceCapabilities, ToolRef, TriggerComponent, WebhookPayload, folded_name},
 };
 
 /// Notes everything that is wrong with a definition whose shape has been read.
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
-    if let Some(trigger) = &definition.trigger {
+    if let Some(trigger) = &definition.trigger
+        && known.purpose != Purpose::Resumption
+    {
         check_time(trigger, known.now, diagnostics);
     }
     check_service(definition, known, diagnostics);
@@ -42,6 +45,13 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
     if let Some(filter) = definition.trigger.as_ref().and_then(Trigger::filter) {
         check_condition(filter, &scope, diagnostics);
     }
+    // The filter looks at each item, and what runs gets them as they are put together.
+    let scope = match &definition.trigger {
+        Some(Trigger::Polling(Polling { aggregation_mode: mode @ ("batch" | "summary"), .. })) => {
+            Scope { trigger: TriggerData::Several { summary: *mode == "summary" }, ..scope }
+        }
+        _ => scope,
+    };
     match &definition.body {
         Body::Actions(actions) => check_actions(definition, actions, scope, known, diagnostics),
         Body::Prompt(prompt) => check_prompt(prompt, &scope, known, diagnostics),
@@ -86,9 +96,13 @@ fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagn
                     let message = format!("{name} sends no webhooks, so there is no event {event_type}.");
                     diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, "/trigger_type", message, hint));
                 }
-                Trigger::Webhook { event_type, .. } => {
+                Trigger::Webhook { event_type, params, .. } => {
                     check_event(name, event_type, &capabilities.webhook_events, diagnostics);
                     let described = capabilities.webhook_payload_schemas.get(event_type);
+                    if capabilities.webhook_events.contains(event_type) {
+                        let component = described.and_then(|payload| payload.deployed_trigger.as_ref());
+                        check_params(event_type, params, component, diagnostics);
+                    }
                     if capabilities.webhook_events.contains(event_type)
                         && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
                     {
@@ -118,6 +132,33 @@ fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagn
                 _ => {}
             }
         }
+    }
+}
+
+/// What an event's deployed trigger is configured with must fit it; other events take nothing.
+fn check_params(
+    event: &str,
+    params: &Map<String, Value>,
+    component: Option<&TriggerComponent>,
+    diagnostics: &mut Diagnostics,
+) {
+    const PLACE: &str = "/trigger_config/params";
+    let Some(component) = component else {
+        if !params.is_empty() {
+            let message = format!("The event {event} takes no params: all events of this kind come.");
+            let hint = "Leave params out, and choose events with filters.";
+            diagnostics.push(Diagnostic::error(Code::UnknownField, PLACE, message, hint));
+        }
+        return;
+    };
+    let params = Value::Object(params.clone());
+    // A schema that cannot be checked is refused when the catalogue is loaded.
+    let Ok(schema) = JsonSchema::compile(&component.parameters) else { return };
+    for violation in schema.validate(&params) {
+        let message = format!("The params of the event {event} do not fit: {violation}.");
+        let hint = "Take the JSON schema of its params from initial_md_fetch.";
+        let pointer = format!("{PLACE}{}", violation.pointer);
+        diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint));
     }
 }
 
@@ -160,7 +201,7 @@ fn check_connection(
     };
     diagnostics.push(match purpose {
         Purpose::Saving => Diagnostic::warning(Code::NotConnected, pointer, message, hint),
-        Purpose::Activation => Diagnostic::error(Code::NotConnected, pointer, message, hint),
+        Purpose::Activation | Purpose::Resumption => Diagnostic::error(Code::NotConnected, pointer, message, hint),
     });
 }
 
@@ -176,8 +217,8 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
                 _ => TriggerData::Unknown,
             }
         }
-        (Some(Trigger::Polling(polling)), _) => match (&known.preflight, polling.aggregation_mode) {
-            (Preflight::Answered(answer), "per_item" | "latest") => items_of(polling, answer, known)
+        (Some(Trigger::Polling(polling)), _) => match &known.preflight {
+            Preflight::Answered(answer) => items_of(polling, answer, known)
                 .map_or(TriggerData::Unknown, |items| TriggerData::Items { of: &polling.source_tool, items }),
             _ => TriggerData::Unknown,
         },
@@ -188,31 +229,24 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
 /// Items of an answer that are looked at.
 const MOST_ITEMS: usize = 100;
 
-/// The items of an answer: where the service's capabilities say they are (`items` of the endpoint with this tool, a path; empty for
-/// the whole); where they say nothing, the answer if it is a list, the only list in it, or else the answer itself.
+/// The items of an answer: where the service's capabilities say they are.
 fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&'a [Value]> {
-    let list = match described_items(polling, known) {
-        Some("") => answer,
-        Some(path) => Path::parse(path).ok().and_then(|path| Path::follow(path.steps(), answer)).unwrap_or(answer),
-        None => {
-            let mut lists = answer.as_object().into_iter().flatten().filter(|(_, value)| value.is_array());
-            match (lists.next(), lists.next()) {
-                (Some((_, list)), None) => list,
-                _ => answer,
-            }
-        }
+    let described = match &known.trigger_service {
+        KnownService::Here { capabilities: Some(capabilities), .. } => endpoint(polling, capabilities),
+        _ => None,
     };
+    let list = list_in(answer, described.and_then(|endpoint| endpoint.get("items")?.as_str()));
     let items = list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice);
     let items = items.get(..items.len().min(MOST_ITEMS)).unwrap_or_default();
     items.iter().any(Value::is_object).then_some(items)
 }
 
-fn described_items<'k>(polling: &Polling, known: &'k Known) -> Option<&'k str> {
-    let KnownService::Here { capabilities: Some(capabilities), .. } = &known.trigger_service else { return None };
+/// What a service says of the tool that is polled: `{"source_tool", "items", "id", …}`.
+pub(super) fn endpoint<'k>(polling: &Polling, capabilities: &'k ServiceCapabilities) -> Option<&'k Value> {
     let endpoints = &capabilities.polling_endpoints;
     let of_tool = |endpoint: &&Value| endpoint.get("source_tool").is_some_and(|tool| *tool == polling.source_tool);
     let of_event = polling.event_type.as_ref().and_then(|event| endpoints.get(event)).filter(of_tool);
-    of_event.or_else(|| endpoints.values().find(of_tool))?.get("items")?.as_str()
+    of_event.or_else(|| endpoints.values().find(of_tool))
 }
 
 fn check_source(
@@ -261,7 +295,7 @@ fn check_preflight(polling: &Polling, stands_against: bool, known: &Known, diagn
     const PLACE: &str = "/trigger_config/source_tool";
     let name = &polling.source_tool;
     let unchecked = match &known.preflight {
-        Preflight::NotAsked if stands_against || known.purpose == Purpose::Activation => return,
+        Preflight::NotAsked if stands_against || known.purpose != Purpose::Saving => return,
         Preflight::NotAsked => {
             format!("{name} was not called to see what it answers, so no path into trigger_data is checked.")
         }
@@ -270,9 +304,6 @@ fn check_preflight(polling: &Polling, stands_against: bool, known: &Known, diagn
             let hint = "Look at tool_params; paths into trigger_data are not checked.";
             diagnostics.push(Diagnostic::warning(Code::PreflightFailed, PLACE, message, hint));
             return;
-        }
-        Preflight::Answered(_) if matches!(polling.aggregation_mode, "batch" | "summary") => {
-            format!("With aggregation_mode {} it is not checked what stands in trigger_data.", polling.aggregation_mode)
         }
         Preflight::Answered(answer) if items_of(polling, answer, known).is_none() => {
             let found = match answer {

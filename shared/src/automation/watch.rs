@@ -1,19 +1,28 @@
-//! Watching how runs end: an automation that fails five times in a row is paused, and its owners are told.
+//! Watching how runs end: an automation that fails five times in a row is paused, and its owners are told. What would start it
+//! outside our tables goes, too: that is on record as a change, and `settle` is woken for it.
 //!
 //! Each run counts once, however often its end is told, so that whoever ends it may do so again after a crash. What succeeded in
 //! part did not fail; what was cancelled, or ended by a limit, says nothing of the automation. Dry runs, replays and the runs of
 //! actions do not count.
 
+use std::time::Duration;
+
 use crate::{
     Error, Result, error,
-    models::{Automation, AutomationId, AutomationRun, AutomationStatus, OrganizationId, RunId, RunStatus, RunTrigger},
-    store::Automations,
+    lifecycle::{Settling, open},
+    models::{
+        Automation, AutomationId, AutomationRun, AutomationStatus, Change, Intent, OrganizationId, RunId, RunStatus,
+        RunTrigger,
+    },
+    store::{Automations, Intents},
 };
 
 use super::Alerts;
 
 /// Runs that fail one after the other before the automation is paused.
 pub const MOST_FAILURES: u32 = 5;
+/// What pausing gets before `settle` looks after it.
+const PAUSED_WITHIN: Duration = Duration::from_secs(60);
 /// How often a change of the automation at the same moment is waited out.
 const TRIES: usize = 5;
 
@@ -21,6 +30,8 @@ const TRIES: usize = 5;
 pub struct Watch {
     pub automations: Automations,
     pub alerts: Alerts,
+    pub intents: Intents,
+    pub settling: Settling,
 }
 
 impl Watch {
@@ -77,7 +88,14 @@ impl Watch {
         for _ in 0..TRIES {
             match automation.status {
                 AutomationStatus::Active => {
-                    if let Some(paused) = self.automations.pause_after(&automation, Some(reason), Some(run)).await? {
+                    let change = Change::AutomationTrigger { automation_id: automation.id };
+                    let intent = Intent::new(automation.organization_id, change, PAUSED_WITHIN);
+                    open(&self.intents, &intent).await?;
+                    let paused = self.automations.pause_after(&automation, Some(reason), Some(run)).await;
+                    // Whether or not it was paused by this: `settle` compares.
+                    self.intents.leave(intent.id).await?;
+                    if let Some(paused) = paused? {
+                        self.settling.wake("automation_trigger").await;
                         tracing::warn!(automation.id = %paused.id, run.id = %run, "an automation was paused");
                         self.tell(&paused, reason, run).await;
                         return Ok(());

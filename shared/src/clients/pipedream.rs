@@ -4,8 +4,10 @@
 //! A 200 does not mean success: an error stands inside `os[]` or `error`.
 
 mod components;
+mod triggers;
 
 pub use components::Component;
+pub use triggers::{DeployedTrigger, NewTrigger, TriggerWebhook};
 
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};

@@ -304,6 +304,9 @@ fn further_capabilities(f: &mut fmt::Formatter<'_>, capabilities: &ServiceCapabi
             if let Some(example) = &event.example {
                 writeln!(f, "    Event: {}", cut(example.to_string(), LONGEST_EXAMPLE))?;
             }
+            if let Some(trigger) = &event.deployed_trigger {
+                writeln!(f, "    trigger_config.params (JSON schema): {}", trigger.parameters)?;
+            }
         }
         let others: Vec<&str> = capabilities
             .webhook_events

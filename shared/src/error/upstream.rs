@@ -14,6 +14,8 @@ pub enum Service {
     Llm,
     SecretsManager,
     Sqs,
+    /// `EventBridge` Scheduler.
+    Scheduler,
     /// An address a tool's author or a model chose.
     Outbound,
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Service {
             Self::Llm => "the LLM",
             Self::SecretsManager => "Secrets Manager",
             Self::Sqs => "SQS",
+            Self::Scheduler => "EventBridge Scheduler",
             Self::Outbound => "the address called",
         })
     }

@@ -1,16 +1,17 @@
-//! Settling a change: comparing VAPI or Secrets Manager with our tables, and making both sides agree.
+//! Settling a change: comparing VAPI, Secrets Manager or Scheduler with our tables, and making both sides agree.
 //!
 //! There is no second way to undo. A change that fails is settled at once ([`settle_now`]); one whose process died is settled
 //! by [`Lifecycle::settle`]. The code that compares stands beside the change it settles.
 
 use std::{collections::HashMap, time::Duration};
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use super::{Lifecycle, SETTLING, found, ownership, release};
 use crate::{
     Deadline, Error, Result, error,
-    models::{Change, Intent, IntentId, OrganizationId, Timestamp, ToolId},
+    models::{AutomationId, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId},
     store::{Intents, unreadable},
 };
 
@@ -40,7 +41,7 @@ const LEAST: Duration = Duration::from_secs(10);
 
 /// How far settling a change came, with a few words for the report.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Progress {
+pub enum Progress {
     /// Both sides agree.
     Settled(&'static str),
     /// There is more to do than there was time for.
@@ -49,9 +50,19 @@ pub(super) enum Progress {
 
 use Progress::{Settled, Unfinished};
 
+/// Settles changes of layers above this one.
+pub trait SettleAbove: Send + Sync {
+    /// Makes what starts an automation be as its row and version say.
+    fn settle_trigger(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+    ) -> BoxFuture<'_, Result<&'static str>>;
+}
+
 /// Settles a change that failed with `cause`, under the leases it holds. False: it stays on record for `settle`, and why is
 /// logged behind the cause. The caller reports the cause, whatever happens here.
-pub(super) async fn settle_now(
+pub(crate) async fn settle_now(
     intents: &Intents,
     intent: &Intent,
     cause: &Error,
@@ -83,7 +94,7 @@ pub(super) async fn settle_now(
 }
 
 /// Records a change before it begins. If that fails, it may be on record all the same, and is taken off it.
-pub(super) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
+pub(crate) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
     match intents.open(intent).await {
         Ok(()) => Ok(()),
         Err(error) => nothing_changed(intents, intent, error).await,
@@ -97,7 +108,7 @@ pub(super) async fn nothing_changed<T>(intents: &Intents, intent: &Intent, error
 }
 
 /// Closes the intent of a change that is complete. If that fails, `settle` finds nothing to do and closes it.
-pub(super) async fn close(intents: &Intents, intent: &Intent) {
+pub(crate) async fn close(intents: &Intents, intent: &Intent) {
     if let Err(error) = intents.close(intent.id).await {
         tracing::warn!(intent.id = %intent.id, "a complete change could not be closed: {}", error::chain(&error));
     }
@@ -122,7 +133,7 @@ fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
 impl Lifecycle {
     /// Settles every abandoned intent, one after the other, while there is time. One that fails each time, however long that
     /// takes, costs the others nothing: it is last in turn when it comes again.
-    pub async fn settle(&self, deadline: Deadline) -> Result<Report> {
+    pub async fn settle(&self, above: &dyn SettleAbove, deadline: Deadline) -> Result<Report> {
         let mut report = Report::default();
         let abandoned = in_turn(self.intents.abandoned().await?);
         let mut waiting = u32::try_from(abandoned.len()).unwrap_or(u32::MAX);
@@ -138,7 +149,7 @@ impl Lifecycle {
             }
             // Shorter than a lease: what it takes for one change must not run out on it.
             let one = deadline.at_most(share.clamp(LEAST, ONE));
-            match Box::pin(self.settle_abandoned(&intent, one)).await {
+            match Box::pin(self.settle_abandoned(&intent, above, one)).await {
                 Ok(Some(Settled(outcome))) => {
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");
                     report.settled.push(line(outcome.into()));
@@ -159,13 +170,23 @@ impl Lifecycle {
     }
 
     /// `None`: another run took the intent over.
-    async fn settle_abandoned(&self, intent: &Intent, deadline: Deadline) -> Result<Option<Progress>> {
+    async fn settle_abandoned(
+        &self,
+        intent: &Intent,
+        above: &dyn SettleAbove,
+        deadline: Deadline,
+    ) -> Result<Option<Progress>> {
         // A change of a newer version is left to a program that knows it.
         let known = intent.change != Change::Unknown;
         if known && !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
             return Ok(None);
         }
-        let progress = self.settle_change(intent, deadline).await?;
+        let progress = match intent.change {
+            Change::AutomationTrigger { automation_id } => {
+                Settled(above.settle_trigger(intent.organization_id, automation_id).await?)
+            }
+            _ => self.settle_change(intent, deadline).await?,
+        };
         match progress {
             Settled(_) => self.intents.close(intent.id).await?,
             Unfinished(_) => self.intents.leave(intent.id).await?,
@@ -197,7 +218,7 @@ impl Lifecycle {
                 self.settle_base(organization, *knowledge_base_id, deadline).await
             }
             Change::StoreSecret { secret, of } => self.secrets.settle(organization, secret, *of).await.map(Settled),
-            Change::Unknown => Err(unreadable::<Intent>(&intent.id)),
+            Change::AutomationTrigger { .. } | Change::Unknown => Err(unreadable::<Intent>(&intent.id)),
         }
     }
 

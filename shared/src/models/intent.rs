@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId, ServiceId,
-    Timestamp, ToolId, ToolName,
+    AgentId, AutomationId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId,
+    ServiceId, Timestamp, ToolId, ToolName,
 };
 
-/// A row of `intents`: recorded before VAPI or Secrets Manager is touched, deleted in the transaction that ends the change. What is left is what
+/// A row of `intents`: recorded before VAPI, Secrets Manager or Scheduler is touched, deleted in the transaction that ends the change. What is left is what
 /// a crash or an outage left open; `settle` finishes or undoes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Intent {
@@ -65,6 +65,10 @@ pub enum Change {
         secret: String,
         of: SecretOwner,
     },
+    /// What starts an automation is to be as its row and version say: its schedule at `EventBridge` Scheduler.
+    AutomationTrigger {
+        automation_id: AutomationId,
+    },
     /// One that a newer version has begun: it stays open until that version settles it.
     #[serde(skip)]
     Unknown,
@@ -102,6 +106,7 @@ impl Change {
             Self::DetachAllTools { .. } => "detach_all_tools",
             Self::QueryTool { .. } => "query_tool",
             Self::StoreSecret { .. } => "store_secret",
+            Self::AutomationTrigger { .. } => "automation_trigger",
             Self::Unknown => "unknown",
         }
     }

@@ -348,6 +348,24 @@ pub struct WebhookPayload {
     /// A whole event as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
+    /// What brings the event, where the service does not post it to a hook of the organization's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_trigger: Option<TriggerComponent>,
+}
+
+/// A component that Pipedream runs for an automation, and that emits the events of a service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TriggerComponent {
+    /// Its key: `gmail-new-email-received`.
+    pub component: String,
+    pub version: String,
+    /// Name of the prop that takes the account.
+    pub app_prop: String,
+    /// JSON schema of the props that an automation chooses: its `trigger_config.params`.
+    pub parameters: Value,
+    /// Props that are sent with these values unless an automation chooses others.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub defaults: Map<String, Value>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //!   condition that it is the one that was read.
 //! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row, and never changed.
 
+use std::fmt::Write as _;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
@@ -188,7 +190,8 @@ impl Automations {
         ] {
             match value {
                 Some(value) => {
-                    set.push_str(&format!(", {name} = {placeholder}"));
+                    // Writing to a String cannot fail.
+                    let _ok = write!(set, ", {name} = {placeholder}");
                     values.push((placeholder, text(value)));
                 }
                 None => remove.push(name),
@@ -215,7 +218,7 @@ impl Automations {
             [("#pause_reason", ":reason", reason.map(text)), ("#paused_by_run", ":run", run.map(text))]
         {
             if let Some(value) = value {
-                set.push_str(&format!(", {name} = {placeholder}"));
+                set = format!("{set}, {name} = {placeholder}");
                 values.push((placeholder, value));
             }
         }

@@ -33,8 +33,8 @@ pub struct Erasure {
     calls: Calls,
     executions: Executions,
     runs: AutomationRuns,
-    approvals: Approvals,
     events: Events,
+    approvals: Approvals,
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
@@ -103,8 +103,8 @@ impl Erasure {
             calls: Calls::new(database),
             executions: Executions::new(database),
             runs: AutomationRuns::new(database),
-            approvals: Approvals::new(database),
             events: Events::new(database),
+            approvals: Approvals::new(database),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::{
     Cursor, Page,
-    database::{Database, Item, id, is_of, key, number, rows, text, to_attribute},
+    database::{Database, Item, id, is_of, number, rows, text, to_attribute},
     table::Table,
     write::Attempt,
 };
@@ -107,7 +107,7 @@ impl Events {
             [text_of(item, "data"), why].into_iter().flatten().any(|text| redaction::mentions(&text, number))
         };
         let keys = items.iter().filter(|item| is_of(item, organization) && names(item));
-        let keys = keys.filter_map(|item| Some(key([("id", item.get("id")?.clone())]))).collect();
+        let keys = keys.filter_map(|item| text_of(item, "id")).map(id).collect();
         Ok((keys, next.as_ref().and_then(Cursor::at)))
     }
 

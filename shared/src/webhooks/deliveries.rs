@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::{
-    Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest, headers::single, schemes::BASE64,
+    Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
+    headers::{at, single},
+    schemes::BASE64,
 };
 
 const BAD_REQUEST: Rejection = Rejection::Unusable(400);
@@ -46,7 +48,7 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
         Scheme::Github => github(request),
         Scheme::Stripe => {
             let data = json_of(request)?;
-            let (id, event_type) = (text(&data["id"])?, text(&data["type"])?);
+            let (id, event_type) = (text(at(&data, "/id"))?, text(at(&data, "/type"))?);
             Ok(one(id, vec![event_type], stripe_tenant(&data), data))
         }
         Scheme::Notion => notion(json_of(request)?),
@@ -116,22 +118,22 @@ fn one(id_at_service: String, event_types: Vec<String>, tenant: Option<String>, 
 }
 
 fn slack(data: Value) -> Read {
-    let event_type = match data["type"].as_str() {
+    let event_type = match at(&data, "/type").as_str() {
         Some("url_verification") => {
-            let challenge = text(&data["challenge"])?;
+            let challenge = text(at(&data, "/challenge"))?;
             return Ok(Delivery::Handshake(Handshake::Json(json!({"challenge": challenge}))));
         }
         Some("app_rate_limited") => {
             tracing::warn!("Slack holds events of a workspace back: there were too many");
             return Ok(Delivery::Nothing);
         }
-        Some("event_callback") => text(&data["event"]["type"])?,
+        Some("event_callback") => text(at(&data, "/event/type"))?,
         _ => return Err(BAD_REQUEST),
     };
     let ended = match event_type.as_str() {
         "app_uninstalled" => true,
         // Those of single users go without the app.
-        "tokens_revoked" => data["event"]["tokens"]["bot"].as_array().is_some_and(|tokens| !tokens.is_empty()),
+        "tokens_revoked" => at(&data, "/event/tokens/bot").as_array().is_some_and(|tokens| !tokens.is_empty()),
         _ => false,
     };
     if ended {
@@ -140,30 +142,33 @@ fn slack(data: Value) -> Read {
     if is_own_bot(&data) {
         return Ok(Delivery::Nothing);
     }
-    Ok(one(text(&data["event_id"])?, vec![event_type], slack_tenant(&data), data))
+    Ok(one(text(at(&data, "/event_id"))?, vec![event_type], slack_tenant(&data), data))
 }
 
 /// Whether our own bot did it: an automation that posts would start itself.
 fn is_own_bot(data: &Value) -> bool {
-    let event = &data["event"];
-    let by_bot = event["bot_id"].is_string() || event["message"]["bot_id"].is_string();
-    let app = [&event["app_id"], &event["bot_profile"]["app_id"], &event["message"]["app_id"]];
+    let event = at(data, "/event");
+    let by_bot = at(event, "/bot_id").is_string() || at(event, "/message/bot_id").is_string();
+    let app = [at(event, "/app_id"), at(event, "/bot_profile/app_id"), at(event, "/message/app_id")];
     let app = app.into_iter().find_map(Value::as_str);
-    let user = event["user"].as_str();
-    let ours = |who: &Value| who["is_bot"] == true && user.is_some() && who["user_id"].as_str() == user;
-    let authorized = data["authorizations"].as_array().is_some_and(|all| all.iter().any(ours));
+    let user = at(event, "/user").as_str();
+    let ours = |who: &Value| *at(who, "/is_bot") == true && user.is_some() && at(who, "/user_id").as_str() == user;
+    let authorized = at(data, "/authorizations").as_array().is_some_and(|all| all.iter().any(ours));
     // A bot that does not say whose it is may be ours.
-    authorized || (by_bot && app.is_none_or(|app| data["api_app_id"].as_str() == Some(app)))
+    authorized || (by_bot && app.is_none_or(|app| at(data, "/api_app_id").as_str() == Some(app)))
 }
 
 /// The workspace that the app is in, which in a shared channel need not be that of the event.
 fn slack_tenant(data: &Value) -> Option<String> {
-    let authorized = &data["authorizations"][0];
+    let authorized = at(data, "/authorizations/0");
     let of = |name: &str, other: &str| -> Option<String> {
-        let found = [&authorized[name], &data[other], &data[name]].into_iter().find(|value| value.is_string())?;
-        key("slack", &[&data["api_app_id"], found])
+        let found = [authorized.get(name), data.get(other), data.get(name)]
+            .into_iter()
+            .flatten()
+            .find(|value| value.is_string())?;
+        key("slack", &[at(data, "/api_app_id"), found])
     };
-    if authorized["is_enterprise_install"] == true {
+    if *at(authorized, "/is_enterprise_install") == true {
         return of("enterprise_id", "context_enterprise_id");
     }
     of("team_id", "context_team_id")
@@ -188,52 +193,54 @@ fn github(request: &WebhookRequest<'_>) -> Read {
     if event == "ping" {
         return Ok(Delivery::Nothing);
     }
-    let action = data["action"].as_str().map(|action| format!("{event}.{action}"));
+    let action = at(&data, "/action").as_str().map(|action| format!("{event}.{action}"));
     let tenant = github_tenant(&data);
-    if event == "installation" && data["action"] == "deleted" {
+    if event == "installation" && at(&data, "/action") == "deleted" {
         return Ok(Delivery::Ended(tenant));
     }
     Ok(one(id.to_owned(), action.into_iter().chain([event.to_owned()]).collect(), tenant, data))
 }
 
 fn github_tenant(data: &Value) -> Option<String> {
-    key("github", &[&data["installation"]["id"]])
+    key("github", &[at(data, "/installation/id")])
 }
 
 fn stripe_tenant(data: &Value) -> Option<String> {
-    key("stripe", &[&data["account"]])
+    key("stripe", &[at(data, "/account")])
 }
 
 fn notion(data: Value) -> Read {
-    let (id, event_type) = (text(&data["id"])?, text(&data["type"])?);
-    let own = |author: &Value| author["type"] == "bot" && author["id"] == data["integration_id"];
-    if data["authors"].as_array().is_some_and(|authors| !authors.is_empty() && authors.iter().all(own)) {
+    let (id, event_type) = (text(at(&data, "/id"))?, text(at(&data, "/type"))?);
+    let own = |author: &Value| at(author, "/type") == "bot" && at(author, "/id") == at(&data, "/integration_id");
+    if at(&data, "/authors").as_array().is_some_and(|authors| !authors.is_empty() && authors.iter().all(own)) {
         return Ok(Delivery::Nothing);
     }
     Ok(one(id, vec![event_type], notion_tenant(&data), data))
 }
 
 fn notion_tenant(data: &Value) -> Option<String> {
-    key("notion", &[&data["integration_id"], &data["workspace_id"]])
+    key("notion", &[at(data, "/integration_id"), at(data, "/workspace_id")])
 }
 
 /// What a message of Pub/Sub holds, in either alphabet of base64.
 fn pubsub_data(body: &Value) -> Option<Value> {
-    let data = body["message"]["data"].as_str()?;
+    let data = at(body, "/message/data").as_str()?;
     let bytes = BASE64.decode(data).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(data.trim_end_matches('='))).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Gmail says only where the mailbox is now; whoever publishes a whole message to the topic is understood as well.
+/// Gmail says only that the mailbox has changed and where it is now; whoever publishes a whole message to the topic is understood
+/// as well.
 fn pubsub(body: &Value) -> Read {
-    let id = body["message"].get("messageId").or_else(|| body["message"].get("message_id"));
+    let id = body.pointer("/message/messageId").or_else(|| body.pointer("/message/message_id"));
     let id = text(id.unwrap_or(&Value::Null))?;
     let data = pubsub_data(body).ok_or(BAD_REQUEST)?;
-    Ok(one(id, vec!["message.received".to_owned()], gmail_tenant(&data), data))
+    let event_type = if data.get("subject").is_some() { "message.received" } else { "mailbox.changed" };
+    Ok(one(id, vec![event_type.to_owned()], gmail_tenant(&data), data))
 }
 
 fn gmail_tenant(data: &Value) -> Option<String> {
-    key("gmail", &[&data["emailAddress"]]).map(|key| key.to_lowercase())
+    key("gmail", &[at(data, "/emailAddress")]).map(|key| key.to_lowercase())
 }
 
 fn channel(headers: &HeaderMap) -> Option<String> {
@@ -272,7 +279,7 @@ fn hubspot_tenant(event: &Value) -> Option<String> {
 fn graph(hook: &HookKeys<'_>, body: &Value) -> Read {
     let known: Vec<&str> = hook.secrets.iter().filter_map(|secret| secret.subscription_id.as_deref()).collect();
     let ours = |notification: &&Value| {
-        known.is_empty() || notification["subscriptionId"].as_str().is_some_and(|id| known.contains(&id))
+        known.is_empty() || at(notification, "/subscriptionId").as_str().is_some_and(|id| known.contains(&id))
     };
     let all = body.get("value").and_then(Value::as_array).ok_or(BAD_REQUEST)?;
     let events = all.iter().filter(ours).map(notification).collect::<Result<Vec<_>, _>>()?;
@@ -280,11 +287,16 @@ fn graph(hook: &HookKeys<'_>, body: &Value) -> Read {
 }
 
 fn notification(one: &Value) -> Result<InboundEvent, Rejection> {
-    let change = text(&one["changeType"])?;
-    let kind = one["resourceData"]["@odata.type"].as_str().and_then(|kind| kind.rsplit('.').next());
+    let change = text(at(one, "/changeType"))?;
+    let kind = at(one, "/resourceData/@odata.type").as_str().and_then(|kind| kind.rsplit('.').next());
     let kind = kind.map_or_else(|| "resource".to_owned(), str::to_lowercase);
-    let id = text(&one["id"]).or_else(|_| {
-        let about = [&one["subscriptionId"], &one["resource"], &one["changeType"], &one["resourceData"]["@odata.etag"]];
+    let id = text(at(one, "/id")).or_else(|_| {
+        let about = [
+            at(one, "/subscriptionId"),
+            at(one, "/resource"),
+            at(one, "/changeType"),
+            at(one, "/resourceData/@odata.etag"),
+        ];
         Ok(hash(json!(about).to_string().as_bytes()))
     })?;
     let mut data = one.clone();
@@ -306,8 +318,8 @@ fn graph_tenant(notification: &Value) -> Option<String> {
 /// What a component emitted: as it is, or in the form in which Pipedream stores it. Without an id of the event, the same body is
 /// the same event.
 fn pipedream(body: &[u8], data: Value) -> Delivery {
-    let stored = data["k"] == "emit" && data.get("e").is_some();
-    let id = if stored { text(&data["id"]).ok() } else { None };
+    let stored = at(&data, "/k") == "emit" && data.get("e").is_some();
+    let id = if stored { text(at(&data, "/id")).ok() } else { None };
     let id = id.unwrap_or_else(|| hash(body));
     let data = match data {
         Value::Object(mut members) if stored => members.remove("e").unwrap_or_default(),

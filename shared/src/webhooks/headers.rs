@@ -1,6 +1,7 @@
-//! Headers that decide something: each must be there once.
+//! How requests are read: headers that decide something, of which each must be there once, numbers, members.
 
 use reqwest::header::HeaderMap;
+use serde_json::Value;
 
 /// The header's one value. None if it is missing, empty, no text or there twice; API Gateway joins two by a comma.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -12,6 +13,11 @@ pub(super) fn single_list<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a 
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     (values.next().is_none() && !value.is_empty()).then_some(value)
+}
+
+/// What stands at a JSON pointer; null if nothing does.
+pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// A time in whole seconds or milliseconds, of digits alone.

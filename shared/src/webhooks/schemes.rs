@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     HookKeys, HookSecret, Scheme, WebhookRequest, google_token,
-    headers::{from_hex, single, single_list, whole_number},
+    headers::{at, from_hex, single, single_list, whole_number},
 };
 use crate::models::Timestamp;
 
@@ -136,7 +136,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     proven.then_some(())
 }
 
-/// The address as HubSpot signs it: these escapes are decoded, and no others.
+/// The address as `HubSpot` signs it: these escapes are decoded, and no others.
 fn hubspot_url(url: &str) -> String {
     const DECODED: [(&str, &str); 12] = [
         ("%3A", ":"),
@@ -170,12 +170,12 @@ fn google_channel(secret: &HookSecret, request: &WebhookRequest<'_>) -> Option<(
 fn microsoft_graph(secret: &HookSecret, body: &[u8]) -> Option<()> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ours = |notification: &&Value| {
-        secret.subscription_id.as_deref().is_none_or(|id| notification["subscriptionId"].as_str() == Some(id))
+        secret.subscription_id.as_deref().is_none_or(|id| at(notification, "/subscriptionId").as_str() == Some(id))
     };
     let ours: Vec<&Value> = body.get("value")?.as_array()?.iter().filter(ours).collect();
     let proven = ours.iter().fold(!ours.is_empty(), |proven, notification| {
-        let state = notification["clientState"].as_str().unwrap_or_default();
-        let tenant = secret.tenant_id.as_deref().is_none_or(|id| notification["tenantId"].as_str() == Some(id));
+        let state = at(notification, "/clientState").as_str().unwrap_or_default();
+        let tenant = secret.tenant_id.as_deref().is_none_or(|id| at(notification, "/tenantId").as_str() == Some(id));
         same(&secret.secret, state).is_some() & tenant & proven
     });
     proven.then_some(())

@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Operation, Shared, TABLE_PREFIX, Trouble, queues, secrets};
+use super::{Operation, Shared, TABLE_PREFIX, Trouble, queues, schedules, secrets};
 
 pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Arc<Shared>) {
     loop {
@@ -28,7 +28,10 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
     let mut back = TcpStream::connect(backend).await?;
     back.set_nodelay(true)?;
     while let Some(mut request) = Message::read(&mut front).await? {
-        let (action, body) = (request.action(), request.json());
+        let (method, target) = request.line();
+        let body = request.json();
+        let of_scheduler = schedules::read(&method, &target, &body);
+        let (action, body) = of_scheduler.unwrap_or_else(|| (request.action(), body));
         let on = names(&body);
         let trouble = shared.meet(&action, &on);
         let (started, from) = (Instant::now(), Timestamp::now());
@@ -38,6 +41,10 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             Some(Trouble::Error(code)) => Some(failure(code)),
             trouble if secrets::ACTIONS.contains(&action.as_str()) => {
                 let (status, answer) = shared.secrets.lock().unwrap().answer(&action, &body);
+                trouble.is_none().then(|| response(status, &answer))
+            }
+            trouble if schedules::ACTIONS.contains(&action.as_str()) => {
+                let (status, answer) = shared.schedules.lock().unwrap().answer(&action, &body);
                 trouble.is_none().then(|| response(status, &answer))
             }
             trouble if queues::ACTIONS.contains(&action.as_str()) => {
@@ -160,6 +167,13 @@ impl Message {
                 wanted = Some((end + 4, length));
             }
         }
+    }
+
+    /// Method and target of a request.
+    fn line(&self) -> (String, String) {
+        let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
+        let mut words = head.split(' ').map(str::to_owned);
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
     }
 
     fn action(&self) -> String {

@@ -52,6 +52,28 @@ impl World {
         batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
     }
 
+    /// Delivers the messages of the queue of occurrences that are due, until none is; gives how many failed.
+    pub async fn run_scheduled(&self) -> usize {
+        let mut failed = 0;
+        let mut batches = Vec::new();
+        while let Some(batch) = self.aws.receive("scheduled", 0) {
+            batches.push(batch);
+        }
+        for batch in batches {
+            failed += self.run_scheduled_batch(batch).await;
+        }
+        failed
+    }
+
+    /// Delivers one batch to `schedule`; gives how many of its messages failed.
+    pub async fn run_scheduled_batch(&self, batch: Received) -> usize {
+        let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
+        let schedule = &self.process.schedule;
+        let handle = |message| schedule::handle(schedule, message, Deadline::after(Duration::from_secs(60)));
+        let report = Box::pin(queue::answer("schedule", event, handle)).await;
+        batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
+    }
+
     /// A run of `settle`; gives its report.
     pub async fn settle(&self) -> Value {
         let report = settle::handle(&self.process.settle, Deadline::after(Duration::from_secs(200))).await;
@@ -66,6 +88,7 @@ impl World {
             ("knowledge_bases", "lease_until"),
             ("tools", "lease_until"),
             ("tools", "reserved_until"),
+            ("deployed_triggers", "lease_until"),
         ];
         for (table, attribute) in limits {
             for row in self.aws.rows(table).iter().filter(|row| row.get(attribute).is_some()) {

@@ -159,7 +159,7 @@ fn an_event_has_the_services_id_its_names_and_its_tenant() {
             "page.properties_updated",
             Some("notion#0ef2e755-4912-8096-91c1-00376a88a5ca#13950b26-c203-4f3b-b97d-93ec06319565"),
         ),
-        ("google_pubsub", "push", "2070443601311540", "message.received", Some("gmail#ops@acme.example")),
+        ("google_pubsub", "push", "2070443601311540", "mailbox.changed", Some("gmail#ops@acme.example")),
         (
             "google_calendar",
             "change",

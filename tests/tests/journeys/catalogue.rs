@@ -646,8 +646,49 @@ fn every_component_is_as_the_registry_has_it() {
             }
         }
     }
+    for (file, content) in files().as_object().unwrap() {
+        for event in content["capabilities"]["webhook_payload_schemas"].as_object().unwrap().values() {
+            let Some(trigger) = event.get("deployed_trigger") else { continue };
+            compared += 1;
+            let Some(real) = of_key(&trigger["component"]) else {
+                wrong.push(format!("{file}: {} is in no registry", trigger["component"]));
+                continue;
+            };
+            for (what, ours, theirs) in [
+                ("version", &trigger["version"], &real["version"]),
+                ("app prop", &trigger["app_prop"], &real["app_prop"]),
+                ("app", &content["connection"]["app"], &real["app"]),
+            ] {
+                if ours != theirs {
+                    wrong.push(format!("{file}: {what} is {ours}, and {theirs} in the registry"));
+                }
+            }
+            wrong.extend(trigger_props(trigger, real).into_iter().map(|problem| format!("{file}: {problem}")));
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared > 40 && compared == registry.len(), "{compared} of {}", registry.len());
+}
+
+/// What a trigger's parameters and defaults get wrong: props that the component does not have, and required ones that nobody
+/// gives.
+fn trigger_props(trigger: &Value, real: &Value) -> Vec<String> {
+    let parameters = &trigger["parameters"];
+    let mut given: BTreeSet<&str> = parameters["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    given.extend(trigger["defaults"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
+    let has = |name: &str| real["props"].as_array().unwrap().iter().any(|prop| prop["name"] == name);
+    let mut wrong: Vec<String> =
+        given.iter().filter(|name| !has(name)).map(|name| format!("{name} is no prop of {}", real["key"])).collect();
+    for prop in real["props"].as_array().unwrap() {
+        let (name, kind) = (prop["name"].as_str().unwrap(), prop["type"].as_str().unwrap());
+        let platform = kind == "app" || kind == "alert" || kind.starts_with("$.");
+        let required = prop["optional"] != true && !platform;
+        let asked = parameters["required"].as_array().into_iter().flatten().any(|asked| asked == name);
+        if required && !asked && trigger["defaults"].get(name).is_none() {
+            wrong.push(format!("{} needs {name}, which is neither required nor a default", real["key"]));
+        }
+    }
+    wrong
 }
 
 /// Of each prop the name, the type and whether it is required.

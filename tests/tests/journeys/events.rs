@@ -10,8 +10,11 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
-use shared::models::Timestamp;
+use serde_json::{Map, Value, json};
+use shared::{
+    models::Timestamp,
+    tool::{Parameters, sample_arguments},
+};
 use tests::{
     Event, Fault, SLACK_SECRET, SLACK_TENANT, World,
     logs::Logs,
@@ -418,7 +421,14 @@ async fn every_example_of_the_catalogue_is_matched_by_its_event() {
             let world = World::start().await;
             world.catalogue_service(file);
             let service = text(&content["name"]);
-            let automation = world.active(&manual_body(service, event_type, &described["example_condition"])).await;
+            let mut definition = manual_body(service, event_type, &described["example_condition"]);
+            if let Some(trigger) = described.get("deployed_trigger") {
+                let parameters = Parameters::of_schema(trigger["parameters"].clone());
+                let required = trigger["parameters"].get("required").is_some();
+                let params = if required { sample_arguments(&parameters) } else { Map::new() };
+                definition["trigger_config"]["params"] = Value::Object(params);
+            }
+            let automation = world.active(&definition).await;
             let answer = deliver_example(&world, service, event_type, &described["example"], &automation).await;
             assert_eq!(answer.status, 200, "{service} {event_type}: {}", answer.body);
             let why = world.events("").await.expect(200);
@@ -444,6 +454,7 @@ async fn deliver_example(
         _ => json!({"service": service, "secret": secret}),
     };
     match service {
+        "Gmail" if event_type != "mailbox.changed" => pipedream_brings(world, automation, example).await,
         "Slack" => world.deliver_signed(&world.hook(&new).await, Signer::Slack(secret), example).await,
         "GitHub" => {
             let name = event_type.split('.').next().unwrap();
@@ -459,12 +470,14 @@ async fn deliver_example(
             let account = "push@acme.iam.gserviceaccount.com";
             world.deliver_signed(&world.hook(&new).await, Signer::Google(&world.issuer, account), &pushed).await
         }
-        // Their events come by triggers that are deployed at Pipedream.
-        _ => {
-            let hook = world.pipedream_hook(automation, "whsk_1").await;
-            world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), example).await
-        }
+        _ => pipedream_brings(world, automation, example).await,
     }
+}
+
+/// An event of a trigger that is deployed at Pipedream.
+async fn pipedream_brings(world: &World, automation: &str, example: &Value) -> tests::Answer {
+    let hook = world.pipedream_hook(automation, "whsk_1").await;
+    world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), example).await
 }
 
 #[tokio::test]
@@ -498,7 +511,12 @@ async fn a_deployed_trigger_is_for_its_automation_alone() {
 #[tokio::test]
 async fn many_events_at_once_are_a_run_each_in_the_organizations_group() {
     const EVENTS: usize = 200;
-    let (world, automation, hook) = world().await;
+    let world = World::start().await;
+    world.slack_service();
+    let mut definition = world.urgent_messages();
+    definition["quotas"] = json!({"runs_per_hour": 1_000});
+    let automation = world.active(&definition).await;
+    let hook = world.slack_hook().await;
     let sent = (0..EVENTS).map(|number| {
         let (world, hook) = (&world, &hook);
         async move { world.slack_says(hook, &format!("Ev{number}"), "urgent").await }

@@ -197,6 +197,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "deploy", &path).await.expect(200)["items"], json!([]));
                 assert_eq!(get(world, "deploy", &format!("{path}/1")).await.status, 503);
             }
+            "schedules" => a_schedule(world).await,
             "agent_tools" => an_attachment(world).await,
             "organizations" => an_organization(world).await,
             "organization_members" => {
@@ -248,6 +249,35 @@ async fn every_table_takes_rows_of_a_newer_version() {
     }
 }
 
+async fn a_schedule(world: &World) {
+    let config = json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"});
+    let definition = |name: &str| json!({"name": name, "trigger_type": "schedule_recurring", "trigger_config": config, "prompt": "Hi", "tools": []});
+    let mut ids = Vec::new();
+    for name in ["One", "Other"] {
+        let saved = world.deploy(&definition(name)).await.expect(201);
+        let id = text(&saved["automation"]["id"]).to_owned();
+        world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+        ids.push(id);
+    }
+    mark(world, "schedules", &ids[0]);
+    let late = json!({"next_run_at": "2026-01-01T00:00:00.000Z"});
+    for id in &ids {
+        world.aws.change("schedules", id, late.clone());
+    }
+    world.aws.change("schedules", &ids[1], json!({"rule": {"of": CONTENT}}));
+    // The sweep leaves out what it cannot read, and what it can is carried out.
+    let logs = Logs::capture();
+    world.settle().await;
+    assert_eq!(reported(&logs).len(), 1);
+    drop(logs);
+    assert_eq!(world.run_scheduled().await, 0);
+    assert_marked(world, "schedules", &ids[0]);
+    assert_ne!(world.aws.row("schedules", &ids[0]).unwrap()["next_run_at"], late["next_run_at"]);
+    let direct = world.automation("GET", &format!("/{}", ids[1]), &Value::Null).await;
+    assert_eq!((direct.status, &direct.body["code"]), (503, &json!("unavailable")));
+    world.automation("GET", &format!("/{}", ids[0]), &Value::Null).await.expect(200);
+}
+
 async fn a_base(world: &World) {
     let base = world.knowledge_base(&json!([]), &json!([{"text": "a lake"}])).await;
     let fields = json!([{"name": "price", "type": CONTENT}]);
@@ -275,7 +305,7 @@ async fn a_run(world: &World) {
     let body = json!({"prompt": "Hello", "schema": {"type": "object"}});
     let run = world.start_run(&body).await.expect(202);
     let organization = &json!(world.home.organization_id);
-    for spoil in [json!({"trigger_type": [CONTENT]}), json!({"status": CONTENT})] {
+    for spoil in [json!({"limits": CONTENT}), json!({"status": CONTENT})] {
         list_of(world, "automation_runs", "runs", "/runs", &spoil).await;
         let bad = world
             .aws

@@ -397,7 +397,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 26] = [
+const WIRINGS: [(&str, Wiring); 27] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -419,6 +419,7 @@ const WIRINGS: [(&str, Wiring); 26] = [
     ("run-loop", |platform| run_loop::Deps::new(platform).map(drop)),
     ("run-tool", |platform| run_tool::Deps::new(platform).map(drop)),
     ("runs", |platform| runs::Deps::new(platform).map(drop)),
+    ("schedule", |platform| schedule::Deps::new(platform).map(drop)),
     ("settle", |platform| settle::Deps::new(platform).map(drop)),
     ("tools-test", |platform| tools_test::Deps::new(platform).map(drop)),
     ("trigger", |platform| trigger::Deps::new(platform).map(drop)),
@@ -462,7 +463,10 @@ fn a_function_gets_the_variables_it_reads_and_no_other() {
 
 #[test]
 fn a_function_that_lacks_a_variable_does_not_start_and_names_it() {
-    let required = |name: &str| name.ends_with("_SECRET") || name.ends_with("_PREFIX") || name.ends_with("_QUEUE_URL");
+    let required = |name: &str| {
+        let ends = ["_SECRET", "_PREFIX", "_QUEUE_URL", "_ARN"];
+        ends.iter().any(|end| name.ends_with(end)) || name == "SCHEDULE_GROUP"
+    };
     for (name, wiring) in WIRINGS {
         for variable in wire(wiring, &[]).1 {
             let error = wire(wiring, &[&variable]).0.err().map(|error| error.to_string());
@@ -496,8 +500,9 @@ fn a_function_has_a_role_and_a_log_of_its_own() {
             }
         }
     }
-    let count = functions().len() + scheduled(&template).len();
-    assert_eq!(roles.len(), count, "a role for each function and each schedule, and none beside");
+    let groups = template.resources("AWS::Scheduler::ScheduleGroup").len();
+    let count = functions().len() + scheduled(&template).len() + groups;
+    assert_eq!(roles.len(), count, "a role for each function, each schedule and group of them, and none beside");
 }
 
 fn statements(policy: &Value) -> Vec<&Value> {

@@ -1,12 +1,15 @@
 //! Stand-in for Pipedream Connect: client credentials, the catalogue of actions, and running one.
 //!
 //! A run is carried out only with a known action, an account of the very external user, and props of the declared names and
-//! types. Beside the request log it keeps the runs: `GET /runs` and `DELETE /runs`, or [`Standin::runs`].
+//! types. Beside the request log it keeps the runs: `GET /runs` and `DELETE /runs`, or [`Standin::runs`]; and the deployed
+//! triggers: `GET /triggers`, or [`Standin::triggers`].
 
 mod catalogue;
 mod components;
+mod triggers;
 
 pub use catalogue::{Action, Trouble};
+pub use triggers::DeployedTrigger;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,6 +43,8 @@ pub struct Options {
     pub project_id: String,
     pub accounts: Vec<Account>,
     pub actions: Vec<Action>,
+    /// Components that can be deployed.
+    pub triggers: Vec<Action>,
 }
 
 impl Default for Options {
@@ -50,6 +55,7 @@ impl Default for Options {
             project_id: "proj_local1".to_owned(),
             accounts: Vec::new(),
             actions: catalogue::actions(),
+            triggers: Vec::new(),
         }
     }
 }
@@ -109,12 +115,19 @@ pub struct Pipedream {
     /// Tokens of Connect links, and for whom.
     links: Mutex<BTreeMap<String, String>>,
     runs: Mutex<Vec<Run>>,
+    deployed: Mutex<Vec<DeployedTrigger>>,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedream>> {
     let accounts = Mutex::new(options.accounts.clone());
-    let service =
-        Pipedream { options, tokens: Mutex::default(), accounts, links: Mutex::default(), runs: Mutex::default() };
+    let service = Pipedream {
+        options,
+        tokens: Mutex::default(),
+        accounts,
+        links: Mutex::default(),
+        runs: Mutex::default(),
+        deployed: Mutex::default(),
+    };
     server::serve(address, service)
 }
 
@@ -164,6 +177,17 @@ impl Service for Pipedream {
                     _ => Err(Problem::new(404, "not_found", "Not found")),
                 })
             }
+            ("POST", ["v1", "connect", project, "triggers", "deploy"]) => {
+                self.let_in(project, request).and_then(|_environment| self.deploy(request))
+            }
+            (method, ["v1", "connect", project, "deployed-triggers", rest @ ..]) => {
+                self.let_in(project, request).and_then(|_environment| match (method, rest) {
+                    ("GET", []) => self.deployed(request),
+                    ("GET", [id, "webhooks"]) => self.webhooks(id, request),
+                    ("DELETE", [id]) => self.undeploy(id, request),
+                    _ => Err(Problem::new(404, "not_found", "Not found")),
+                })
+            }
             ("GET", ["v1", "connect", project, "accounts"]) => {
                 self.let_in(project, request).and_then(|_environment| self.connected(request))
             }
@@ -193,6 +217,7 @@ impl Service for Pipedream {
             return Some(self.let_in_by_person(token, request));
         }
         match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/triggers") => Some(Answer::json(200, &json!(*locked(&self.deployed)))),
             ("GET", "/runs") => Some(Answer::json(200, &json!(*locked(&self.runs)))),
             ("DELETE", "/runs") => {
                 locked(&self.runs).clear();
@@ -426,8 +451,12 @@ fn limit(request: &Request) -> Result<usize, Problem> {
 
 /// The action's key and the external user, if the body holds them and nothing that is not known.
 fn asked(body: &Map<String, Value>) -> Result<(&str, &str), Problem> {
-    const FIELDS: [&str; 6] = ["id", "external_user_id", "version", "configured_props", "dynamic_props_id", "stash_id"];
-    if let Some(unknown) = body.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+    asked_of(body, &["id", "external_user_id", "version", "configured_props", "dynamic_props_id", "stash_id"])
+}
+
+/// As [`asked`], of a body that may have these fields.
+fn asked_of<'b>(body: &'b Map<String, Value>, fields: &[&str]) -> Result<(&'b str, &'b str), Problem> {
+    if let Some(unknown) = body.keys().find(|name| !fields.contains(&name.as_str())) {
         return Err(Problem::new(400, "invalid_request", format!("unknown field: {unknown}")));
     }
     let field = |name: &str| body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());

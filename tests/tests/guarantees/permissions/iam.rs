@@ -19,6 +19,12 @@ pub(super) fn needed(operation: &Operation) -> Vec<String> {
             let name = body["SecretId"].as_str().or_else(|| body["Name"].as_str());
             vec![format!("secretsmanager:{action} {}", name.unwrap())]
         }
+        // Whoever makes a schedule passes on the role that sends.
+        "CreateSchedule" | "DeleteSchedule" => {
+            let schedule = format!("{}/{}", body["GroupName"].as_str().unwrap(), body["Name"].as_str().unwrap());
+            let passed = (operation.action == "CreateSchedule").then(|| "iam:PassRole ScheduledQueueRole".to_owned());
+            [format!("scheduler:{} {schedule}", operation.action)].into_iter().chain(passed).collect()
+        }
         "SendMessage" | "SendMessageBatch" => {
             let queue = body["QueueUrl"].as_str().unwrap().rsplit('/').next().unwrap();
             vec![format!("sqs:SendMessage {queue}")]
@@ -79,6 +85,7 @@ fn resource_name(template: &Template, resource: &Value) -> String {
                 let name = &template.resources("AWS::SQS::Queue")[id]["QueueName"]["Fn::Sub"];
                 of_stack(name.as_str().unwrap())
             }
+            (id, "Arn") if id.ends_with("Role") => id.to_owned(),
             (id, "Arn") => table(id),
             (id, "Id") => {
                 let name = &template.resources("AWS::SecretsManager::Secret")[id]["Name"]["Fn::Sub"];
@@ -90,7 +97,10 @@ fn resource_name(template: &Template, resource: &Value) -> String {
     let text = resource["Fn::Sub"].as_str().unwrap();
     match text.strip_prefix("${").and_then(|rest| rest.split_once(".Arn}")) {
         Some((id, rest)) => format!("{}{rest}", table(id)),
-        None => of_stack(text.split_once(":secret:").unwrap().1),
+        None => {
+            let named = [":secret:", ":schedule/"].iter().find_map(|kind| text.split_once(kind));
+            of_stack(named.unwrap().1)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Action, Options};
 
@@ -24,6 +24,10 @@ impl Options {
             let tools = file.get("tools").and_then(Value::as_array).into_iter().flatten();
             let of_tools: Vec<Action> = tools.filter_map(|tool| self.component(app, tool)).collect();
             self.actions.extend(of_tools);
+            let events = file.pointer("/capabilities/webhook_payload_schemas").and_then(Value::as_object);
+            let of_events = events.into_iter().flat_map(Map::values);
+            let of_events: Vec<Action> = of_events.filter_map(|event| trigger(app, event)).collect();
+            self.triggers.extend(of_events);
         }
         self
     }
@@ -49,4 +53,22 @@ impl Options {
             key,
         })
     }
+}
+
+/// The component that emits an event.
+fn trigger(app: &str, event: &Value) -> Option<Action> {
+    let component = REGISTRY.get(event.pointer("/deployed_trigger/component")?.as_str()?)?;
+    let text = |name: &str| component.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some(Action {
+        app: app.to_owned(),
+        name: text("key")?,
+        description: String::new(),
+        version: text("version")?,
+        configurable_props: component.get("props")?.as_array()?.clone(),
+        annotations: Value::Null,
+        summary: String::new(),
+        ret: Value::Null,
+        troubles: Vec::new(),
+        key: text("key")?,
+    })
 }

@@ -1,0 +1,112 @@
+//! SQS: an automation is due, by its schedule or to ask its source again. `EventBridge` Scheduler brings the messages, `settle` those
+//! that did not come: `{organization_id, automation_id, scheduled_for}`.
+//!
+//! 1. The row of the schedule says whether this is the occurrence that is to come; any other is stale, and nothing happens.
+//! 2. The run is started, once however often the message comes: its id is made of the occurrence. A source is asked for its
+//!    items instead, each of which starts one (`poll.rs`).
+//! 3. The next occurrence is made, from the rule. One-time schedules have none, whatever becomes of their run.
+//!
+//! What a crash interrupts is begun again by the message's redelivery, or by the sweep.
+
+mod poll;
+
+use serde_json::json;
+use shared::{
+    Deadline, Error, Platform, Result,
+    automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers, Watch},
+    models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Timestamp},
+    platform,
+    store::{Automations, Schedules},
+};
+
+pub struct Deps {
+    pub automations: Automations,
+    pub schedules: Schedules,
+    pub triggers: Triggers,
+    pub starter: RunStarter,
+    /// Asks sources.
+    pub deployment: Deployment,
+    pub watch: Watch,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            automations: Automations::new(database),
+            schedules: Schedules::new(database),
+            triggers: platform.triggers()?,
+            starter: platform.run_starter()?,
+            deployment: platform.deployment()?,
+            watch: platform.watch()?,
+        })
+    }
+}
+
+pub async fn handle(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> Result<()> {
+    let Occurrence { organization_id, automation_id, scheduled_for } = occurrence;
+    let now = Timestamp::now();
+    let schedule = deps.schedules.get(organization_id, automation_id).await?;
+    let is_next = |schedule: &Schedule| schedule.due.is_some() && schedule.next_run_at == Some(scheduled_for);
+    let Some(schedule) = schedule.filter(is_next) else {
+        tracing::info!(automation.id = %automation_id, "an occurrence is stale");
+        return Ok(());
+    };
+    let automation = match deps.automations.get(organization_id, automation_id).await {
+        Ok(automation) => Some(automation),
+        Err(Error::NotFound(_)) => None,
+        Err(error) => return Err(error),
+    };
+    let runs = |automation: &Automation| {
+        automation.status == AutomationStatus::Active && automation.active_version == Some(schedule.automation_version)
+    };
+    let Some(automation) = automation.filter(runs) else {
+        // It was paused, changed or deleted, and its schedule does not say so yet.
+        return Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await;
+    };
+    let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
+    let definition = definition_of(&version)?;
+    let Some(trigger) = &definition.trigger else { return Err(Error::internal("a version has no trigger")) };
+    match (trigger, ScheduleRule::of(trigger)) {
+        (_, Some(rule)) => {
+            start(deps, &automation, trigger, scheduled_for).await?;
+            let next = rule.next_after(now.max(scheduled_for));
+            let schedule = Schedule { last_run_at: Some(scheduled_for), ..schedule };
+            // Somebody else changed it meanwhile, and has the occurrences follow.
+            deps.triggers.arm(schedule, next, now).await.map(drop)
+        }
+        (Trigger::Polling(polling), None) => {
+            let source = poll::Source { automation: &automation, version: &version, definition: &definition, polling };
+            Box::pin(poll::poll(deps, &source, schedule, now, deadline)).await
+        }
+        _ => Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await,
+    }
+}
+
+/// Starts the run of an occurrence, unless it was started before.
+async fn start(deps: &Deps, automation: &Automation, trigger: &Trigger, scheduled_for: Timestamp) -> Result<()> {
+    let cause = RunCause {
+        trigger: match trigger {
+            Trigger::ScheduleOnce { .. } => RunTrigger::ScheduleOnce,
+            _ => RunTrigger::ScheduleRecurring,
+        },
+        key: &format!("schedule {scheduled_for}"),
+        trigger_data: &json!({}),
+        event: None,
+        scheduled_for: Some(scheduled_for),
+        user: None,
+        version: None,
+        dry_run: false,
+    };
+    let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
+    if is_new {
+        tracing::info!(automation.id = %automation.id, run.id = %run.id, "a schedule started a run");
+    }
+    Ok(())
+}
+
+fn definition_of(version: &AutomationVersion) -> Result<Definition> {
+    let stored = serde_json::from_str(&version.definition).map_err(Error::internal)?;
+    let definition = Definition::read(&stored, &mut Diagnostics::default());
+    definition.ok_or_else(|| Error::internal("a version that was activated cannot be read"))
+}

@@ -1,0 +1,176 @@
+//! A source is asked, and what is new there starts runs.
+//!
+//! The runs are started first and what was seen is saved after that: an item whose run was started before a crash is new again,
+//! and its run is the same. A run for several items is told by which these are, so these are saved before it is started.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+use shared::{
+    Deadline, Result,
+    automation::{Data, Definition, PolledItem, Polling, RunCause, SourceAnswer, filled_in, items_together, next_poll},
+    models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp},
+};
+
+use crate::Deps;
+
+/// When there is more than one poll takes.
+const SOON: Duration = Duration::from_secs(60);
+
+/// What is polled, and for which automation.
+pub(crate) struct Source<'a> {
+    pub(crate) automation: &'a Automation,
+    pub(crate) version: &'a AutomationVersion,
+    pub(crate) definition: &'a Definition,
+    pub(crate) polling: &'a Polling,
+}
+
+/// Asks the source, starts what is to be run, and makes the next poll.
+pub(crate) async fn poll(
+    deps: &Deps,
+    source: &Source<'_>,
+    schedule: Schedule,
+    now: Timestamp,
+    deadline: Deadline,
+) -> Result<()> {
+    let Source { automation, version, definition, polling } = source;
+    let organization = automation.organization_id;
+    let person = match &automation.activated_by {
+        Some(user) => deps.starter.members.person(organization, user).await?,
+        None => json!({}),
+    };
+    let asked = deps.deployment.ask_source(automation, version, (definition, polling), &person, deadline);
+    // Should it come early, the next one is none the earlier for it.
+    let base = schedule.next_run_at.map_or(now, |at| at.max(now));
+    match Box::pin(asked).await? {
+        SourceAnswer::Gone(reason) => {
+            // The run that there would have been.
+            let due = format!("schedule {base}");
+            let run = RunId::of_cause(organization, automation.id, &due);
+            let version = (automation.id, automation.active_version);
+            deps.watch.pause_for(organization, version, &reason, run).await?;
+            Box::pin(deps.triggers.schedule_follows(organization, automation.id)).await
+        }
+        SourceAnswer::Failed(sentence) => {
+            let failures = schedule.failures.saturating_add(1);
+            tracing::warn!(automation.id = %automation.id, failures, "a source could not be asked");
+            let failed = Schedule { failures, last_error: Some(sentence), last_poll: Some(now), ..schedule };
+            let next = next_poll(automation.id, polling.polling_interval_minutes, failures, base);
+            deps.triggers.arm(failed, Some(next), now).await.map(drop)
+        }
+        SourceAnswer::Items { items, source: told_by } => {
+            let answered = Answered { items, told_by };
+            take(deps, source, &person, schedule, answered, now).await
+        }
+    }
+}
+
+/// The items of an answer, and what tells them apart.
+struct Answered {
+    items: Vec<PolledItem>,
+    told_by: String,
+}
+
+async fn take(
+    deps: &Deps,
+    source: &Source<'_>,
+    person: &Value,
+    mut schedule: Schedule,
+    Answered { items, told_by }: Answered,
+    now: Timestamp,
+) -> Result<()> {
+    let Source { automation, polling, .. } = source;
+    let scheduled_for = schedule.next_run_at;
+    let base = scheduled_for.map_or(now, |at| at.max(now));
+    let known = schedule.cursor.clone().filter(|cursor| cursor.source == told_by);
+    let first = known.is_none();
+    let cursor = known.unwrap_or_else(|| PollCursor { source: told_by, ..PollCursor::default() });
+    let begun = !cursor.pending.is_empty();
+    let poll = if begun { cursor.poll_pending(items) } else { cursor.poll(items, first) };
+    let wanted: Vec<&PolledItem> = poll.new.iter().filter(|item| holds(source, person, &item.value, now)).collect();
+    match polling.aggregation_mode {
+        _ if wanted.is_empty() => {}
+        "per_item" if !begun => {
+            for item in wanted {
+                start(deps, automation, (&key_of(item), &item.value), scheduled_for).await?;
+            }
+        }
+        "latest" if !begun => {
+            if let Some(item) = wanted.first() {
+                start(deps, automation, (&key_of(item), &item.value), scheduled_for).await?;
+            }
+        }
+        mode => {
+            let pending = if begun {
+                cursor
+            } else {
+                let pending = poll.new.iter().map(|item| item.id.clone()).collect();
+                let pending = PollCursor { pending, ..cursor };
+                let begun = Schedule { cursor: Some(pending.clone()), ..schedule };
+                let Some(saved) = deps.schedules.save(&begun).await? else { return Ok(()) };
+                schedule = saved;
+                pending
+            };
+            let together = items_together(wanted, mode == "summary");
+            start(deps, automation, (&pending.key_of_pending(), &together), scheduled_for).await?;
+        }
+    }
+    let last_error = (poll.too_large > 0).then(|| {
+        let count = poll.too_large;
+        format!("{count} of the new items had more than 200 KB and were left out.")
+    });
+    let polled = Schedule {
+        cursor: Some(poll.cursor),
+        last_poll: Some(now),
+        last_run_at: scheduled_for,
+        failures: 0,
+        last_error,
+        ..schedule
+    };
+    let next =
+        if poll.more { now.plus(SOON) } else { next_poll(automation.id, polling.polling_interval_minutes, 0, base) };
+    deps.triggers.arm(polled, Some(next), now).await.map(drop)
+}
+
+fn key_of(item: &PolledItem) -> String {
+    format!("item {}", item.id)
+}
+
+/// Whether the automation wants this item.
+fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> bool {
+    let Some(filter) = &source.polling.filter else { return true };
+    let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
+    let data = Data {
+        variables: &source.definition.variables,
+        outputs: &Map::new(),
+        trigger_data: item,
+        user: person,
+        now,
+        zone: zone.unwrap_or(TimeZone::UTC),
+    };
+    filter.holds(&|path| data.get(path), &|value| filled_in(value, &data))
+}
+
+async fn start(
+    deps: &Deps,
+    automation: &Automation,
+    (key, trigger_data): (&str, &Value),
+    scheduled_for: Option<Timestamp>,
+) -> Result<()> {
+    let cause = RunCause {
+        trigger: RunTrigger::Polling,
+        key,
+        trigger_data,
+        event: None,
+        scheduled_for,
+        user: None,
+        version: None,
+        dry_run: false,
+    };
+    let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
+    if is_new {
+        tracing::info!(automation.id = %automation.id, run.id = %run.id, "a poll started a run");
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! Triggers that Pipedream runs for automations: the events of services that post none to a hook of the organization's.
+//!
+//! Each has a hook of its own, whose address Pipedream posts to. What is about to be deployed is on record first
+//! (`deployed_triggers`), so what a crash left is found by its address among the triggers that Pipedream has for the organization.
+
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::trigger::Trigger;
+use crate::{
+    Deadline, Error, Result,
+    clients::{
+        self, Failure, Pipedream, Secrets,
+        pipedream::{NewTrigger, Project},
+    },
+    connections::{Connection, Connections},
+    lifecycle::{HookRegistry, NewHook},
+    models::{
+        Automation, AutomationId, AutomationStatus, ConnectionKind, DeployedTrigger, HookId, OrganizationId, Timestamp,
+        folded_name,
+    },
+    store::{DeployedTriggers, Lease, Services},
+    webhooks::HookSecret,
+};
+
+/// How often it is compared anew.
+const TRIES: u32 = 4;
+/// The service in the address of their hooks.
+const PIPEDREAM: &str = "pipedream";
+
+/// Has Pipedream run what automations listen to.
+#[derive(Clone)]
+pub struct PipedreamTriggers {
+    pub rows: DeployedTriggers,
+    pub hooks: HookRegistry,
+    pub services: Services,
+    pub connections: Connections,
+    pub pipedream: Pipedream,
+    pub secrets: Secrets,
+    /// Name or ARN of the project's secret.
+    pub pipedream_secret: String,
+    /// Under which hooks are reached, without a slash at the end.
+    pub public_url: String,
+}
+
+/// What is deployed: the same is not deployed anew.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Configuration {
+    component: String,
+    version: String,
+    configured_props: Map<String, Value>,
+}
+
+/// What an automation needs that is not there: a sentence for its owner.
+#[derive(Debug)]
+pub(super) struct Refused(pub(super) String);
+
+impl PipedreamTriggers {
+    /// Makes what Pipedream runs for an automation what it is to be: nothing unless it is active and listens to an event that
+    /// such a trigger brings.
+    ///
+    /// # Errors
+    /// An outage, after which it may be done again. What is refused for good is given: then nothing is deployed.
+    pub(super) async fn agree(
+        &self,
+        organization: OrganizationId,
+        id: AutomationId,
+        automation: Option<(&Automation, &Trigger)>,
+        deadline: Deadline,
+    ) -> Result<Option<Refused>> {
+        let wanted = match automation {
+            Some((automation, trigger)) if automation.status == AutomationStatus::Active => {
+                Box::pin(self.wanted(organization, trigger, deadline)).await?
+            }
+            _ => Ok(None),
+        };
+        let (wanted, refused) = match wanted {
+            Ok(wanted) => {
+                (wanted.map(|wanted| serde_json::to_string(&wanted)).transpose().map_err(Error::internal)?, None)
+            }
+            Err(refused) => (None, Some(refused)),
+        };
+        for _ in 0..TRIES {
+            let found = self.rows.find(organization, id).await?;
+            match (&found, &wanted) {
+                (None, None) => return Ok(refused),
+                (Some(row), Some(wanted)) if row.configuration == *wanted && row.trigger_id.is_some() => {
+                    return Ok(None);
+                }
+                (None, Some(wanted)) => self.rows.record(&new_row(organization, id, wanted)).await?,
+                (Some(_), _) => {}
+            }
+            let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
+                // Somebody else was faster.
+                Err(Error::NotFound(_)) => continue,
+                acquired => acquired?,
+            };
+            match Box::pin(self.under_lease(&row, &lease, wanted.as_deref(), deadline)).await {
+                Ok(Done::Kept) => return lease.release().await.map(|()| None),
+                // What was listened to before is gone; what is wanted now comes next.
+                Ok(Done::Gone) => self.rows.delete(&row, lease).await?,
+                Ok(Done::Refused(sentence)) => {
+                    self.rows.delete(&row, lease).await?;
+                    return Ok(Some(Refused(sentence)));
+                }
+                Err(error) => {
+                    lease.release().await?;
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::Conflict("what the automation listens to is being changed by others; try again".into()))
+    }
+
+    async fn under_lease(
+        &self,
+        row: &DeployedTrigger,
+        lease: &Lease,
+        wanted: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Done> {
+        if wanted != Some(row.configuration.as_str()) {
+            self.undeploy(row, deadline).await?;
+            return Ok(Done::Gone);
+        }
+        if row.trigger_id.is_some() {
+            return Ok(Done::Kept);
+        }
+        self.deploy(row, lease, deadline).await
+    }
+
+    /// Deploys what is on record, or takes over what an earlier try has deployed.
+    async fn deploy(&self, row: &DeployedTrigger, lease: &Lease, deadline: Deadline) -> Result<Done> {
+        let organization = row.organization_id;
+        let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+        let hook = match self.hooks.hooks.get(organization, row.hook_id).await {
+            Ok(hook) => hook,
+            Err(Error::NotFound(_)) => {
+                let new = NewHook {
+                    id: row.hook_id,
+                    service: PIPEDREAM.to_owned(),
+                    label: String::new(),
+                    tenant_key: None,
+                    automation_id: Some(row.id),
+                    secret: None,
+                };
+                self.hooks.create(organization, new, deadline).await?
+            }
+            Err(error) => return Err(error),
+        };
+        let address = self.address(row.hook_id);
+        let (trigger_id, signing_key) = match self.found_by_address(&project, organization, &address, deadline).await? {
+            Some(found) => found,
+            None => {
+                let Configuration { component, version, configured_props } =
+                    serde_json::from_str(&row.configuration).map_err(Error::internal)?;
+                let new =
+                    NewTrigger { component: &component, version: &version, configured_props, webhook_url: &address };
+                match self.pipedream.deploy_trigger(&project, organization, new, deadline).await {
+                    Ok(deployed) => (deployed.id, deployed.signing_key),
+                    Err(error) => match refusal(&error) {
+                        Some(sentence) => {
+                            self.hooks.delete(&hook, deadline).await?;
+                            return Ok(Done::Refused(sentence));
+                        }
+                        None => return Err(error.into()),
+                    },
+                }
+            }
+        };
+        if hook.secrets.is_empty() {
+            let key = match signing_key {
+                Some(key) => key,
+                None => self.signing_key(&project, organization, &trigger_id, &address, deadline).await?,
+            };
+            let secret = HookSecret { secret: key, ..HookSecret::default() };
+            self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await?;
+        }
+        self.rows.deployed(lease, &trigger_id).await?;
+        tracing::info!(automation.id = %row.id, hook.id = %row.hook_id, "a trigger was deployed");
+        Ok(Done::Kept)
+    }
+
+    /// Deletes what is deployed, and its hook.
+    async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
+        let organization = row.organization_id;
+        let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+        let trigger = match &row.trigger_id {
+            Some(trigger) => Some(trigger.clone()),
+            None => {
+                let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
+                found.map(|(trigger, _)| trigger)
+            }
+        };
+        if let Some(trigger) = trigger {
+            self.pipedream.delete_trigger(&project, organization, &trigger, deadline).await?;
+            tracing::info!(automation.id = %row.id, "a trigger was deleted");
+        }
+        match self.hooks.hooks.get(organization, row.hook_id).await {
+            Ok(hook) => self.hooks.delete(&hook, deadline).await,
+            Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn address(&self, hook: HookId) -> String {
+        format!("{}/api/hooks/{PIPEDREAM}/{hook}", self.public_url)
+    }
+
+    /// The trigger that posts to this address, with what it signs with if that is told.
+    async fn found_by_address(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        address: &str,
+        deadline: Deadline,
+    ) -> Result<Option<(String, Option<SecretString>)>> {
+        for trigger in self.pipedream.deployed_triggers(project, organization, deadline).await? {
+            let webhooks = self.pipedream.trigger_webhooks(project, organization, &trigger, deadline).await?;
+            if let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.url == address) {
+                return Ok(Some((trigger, webhook.signing_key)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn signing_key(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        trigger: &str,
+        address: &str,
+        deadline: Deadline,
+    ) -> Result<SecretString> {
+        let webhooks = self.pipedream.trigger_webhooks(project, organization, trigger, deadline).await?;
+        let key = webhooks.into_iter().find(|webhook| webhook.url == address).and_then(|webhook| webhook.signing_key);
+        key.ok_or_else(|| Error::internal("Pipedream does not tell what a deployed trigger signs with"))
+    }
+
+    /// What is to be deployed for a trigger of an automation.
+    async fn wanted(
+        &self,
+        organization: OrganizationId,
+        trigger: &Trigger,
+        deadline: Deadline,
+    ) -> Result<Result<Option<Configuration>, Refused>> {
+        let Trigger::Webhook { service, event_type, params, .. } = trigger else { return Ok(Ok(None)) };
+        let mut capabilities = self.services.capabilities(std::slice::from_ref(service), deadline).await?;
+        let payload = capabilities
+            .remove(&folded_name(service))
+            .and_then(|mut capabilities| capabilities.webhook_payload_schemas.remove(event_type));
+        let Some(component) = payload.and_then(|payload| payload.deployed_trigger) else { return Ok(Ok(None)) };
+        let found = self.services.named(std::slice::from_ref(service), deadline).await?;
+        let Some(service) = found.into_iter().find(|found| folded_name(&found.name) == folded_name(service)) else {
+            return Ok(Err(Refused(format!("There is no service {service} any more."))));
+        };
+        let ConnectionKind::Pipedream { .. } = service.connection else { return Ok(Ok(None)) };
+        let connections = self.connections.of(organization, std::slice::from_ref(&service), deadline).await;
+        let connection = connections.get(&service.id).unwrap_or(&Connection::Unknown);
+        let Some(account) = connection.account().filter(|_| connection.can_act()) else {
+            return match connection {
+                Connection::Unknown => Err(Error::Unavailable("the connections of services", "not known now".into())),
+                _ => Ok(Err(Refused(format!("{} is not connected; connect it, and activate again.", service.name)))),
+            };
+        };
+        let mut configured_props = component.defaults;
+        configured_props.extend(params.clone());
+        configured_props.insert(component.app_prop, json!({"authProvisionId": account.id}));
+        Ok(Ok(Some(Configuration { component: component.component, version: component.version, configured_props })))
+    }
+}
+
+enum Done {
+    Kept,
+    Gone,
+    Refused(String),
+}
+
+fn new_row(organization: OrganizationId, id: AutomationId, configuration: &str) -> DeployedTrigger {
+    DeployedTrigger {
+        id,
+        organization_id: organization,
+        configuration: configuration.to_owned(),
+        hook_id: HookId::generate(),
+        trigger_id: None,
+        created_at: Timestamp::now(),
+    }
+}
+
+/// What is said of a request that Pipedream will never take: its own words stay in the log.
+fn refusal(error: &clients::Error) -> Option<String> {
+    match &error.failure {
+        Failure::Rejected { status: 400 | 403 | 404 | 422, .. } => {
+            tracing::warn!("Pipedream refused to deploy a trigger: {}", crate::error::chain(error));
+            Some("Pipedream did not deploy the trigger of this event; check the params of the trigger, and whether the connected account may do this.".to_owned())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,337 @@
+//! When an automation runs by the clock: rules of civil time with a time zone.
+//!
+//! A rule is asked for the next occurrence after a moment and always computes it from its civil time, never from the last
+//! instant, so that 09:00 stays 09:00 whatever the clocks do. Where they are put forward, times that do not exist are skipped;
+//! where they are put back, a time of the day counts once, the first time. An interval runs in the repeated time too, if it is
+//! not longer than what is repeated: every 15 minutes stays every 15 minutes.
+
+use jiff::{
+    civil,
+    tz::{AmbiguousOffset, TimeZone},
+};
+
+use super::trigger::Trigger;
+use crate::models::Timestamp;
+
+/// Days that are looked through for one that has the time of the day; more than any zone skips in a row, of weeks too.
+const MOST_DAYS: u32 = 400;
+/// Changes of the clock that are looked past for a next time of an interval.
+const MOST_STEPS: u32 = 100;
+
+/// A schedule's rule.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScheduleRule {
+    Once {
+        at: Timestamp,
+    },
+    /// At the times of the clock that the interval divides, from midnight on: 00:00, 00:15, … Divides a day.
+    Every {
+        minutes: i64,
+        zone: TimeZone,
+    },
+    /// Every day at this time, or on one day of the week; Sunday is 0.
+    Daily {
+        time: civil::Time,
+        day_of_week: Option<u8>,
+        zone: TimeZone,
+    },
+}
+
+impl ScheduleRule {
+    /// The rule of a trigger; none of one that runs for another reason.
+    pub fn of(trigger: &Trigger) -> Option<Self> {
+        match trigger {
+            Trigger::ScheduleOnce { run_at, .. } => Some(Self::Once { at: *run_at }),
+            Trigger::ScheduleRecurring { interval, time_of_day, day_of_week, zone, .. } => {
+                let zone = zone.clone();
+                let minutes = match *interval {
+                    "5min" => 5,
+                    "15min" => 15,
+                    "30min" => 30,
+                    "1hr" => 60,
+                    "6hr" => 360,
+                    _ => return Some(Self::Daily { time: (*time_of_day)?, day_of_week: *day_of_week, zone }),
+                };
+                Some(Self::Every { minutes, zone })
+            }
+            _ => None,
+        }
+    }
+
+    /// The first occurrence after a moment; none if there is none any more.
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        let moment = jiff::Timestamp::from_millisecond(after.as_millis()).ok()?;
+        let next = match self {
+            Self::Once { at } => return (*at > after).then_some(*at),
+            Self::Every { minutes, zone } => next_of_interval(minutes * 60, zone, moment)?,
+            Self::Daily { time, day_of_week, zone } => next_of_day(*time, *day_of_week, zone, moment)?,
+        };
+        Some(Timestamp::from_millis(next.as_millisecond()))
+    }
+}
+
+fn next_of_day(
+    time: civil::Time,
+    day_of_week: Option<u8>,
+    zone: &TimeZone,
+    after: jiff::Timestamp,
+) -> Option<jiff::Timestamp> {
+    let mut day = after.to_zoned(zone.clone()).date();
+    for _ in 0..MOST_DAYS {
+        let wanted = day_of_week.is_none_or(|wanted| {
+            i8::try_from(wanted).is_ok_and(|wanted| day.weekday().to_sunday_zero_offset() == wanted)
+        });
+        if wanted {
+            let there = zone.to_ambiguous_timestamp(day.to_datetime(time));
+            let skipped = matches!(there.offset(), AmbiguousOffset::Gap { .. });
+            // Of two such times the first.
+            let instant = there.earlier().ok()?;
+            if !skipped && instant > after {
+                return Some(instant);
+            }
+        }
+        day = day.tomorrow().ok()?;
+    }
+    None
+}
+
+fn next_of_interval(seconds: i64, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+    let mut after = after;
+    for _ in 0..MOST_STEPS {
+        let next = next_on_the_clock(seconds, zone, after)?;
+        let there = zone.to_ambiguous_timestamp(next.to_zoned(zone.clone()).datetime());
+        // The second time that the clock shows this counts only where the interval fits into what is repeated.
+        let repeats = match there.offset() {
+            AmbiguousOffset::Fold { before, after } => {
+                let repeated = i64::from(before.seconds()) - i64::from(after.seconds());
+                seconds > repeated && there.earlier().ok()? < next
+            }
+            _ => false,
+        };
+        if !repeats {
+            return Some(next);
+        }
+        after = next;
+    }
+    None
+}
+
+/// The next instant at which the clock of the zone shows a whole number of intervals since midnight.
+fn next_on_the_clock(seconds: i64, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+    // Before the first millisecond of a second it is still the second before.
+    let mut from = after.as_millisecond().div_euclid(1_000);
+    let mut inclusive = false;
+    for _ in 0..MOST_STEPS {
+        let here = jiff::Timestamp::from_second(from).ok()?;
+        let offset = i64::from(zone.to_offset(here).seconds());
+        let local = from + offset;
+        let behind = local.rem_euclid(seconds);
+        let next = if inclusive && behind == 0 { local } else { local - behind + seconds };
+        let next = jiff::Timestamp::from_second(next - offset).ok()?;
+        // Until the clocks change they go on like this; then they are read anew.
+        match zone.following(here).next().map(|change| change.timestamp()) {
+            Some(change) if change <= next => {
+                from = change.as_second();
+                inclusive = true;
+            }
+            _ => return Some(next),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn zone(name: &str) -> TimeZone {
+        TimeZone::get(name).unwrap()
+    }
+
+    fn daily(time: &str, name: &str) -> ScheduleRule {
+        ScheduleRule::Daily { time: time.parse().unwrap(), day_of_week: None, zone: zone(name) }
+    }
+
+    fn every(minutes: i64, name: &str) -> ScheduleRule {
+        ScheduleRule::Every { minutes, zone: zone(name) }
+    }
+
+    /// The next occurrences as the clock of the zone shows them: `2027-03-27T02:30+01:00`.
+    fn shown(rule: &ScheduleRule, name: &str, after: &str, count: usize) -> Vec<String> {
+        let mut at: Timestamp = after.parse().unwrap();
+        let mut all = Vec::new();
+        for _ in 0..count {
+            at = rule.next_after(at).unwrap();
+            let moment = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_zoned(zone(name));
+            all.push(moment.strftime("%Y-%m-%dT%H:%M%:z").to_string());
+        }
+        all
+    }
+
+    #[test]
+    fn a_time_that_does_not_exist_is_skipped_and_one_that_comes_twice_counts_the_first_time() {
+        for (name, time, after, expected) in [
+            (
+                "Europe/Berlin",
+                "02:30",
+                "2027-03-27T00:00:00Z",
+                ["2027-03-27T02:30+01:00", "2027-03-29T02:30+02:00", "2027-03-30T02:30+02:00"],
+            ),
+            (
+                "Europe/Berlin",
+                "02:30",
+                "2026-10-24T12:00:00Z",
+                ["2026-10-25T02:30+02:00", "2026-10-26T02:30+01:00", "2026-10-27T02:30+01:00"],
+            ),
+            (
+                "America/New_York",
+                "02:30",
+                "2027-03-13T12:00:00Z",
+                ["2027-03-15T02:30-04:00", "2027-03-16T02:30-04:00", "2027-03-17T02:30-04:00"],
+            ),
+            (
+                "America/New_York",
+                "01:30",
+                "2026-10-31T12:00:00Z",
+                ["2026-11-01T01:30-04:00", "2026-11-02T01:30-05:00", "2026-11-03T01:30-05:00"],
+            ),
+            (
+                "Australia/Lord_Howe",
+                "02:15",
+                "2026-10-02T20:00:00Z",
+                ["2026-10-05T02:15+11:00", "2026-10-06T02:15+11:00", "2026-10-07T02:15+11:00"],
+            ),
+            (
+                "Australia/Lord_Howe",
+                "01:45",
+                "2027-04-03T10:00:00Z",
+                ["2027-04-04T01:45+11:00", "2027-04-05T01:45+10:30", "2027-04-06T01:45+10:30"],
+            ),
+            // The 30th of December 2011 never was.
+            (
+                "Pacific/Apia",
+                "09:00",
+                "2011-12-29T10:00:00Z",
+                ["2011-12-29T09:00-10:00", "2011-12-31T09:00+14:00", "2012-01-01T09:00+14:00"],
+            ),
+            // Nine o'clock stays nine o'clock.
+            (
+                "Europe/Berlin",
+                "09:00",
+                "2027-03-27T12:00:00Z",
+                ["2027-03-28T09:00+02:00", "2027-03-29T09:00+02:00", "2027-03-30T09:00+02:00"],
+            ),
+        ] {
+            assert_eq!(shown(&daily(time, name), name, after, 3), expected, "{name} {time}");
+        }
+    }
+
+    #[test]
+    fn a_day_of_the_week_in_a_gap_waits_a_week() {
+        let rule =
+            ScheduleRule::Daily { time: "02:30".parse().unwrap(), day_of_week: Some(0), zone: zone("Europe/Berlin") };
+        let expected = ["2027-03-21T02:30+01:00", "2027-04-04T02:30+02:00"];
+        assert_eq!(shown(&rule, "Europe/Berlin", "2027-03-20T00:00:00Z", 2), expected);
+    }
+
+    #[test]
+    fn intervals_are_on_the_clock_and_steady_where_it_is_put_back() {
+        let berlin = "Europe/Berlin";
+        let expected = ["02:30+02:00", "02:45+02:00", "02:00+01:00", "02:15+01:00", "02:30+01:00", "02:45+01:00"];
+        let expected = expected.map(|time| format!("2026-10-25T{time}"));
+        assert_eq!(shown(&every(15, berlin), berlin, "2026-10-25T00:15:00Z", 6), expected);
+        let expected = ["2027-03-28T01:30+01:00", "2027-03-28T03:00+02:00", "2027-03-28T03:30+02:00"];
+        assert_eq!(shown(&every(30, berlin), berlin, "2027-03-28T00:20:00Z", 3), expected);
+        // Six hours do not fit into the hour that is repeated.
+        let expected = ["2026-10-25T00:00+02:00", "2026-10-25T06:00+01:00", "2026-10-25T12:00+01:00"];
+        assert_eq!(shown(&every(360, berlin), berlin, "2026-10-24T18:00:00Z", 3), expected);
+        // Midnight comes twice in Havana, and once for them.
+        let expected = ["2026-11-01T00:00-04:00", "2026-11-01T06:00-05:00"];
+        assert_eq!(shown(&every(360, "America/Havana"), "America/Havana", "2026-11-01T03:00:00Z", 2), expected);
+        let expected = ["2026-11-01T00:00-04:00", "2026-11-01T00:00-05:00", "2026-11-01T01:00-05:00"];
+        assert_eq!(shown(&every(60, "America/Havana"), "America/Havana", "2026-11-01T03:00:00Z", 3), expected);
+        let lord_howe = "Australia/Lord_Howe";
+        let expected = ["2026-10-04T01:00+10:30", "2026-10-04T03:00+11:00", "2026-10-04T04:00+11:00"];
+        assert_eq!(shown(&every(60, lord_howe), lord_howe, "2026-10-03T14:00:00Z", 3), expected);
+        let kathmandu = "Asia/Kathmandu";
+        let expected = ["2026-11-22T13:00+05:45", "2026-11-22T14:00+05:45"];
+        assert_eq!(shown(&every(60, kathmandu), kathmandu, "2026-11-22T06:45:00Z", 2), expected);
+    }
+
+    #[test]
+    fn once_is_once() {
+        let at: Timestamp = "2026-11-23T08:00:00Z".parse().unwrap();
+        let rule = ScheduleRule::Once { at };
+        assert_eq!(rule.next_after(Timestamp::from_millis(at.as_millis() - 1)), Some(at));
+        assert_eq!(rule.next_after(at), None);
+    }
+
+    const ZONES: [&str; 9] = [
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "Pacific/Apia",
+        "America/Havana",
+        "America/St_Johns",
+        "Asia/Kathmandu",
+        "Africa/Casablanca",
+    ];
+
+    proptest! {
+        /// From anywhere the occurrences only go on, each on the time of the rule, and no civil day has two or is left out that
+        /// has the time.
+        #[test]
+        fn each_day_has_its_time_once(
+            start in 1_262_304_000i64..2_200_000_000,
+            minute in 0i16..1_440,
+            name in prop::sample::select(&ZONES),
+        ) {
+            let (hour, of_hour) = (i8::try_from(minute / 60).unwrap(), i8::try_from(minute % 60).unwrap());
+            let time = civil::time(hour, of_hour, 0, 0);
+            let rule = ScheduleRule::Daily { time, day_of_week: None, zone: zone(name) };
+            let mut at = rule.next_after(Timestamp::from_millis(start * 1_000 + 7)).unwrap();
+            prop_assert!(at.as_seconds() > start);
+            for _ in 0..40 {
+                let next = rule.next_after(at).unwrap();
+                prop_assert!(next > at);
+                // Asked from anywhere between, it is the same.
+                let between = Timestamp::from_millis(at.as_millis().midpoint(next.as_millis()));
+                prop_assert_eq!(rule.next_after(between).unwrap(), next);
+                let civil = |moment: Timestamp| {
+                    jiff::Timestamp::from_millisecond(moment.as_millis()).unwrap().to_zoned(zone(name)).datetime()
+                };
+                prop_assert_eq!(civil(next).time(), time);
+                let mut day = civil(at).date().tomorrow().unwrap();
+                while day < civil(next).date() {
+                    let skipped = zone(name).to_ambiguous_timestamp(day.to_datetime(time));
+                    let is_gap = matches!(skipped.offset(), AmbiguousOffset::Gap { .. });
+                    prop_assert!(is_gap, "{} has {}", day, time);
+                    day = day.tomorrow().unwrap();
+                }
+                prop_assert!(civil(next).date() > civil(at).date());
+                at = next;
+            }
+        }
+
+        #[test]
+        fn intervals_only_go_on_and_are_on_the_clock(
+            start in 1_262_304_000i64..2_200_000_000,
+            minutes in prop::sample::select(&[5i64, 15, 30, 60, 360]),
+            name in prop::sample::select(&ZONES),
+        ) {
+            let rule = every(minutes, name);
+            let mut at = Timestamp::from_millis(start * 1_000);
+            for _ in 0..60 {
+                let next = rule.next_after(at).unwrap();
+                prop_assert!(next > at);
+                let shown = jiff::Timestamp::from_millisecond(next.as_millis()).unwrap().to_zoned(zone(name));
+                let of_day = i64::from(shown.hour()) * 60 + i64::from(shown.minute());
+                prop_assert_eq!((of_day % minutes, shown.second()), (0, 0));
+                at = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Asking the tool that an automation polls: once when it is saved, to see what it answers, and again and again when it runs.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Deployment,
+    definition::{Body, Definition},
+    known::{KnownTool, Purpose},
+    polling::{PolledItem, answered_items},
+    templates::{Data, filled_in},
+    trigger::Polling,
+    validation::endpoint,
+};
+use crate::{
+    Deadline, Result,
+    catalogue::Resolved,
+    models::{
+        Automation, AutomationVersion, ExecutionId, OrganizationId, Timestamp, ToolRef, Trigger as ExecutionTrigger,
+        UserId, folded_name,
+    },
+    tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
+};
+
+/// What a source gets to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a source tool said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SourceAnswer {
+    /// `source` says what was asked and what tells its items apart: items of another one say nothing of these.
+    Items { items: Vec<PolledItem>, source: String },
+    /// It may answer the next time; a sentence.
+    Failed(String),
+    /// It is not what the automation was checked against; a sentence that says what to do.
+    Gone(String),
+}
+
+/// A call of a source tool.
+pub(super) struct SourceCall<'a> {
+    pub(super) organization: OrganizationId,
+    pub(super) user: Option<&'a UserId>,
+    pub(super) tool: &'a ToolRef,
+    pub(super) parameters: &'a Map<String, Value>,
+    pub(super) data: &'a Data<'a>,
+    pub(super) trigger: ExecutionTrigger,
+    pub(super) deadline: Deadline,
+}
+
+impl Deployment {
+    /// Asks the source of an automation, whose version has this definition, for its items. A tool that has an effect is never
+    /// called, and one that changed since the version was checked is not, either.
+    ///
+    /// # Errors
+    /// An outage of ours.
+    pub async fn ask_source(
+        &self,
+        automation: &Automation,
+        version: &AutomationVersion,
+        (definition, polling): (&Definition, &Polling),
+        person: &Value,
+        deadline: Deadline,
+    ) -> Result<SourceAnswer> {
+        let organization = automation.organization_id;
+        let name = &polling.source_tool;
+        // Only the source is looked up.
+        let alone = Definition { body: Body::Actions(Vec::new()), ..definition.clone() };
+        let earlier = version.checked.clone();
+        let known = Box::pin(self.look_up(organization, &alone, earlier, Purpose::Activation, deadline)).await?;
+        let checked = version.checked.get(name).map(|checked| &checked.fingerprint);
+        let tool = match known.tools.get(name) {
+            Some(KnownTool::Here(tool)) if checked == Some(&tool.fingerprint) && !tool.effect => tool,
+            Some(KnownTool::Here(_)) => {
+                let sentence = "has changed since the automation was activated; look at it, deploy the automation again and activate it.";
+                return Ok(SourceAnswer::Gone(format!("The source tool {name} {sentence}")));
+            }
+            Some(KnownTool::Inactive { service }) => {
+                let sentence = format!("The source tool {name} of {service} is switched off; use another one.");
+                return Ok(SourceAnswer::Gone(sentence));
+            }
+            Some(KnownTool::Unusable(why)) => return Ok(SourceAnswer::Failed(format!("{name}: this tool {why}."))),
+            _ => return Ok(SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool."))),
+        };
+        if let Some((service, connection)) = &tool.service
+            && !connection.can_act()
+        {
+            let sentence = format!("The organization has no account at {service} that works; connect one.");
+            return Ok(SourceAnswer::Failed(sentence));
+        }
+        let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
+        let call = SourceCall {
+            organization,
+            user: automation.activated_by.as_ref(),
+            tool: &tool.reference,
+            parameters: &polling.tool_params,
+            data: &Data {
+                variables: &definition.variables,
+                outputs: &Map::new(),
+                trigger_data: &Value::Null,
+                user: person,
+                now: Timestamp::now(),
+                zone: zone.unwrap_or(TimeZone::UTC),
+            },
+            trigger: ExecutionTrigger::Automation,
+            deadline: deadline.at_most(ANSWER_WITHIN),
+        };
+        Ok(match Box::pin(self.call_source(call)).await? {
+            None => SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool.")),
+            Some(Err(sentence)) => SourceAnswer::Failed(format!("{name}: {sentence}")),
+            Some(Ok(answer)) => {
+                // Without what the service says of its items, old ones would look like new ones.
+                let services = &self.catalogue.services;
+                let of_service = services.capabilities(std::slice::from_ref(&polling.service), deadline).await?;
+                let of_service = of_service.get(&folded_name(&polling.service));
+                let described = of_service.and_then(|service| endpoint(polling, service));
+                let at = |field: &str| described.and_then(|endpoint| endpoint.get(field)?.as_str());
+                let (items, id) = (at("items"), at("id").filter(|id| !id.is_empty()));
+                let Polling { service, source_tool, tool_params, .. } = polling;
+                let source = json!([service, source_tool, tool_params, items, id]).to_string();
+                SourceAnswer::Items { items: answered_items(&answer, items, id), source }
+            }
+        })
+    }
+
+    /// What a tool that only reads answers, or a sentence; none if it is not there or acts.
+    pub(super) async fn call_source(&self, call: SourceCall<'_>) -> Result<Option<Result<Value, String>>> {
+        let SourceCall { organization, deadline, .. } = call;
+        let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
+        let found = match resolved {
+            Some(Resolved::Here(found)) if !found.spec().effect => found,
+            _ => return Ok(None),
+        };
+        let arguments = match filled_in(&Value::Object(call.parameters.clone()), call.data) {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        let mut toolbox = Toolbox::default();
+        let called = found.spec().name.clone();
+        toolbox.offer(found.callable(&self.executor));
+        let bound = match toolbox.check(&called, &arguments) {
+            Ok(bound) => bound,
+            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => return Ok(Some(Err(sentence))),
+        };
+        let request = ExecutionId::generate().to_string();
+        let context = CallContext {
+            organization,
+            user: call.user,
+            subject: Subject::Request(&request),
+            delivery: Some(&request),
+            conversation: &Conversation::default(),
+            trigger: call.trigger,
+            deadline,
+        };
+        let limit = deadline.remaining();
+        Ok(Some(match tokio::time::timeout(limit, bound.call(&context)).await {
+            Err(_elapsed) => Err(format!("it did not answer within {} s.", limit.as_secs())),
+            Ok(Err(outage)) => Err(format!("{outage}.")),
+            Ok(Ok(outcome)) => {
+                let part = if outcome.is_failed() { "error" } else { "result" };
+                let told = outcome.answer.get(part).cloned().unwrap_or_default();
+                match (part, told) {
+                    ("result", answer) => Ok(answer),
+                    (_, Value::String(sentence)) => Err(sentence),
+                    (_, other) => Err(other.to_string()),
+                }
+            }
+        }))
+    }
+}

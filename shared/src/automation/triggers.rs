@@ -1,0 +1,331 @@
+//! What starts automations from outside our tables: schedules at `EventBridge` Scheduler, and triggers that Pipedream runs.
+//!
+//! A change of an automation that bears on what starts it goes the way of every change of two systems: it is recorded as an
+//! intent, the automation's row is changed, and [`Triggers::agree`] compares both sides and makes the outside follow the row.
+//! Schedules are one-time: the occurrence that fires has the next one made. A row of `schedules` says which one is to come; a
+//! message for any other is stale. So a schedule too many does no harm, and one too few is found by [`Triggers::sweep`].
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{
+    definition::Definition,
+    diagnostics::Diagnostics,
+    pipedream_triggers::{PipedreamTriggers, Refused},
+    schedule_rule::ScheduleRule,
+    trigger::{Missed, Trigger},
+};
+use crate::{
+    Deadline, Error, Result,
+    clients::{Queue, Scheduler},
+    lifecycle::{Progress, SettleAbove, Settling, close, found, open, ownership, settle_now},
+    models::{
+        Automation, AutomationId, AutomationStatus, AutomationVersion, Change, Intent, Occurrence, OrganizationId,
+        Schedule, Timestamp,
+    },
+    store::{Automations, Intents, Schedules, unreadable},
+};
+
+/// What is due within this time goes to the queue itself: Scheduler is exact to the minute, and takes no moment that is over.
+const SOON: Duration = Duration::from_secs(60);
+/// How long an occurrence may be late before the sweep looks after it.
+const LATE: Duration = Duration::from_secs(120);
+/// Occurrences of one partition that one sweep looks after.
+const SWEPT: i32 = 500;
+/// What Pipedream gets to deploy or delete a trigger.
+const PIPEDREAM_WITHIN: Duration = Duration::from_secs(20);
+/// How often the outside is compared anew because the automation or its schedule changed meanwhile.
+const TRIES: u32 = 5;
+
+/// Makes what starts automations follow their rows.
+#[derive(Clone)]
+pub struct Triggers {
+    pub automations: Automations,
+    pub schedules: Schedules,
+    pub intents: Intents,
+    pub scheduler: Scheduler,
+    /// Where occurrences come in.
+    pub occurrences: Queue<Occurrence>,
+    pub pipedream: PipedreamTriggers,
+    pub settling: Settling,
+}
+
+/// The version of an automation that runs, what its trigger says, and type and configuration of that as text.
+struct Running {
+    version: AutomationVersion,
+    trigger: Trigger,
+    rule: String,
+}
+
+impl Triggers {
+    /// Carries out a change of an automation's row, and has what starts it follow. A failure after the change took effect is put
+    /// right at once, or by `settle` within minutes: the change stands.
+    ///
+    /// # Errors
+    /// Those of the change.
+    pub async fn change<T>(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        deadline: Deadline,
+        change: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let change_of = Change::AutomationTrigger { automation_id: automation };
+        let intent = Intent::new(organization, change_of, ownership(deadline));
+        open(&self.intents, &intent).await?;
+        let changed = Box::pin(change).await;
+        let failure = match &changed {
+            // A deletion that could not be finished has begun.
+            Ok(_) | Err(Error::Conflict(_)) => Box::pin(self.agree(organization, automation)).await.err(),
+            // Nothing was changed, as far as is known.
+            Err(Error::Invalid(_) | Error::NotFound(_)) => None,
+            Err(_unknown) => Some(Error::internal("the change failed, and may have taken effect")),
+        };
+        match failure {
+            None => close(&self.intents, &intent).await,
+            Some(failure) => {
+                let settled = settle_now(&self.intents, &intent, &failure, async {
+                    Box::pin(self.agree(organization, automation)).await?;
+                    Ok(Progress::Settled("what starts the automation is as it is to be"))
+                });
+                if !settled.await {
+                    self.settling.wake("automation_trigger").await;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Compares what starts an automation with its row and version, and makes it so: for an active one what its trigger asks for,
+    /// for any other nothing. May be called at any time, by several at once.
+    pub async fn agree(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+        self.compare(organization, automation, true).await
+    }
+
+    /// As [`Triggers::agree`], of the schedule alone: for whoever handles occurrences, and may not touch what Pipedream runs.
+    pub async fn schedule_follows(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+        self.compare(organization, automation, false).await
+    }
+
+    async fn compare(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        with_pipedream: bool,
+    ) -> Result<()> {
+        for _ in 0..TRIES {
+            let row = found(self.automations.get(organization, automation).await)?;
+            let running = match row.as_ref().and_then(|row| row.active_version) {
+                Some(version) => Some(self.running(organization, automation, version).await?),
+                None => None,
+            };
+            let both = row.as_ref().zip(running.as_ref());
+            if with_pipedream {
+                let listens = both.map(|(row, running)| (row, &running.trigger));
+                let within = Deadline::after(PIPEDREAM_WITHIN);
+                let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
+                if let (Some(Refused(why)), Some(row)) = (refused, &row) {
+                    // Whoever activated it reads why; it is compared again as paused.
+                    self.automations.pause(row, Some(&why)).await?;
+                    continue;
+                }
+            }
+            if self.schedule_agrees(organization, automation, both).await? {
+                // Somebody may have changed it after it was read, and have compared before this was written.
+                let now = found(self.automations.get(organization, automation).await)?;
+                if now.map(|now| now.revision) == row.map(|row| row.revision) {
+                    return Ok(());
+                }
+            }
+        }
+        Err(Error::Conflict("the automation is being changed by others; try again".into()))
+    }
+
+    async fn running(&self, organization: OrganizationId, id: AutomationId, version: u64) -> Result<Running> {
+        let version = self.automations.version(organization, id, version).await?;
+        let (trigger, rule) = trigger_of(&version)?;
+        Ok(Running { version, trigger, rule })
+    }
+
+    /// False: somebody else changed the schedule.
+    async fn schedule_agrees(
+        &self,
+        organization: OrganizationId,
+        id: AutomationId,
+        automation: Option<(&Automation, &Running)>,
+    ) -> Result<bool> {
+        let schedule = self.schedules.get(organization, id).await?;
+        let by_the_clock = |running: &Running| {
+            matches!(running.trigger, Trigger::Polling(_)) || ScheduleRule::of(&running.trigger).is_some()
+        };
+        match (automation.filter(|(_, running)| by_the_clock(running)), schedule) {
+            (None, Some(schedule)) => self.remove(&schedule).await,
+            (Some((automation, running)), schedule) if automation.status == AutomationStatus::Active => {
+                let now = Timestamp::now();
+                let (schedule, next) = resumed(running, schedule, now);
+                self.arm(schedule, next, now).await
+            }
+            (Some(_), Some(schedule)) if schedule.due.is_some() => self.disarm(schedule).await,
+            (None, None) | (Some(_), _) => Ok(true),
+        }
+    }
+
+    /// Saves a schedule with its next occurrence, and has that brought. False if somebody else changed the schedule since it was
+    /// read.
+    pub async fn arm(&self, schedule: Schedule, next: Option<Timestamp>, now: Timestamp) -> Result<bool> {
+        let before = schedule.schedule_name.clone();
+        let occurrence = next.map(|scheduled_for| Occurrence {
+            organization_id: schedule.organization_id,
+            automation_id: schedule.id,
+            scheduled_for,
+        });
+        let name = next.filter(|next| *next > now.plus(SOON)).map(|next| name_of(schedule.id, next));
+        let armed = Schedule {
+            next_run_at: next,
+            due: next.map(|_| Schedules::partition_of(schedule.id)),
+            schedule_name: name.clone(),
+            ..schedule
+        };
+        // A schedule that no row names is stale when it fires; a row without one would wait for the sweep.
+        if let (Some(name), Some(occurrence)) = (&name, &occurrence) {
+            self.scheduler.send_at(name, occurrence.scheduled_for, occurrence).await?;
+        }
+        if self.schedules.save(&armed).await?.is_none() {
+            if let Some(name) = &name {
+                self.unless_named(&armed, name).await?;
+            }
+            return Ok(false);
+        }
+        // What is due by now is for whoever the row names, so the row comes first.
+        if let (None, Some(occurrence)) = (&name, &occurrence) {
+            let wait = occurrence.scheduled_for.as_millis().saturating_sub(now.as_millis());
+            let wait = Duration::from_millis(u64::try_from(wait).unwrap_or_default());
+            self.occurrences.send_later(occurrence, wait).await?;
+        }
+        if let Some(before) = before.filter(|before| Some(before) != name.as_ref()) {
+            self.scheduler.delete(&before).await?;
+        }
+        Ok(true)
+    }
+
+    /// Takes a schedule back that was made for nothing, if the row does not name it.
+    async fn unless_named(&self, schedule: &Schedule, name: &str) -> Result<()> {
+        let there = self.schedules.get(schedule.organization_id, schedule.id).await?;
+        if there.and_then(|there| there.schedule_name).as_deref() != Some(name) {
+            self.scheduler.delete(name).await?;
+        }
+        Ok(())
+    }
+
+    /// The automation is paused: nothing comes, and what was to come is remembered.
+    async fn disarm(&self, schedule: Schedule) -> Result<bool> {
+        if let Some(name) = &schedule.schedule_name {
+            self.scheduler.delete(name).await?;
+        }
+        let paused = Schedule { due: None, schedule_name: None, ..schedule };
+        Ok(self.schedules.save(&paused).await?.is_some())
+    }
+
+    async fn remove(&self, schedule: &Schedule) -> Result<bool> {
+        if let Some(name) = &schedule.schedule_name {
+            self.scheduler.delete(name).await?;
+        }
+        self.schedules.delete(schedule).await
+    }
+
+    /// Puts occurrences on the queue that should have come by now, of all organizations. Gives how many. Those that are on the queue
+    /// already do no harm.
+    pub async fn sweep(&self) -> Result<usize> {
+        let now = Timestamp::now();
+        let late = Timestamp::from_millis(now.as_millis() - i64::try_from(LATE.as_millis()).unwrap_or_default());
+        let overdue = self.schedules.overdue(late, SWEPT).await?;
+        let occurrences: Vec<(Occurrence, Duration)> = overdue
+            .iter()
+            .filter_map(|schedule| {
+                let (organization_id, automation_id) = (schedule.organization_id, schedule.id);
+                Some(Occurrence { organization_id, automation_id, scheduled_for: schedule.next_run_at? })
+            })
+            .map(|occurrence| (occurrence, Duration::ZERO))
+            .collect();
+        if let Err(unsent) = self.occurrences.send_all(&occurrences).await {
+            return Err(unsent.error.into());
+        }
+        if !occurrences.is_empty() {
+            tracing::warn!(count = occurrences.len(), "occurrences of schedules were late and are put on the queue");
+        }
+        Ok(occurrences.len())
+    }
+}
+
+impl SettleAbove for Triggers {
+    fn settle_trigger(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+    ) -> BoxFuture<'_, Result<&'static str>> {
+        Box::pin(async move {
+            self.agree(organization, automation).await?;
+            Ok("what starts the automation is as it is to be")
+        })
+    }
+}
+
+/// The trigger of a version, and its type and configuration as text.
+pub(super) fn trigger_of(version: &AutomationVersion) -> Result<(Trigger, String)> {
+    let stored: Value = serde_json::from_str(&version.definition).map_err(Error::internal)?;
+    let mut diagnostics = Diagnostics::default();
+    let definition = Definition::read(&stored, &mut diagnostics);
+    let trigger = definition.and_then(|definition| definition.trigger);
+    let trigger = trigger.ok_or_else(|| unreadable::<AutomationVersion>(&version.automation_id))?;
+    Ok((trigger, json!([stored.get("trigger_type"), stored.get("trigger_config")]).to_string()))
+}
+
+/// The schedule of an automation that is active, and its next occurrence: the one that was to come, if the rule is the same.
+fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Schedule, Option<Timestamp>) {
+    let Running { version, trigger, rule } = running;
+    let schedule = schedule.unwrap_or_else(|| Schedule {
+        id: version.automation_id,
+        organization_id: version.organization_id,
+        automation_version: version.version,
+        rule: String::new(),
+        next_run_at: None,
+        schedule_name: None,
+        due: None,
+        last_run_at: None,
+        last_poll: None,
+        failures: 0,
+        last_error: None,
+        cursor: None,
+        revision: 0,
+        created_at: now,
+        updated_at: now,
+    });
+    let skip = trigger.missed() == Missed::Skip;
+    let same = schedule.rule == *rule;
+    let next = match (trigger, ScheduleRule::of(trigger)) {
+        // It is under way, or was paused before it.
+        _ if same && schedule.due.is_some() => schedule.next_run_at,
+        (_, Some(ScheduleRule::Once { at })) => {
+            let over = same && (schedule.next_run_at.is_none() || (skip && at <= now));
+            (!over).then_some(at)
+        }
+        (_, Some(rule)) => {
+            let missed = schedule.next_run_at.filter(|next| same && !skip && *next <= now);
+            missed.or_else(|| rule.next_after(now))
+        }
+        // A source is asked at once: what it has by then is old, unless it was asked before.
+        _ => Some(now),
+    };
+    let paused = schedule.due.is_none();
+    let cursor = schedule.cursor.filter(|_| !(paused && skip));
+    (Schedule { automation_version: version.version, rule: rule.clone(), cursor, ..schedule }, next)
+}
+
+/// The name of an occurrence's schedule: `0192f0c100007000800000000000000a-20261123T080000Z`.
+fn name_of(automation: AutomationId, at: Timestamp) -> String {
+    let automation = automation.to_string().replace('-', "");
+    let at: String = at.to_string().chars().take(19).filter(|letter| !matches!(letter, '-' | ':')).collect();
+    format!("{automation}-{at}Z")
+}

@@ -1,0 +1,154 @@
+//! Deployed triggers: components that run at Pipedream and post the events of a service to an address of ours.
+
+use reqwest::Method;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Call, List, MOST_PAGES, PAGE, Pipedream, Project, Retry, Service, segment};
+use crate::{
+    Deadline,
+    clients::{Error, Failure},
+    models::OrganizationId,
+};
+
+/// A trigger that is to be deployed.
+#[derive(Debug)]
+pub struct NewTrigger<'a> {
+    /// Key of its component.
+    pub component: &'a str,
+    pub version: &'a str,
+    /// With the account.
+    pub configured_props: Map<String, Value>,
+    /// Where its events are posted to.
+    pub webhook_url: &'a str,
+}
+
+/// A trigger that is deployed.
+#[derive(Debug)]
+pub struct DeployedTrigger {
+    /// `dc_…`
+    pub id: String,
+    /// What its deliveries are signed with; absent where Pipedream does not say it at once.
+    pub signing_key: Option<SecretString>,
+}
+
+/// Where the events of a deployed trigger are posted to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TriggerWebhook {
+    pub url: String,
+    #[serde(default)]
+    pub signing_key: Option<SecretString>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+impl Pipedream {
+    /// Deploys a trigger for the organization. Events from before are not emitted.
+    ///
+    /// # Errors
+    /// After one with [`Error::effect_possible`] it may be deployed all the same.
+    pub async fn deploy_trigger(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        trigger: NewTrigger<'_>,
+        deadline: Deadline,
+    ) -> Result<DeployedTrigger, Error> {
+        #[derive(Deserialize)]
+        struct Answer {
+            data: Deployed,
+            #[serde(default)]
+            webhook_signing_key: Option<SecretString>,
+        }
+        #[derive(Deserialize)]
+        struct Deployed {
+            id: String,
+            #[serde(default)]
+            webhook_signing_key: Option<SecretString>,
+        }
+        let body = json!({
+            "id": trigger.component,
+            "version": trigger.version,
+            "external_user_id": organization.to_string(),
+            "configured_props": trigger.configured_props,
+            "webhook_url": trigger.webhook_url,
+            "emit_on_deploy": false,
+        });
+        let call = Call { method: Method::POST, path: "triggers/deploy".into(), body: Some(body) };
+        let answer: Answer = self.send(project, &call, Retry::NeverProcessed, deadline).await?;
+        let signing_key = answer.webhook_signing_key.or(answer.data.webhook_signing_key);
+        Ok(DeployedTrigger { id: answer.data.id, signing_key })
+    }
+
+    /// The ids of all triggers that are deployed for the organization.
+    pub async fn deployed_triggers(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        deadline: Deadline,
+    ) -> Result<Vec<String>, Error> {
+        let (mut ids, mut after) = (Vec::new(), String::new());
+        for _page in 0..MOST_PAGES {
+            let path = format!("deployed-triggers?external_user_id={organization}&limit={PAGE}{after}");
+            let call = Call { method: Method::GET, path, body: None };
+            let List { data, page_info } = self.send::<List<Listed>>(project, &call, Retry::Harmless, deadline).await?;
+            let is_full = data.len() >= PAGE;
+            ids.extend(data.into_iter().map(|listed| listed.id));
+            match page_info.end_cursor.filter(|_| is_full) {
+                Some(cursor) => after = format!("&after={}", segment(&cursor)),
+                None => return Ok(ids),
+            }
+        }
+        let problem = format!("more than {} triggers are deployed", PAGE * MOST_PAGES);
+        Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
+    }
+
+    /// Where a deployed trigger's events are posted to; empty if there is no such trigger.
+    pub async fn trigger_webhooks(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        trigger: &str,
+        deadline: Deadline,
+    ) -> Result<Vec<TriggerWebhook>, Error> {
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            webhook_urls: Vec<String>,
+            #[serde(default)]
+            webhooks: Vec<TriggerWebhook>,
+        }
+        let path = format!("deployed-triggers/{}/webhooks?external_user_id={organization}", segment(trigger));
+        let call = Call { method: Method::GET, path, body: None };
+        let mut answer = match self.send::<Answer>(project, &call, Retry::Harmless, deadline).await {
+            Err(error) if error.status() == Some(404) => return Ok(Vec::new()),
+            answer => answer?,
+        };
+        // Without an OAuth client of its own, only the addresses are told.
+        answer.webhook_urls.retain(|url| answer.webhooks.iter().all(|webhook| webhook.url != *url));
+        let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { url, signing_key: None });
+        answer.webhooks.extend(unsigned);
+        Ok(answer.webhooks)
+    }
+
+    /// Deletes a deployed trigger, also where the service does not let it clean up; one that is gone is fine.
+    pub async fn delete_trigger(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        trigger: &str,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let path =
+            format!("deployed-triggers/{}?external_user_id={organization}&ignore_hook_errors=true", segment(trigger));
+        let call = Call { method: Method::DELETE, path, body: None };
+        match self.send_raw(project, &call, Retry::Harmless, deadline).await {
+            Err(error) if error.status() == Some(404) => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `EventBridge` Scheduler: one message on a queue at one moment.
+//!
+//! Every schedule is one-time, in UTC, and deletes itself when it has fired: rules with time zones are computed by us, and the
+//! next occurrence is made by whoever carries this one out. A moment in the past is never asked for; what Scheduler does with
+//! one is not documented.
+
+use aws_config::SdkConfig;
+use aws_sdk_scheduler::{
+    Client,
+    config::Builder,
+    operation::{create_schedule::CreateScheduleError, delete_schedule::DeleteScheduleError},
+    types::{ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, RetryPolicy, Target},
+};
+use serde::Serialize;
+
+use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
+use crate::models::Timestamp;
+
+/// How long and how often Scheduler tries to bring a message to the queue before it goes to the dead letters. A sweep of ours
+/// is quicker than that.
+const RETRY_SECONDS: i32 = 3_600;
+const RETRIES: i32 = 20;
+
+/// Where schedules stand and what they send to.
+#[derive(Debug, Clone)]
+pub struct SchedulerTarget {
+    /// Name of the schedules' group.
+    pub group: String,
+    /// The role that Scheduler takes on to send.
+    pub role_arn: String,
+    pub queue_arn: String,
+    /// The queue of messages that could not be brought.
+    pub dead_letters_arn: String,
+}
+
+/// One-time schedules that put a message on a queue.
+#[derive(Clone)]
+pub struct Scheduler {
+    client: Client,
+    target: SchedulerTarget,
+}
+
+impl Scheduler {
+    pub fn new(aws: &SdkConfig, target: SchedulerTarget) -> Self {
+        let mut config = Builder::from(aws);
+        config.set_endpoint_resolver(Some(aws_endpoint(aws, "scheduler")));
+        Self { client: Client::from_conf(config.build()), target }
+    }
+
+    /// Has `message` put on the queue at a moment that is to come, to the second; Scheduler is exact to the minute. `name` (1 to 64
+    /// of `[0-9a-zA-Z-_.]`) says which message at which moment: one of this name that is there already is the same.
+    pub async fn send_at<T: Serialize + Sync>(&self, name: &str, at: Timestamp, message: &T) -> Result<(), Error> {
+        let input = serde_json::to_string(message).map_err(unusable)?;
+        let retry =
+            RetryPolicy::builder().maximum_event_age_in_seconds(RETRY_SECONDS).maximum_retry_attempts(RETRIES).build();
+        let target = Target::builder()
+            .arn(&self.target.queue_arn)
+            .role_arn(&self.target.role_arn)
+            .input(input)
+            .retry_policy(retry)
+            .dead_letter_config(DeadLetterConfig::builder().arn(&self.target.dead_letters_arn).build());
+        let window = FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off);
+        let request = self
+            .client
+            .create_schedule()
+            .name(name)
+            .group_name(&self.target.group)
+            .schedule_expression(expression(at))
+            .flexible_time_window(window.build().map_err(unusable)?)
+            .action_after_completion(ActionAfterCompletion::Delete)
+            .target(target.build().map_err(unusable)?);
+        match Box::pin(request.send()).await {
+            Ok(_created) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(CreateScheduleError::is_conflict_exception) => Ok(()),
+            Err(error) => Err(aws_failed(Service::Scheduler, error)),
+        }
+    }
+
+    /// Takes a schedule back; one that has fired or never was is as good as deleted.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        let request = self.client.delete_schedule().name(name).group_name(&self.target.group);
+        match Box::pin(request.send()).await {
+            Ok(_deleted) => Ok(()),
+            Err(error)
+                if error.as_service_error().is_some_and(DeleteScheduleError::is_resource_not_found_exception) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(aws_failed(Service::Scheduler, error)),
+        }
+    }
+}
+
+/// `at(2026-11-23T08:00:00)`, in UTC.
+fn expression(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("at({})", text.get(..19).unwrap_or(&text))
+}
+
+fn unusable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let error = error.into();
+    Error::because(Service::Scheduler, Failure::Undecodable(error.to_string()), error)
+}

@@ -1,0 +1,71 @@
+//! `deployed_triggers`. Key: id, the automation's. Whoever changes what is deployed holds the row's lease.
+
+use std::time::Duration;
+
+use super::{
+    Lease,
+    database::{Database, id, text},
+    table::Table,
+};
+use crate::{
+    Deadline, Error, Result,
+    models::{AutomationId, DeployedTrigger, OrganizationId},
+};
+
+const WHAT: &str = "deployed trigger";
+/// Outlasts the function that holds it.
+const LEASE: Duration = Duration::from_secs(90);
+
+#[derive(Clone)]
+pub struct DeployedTriggers {
+    table: Table,
+}
+
+impl DeployedTriggers {
+    pub fn new(database: &Database) -> Self {
+        Self { table: database.table("deployed_triggers") }
+    }
+
+    /// What is deployed for an automation, or was about to be, as of now.
+    pub async fn find(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+    ) -> Result<Option<DeployedTrigger>> {
+        match self.table.owned(organization, id(automation), WHAT).await {
+            Ok(row) => Ok(Some(row)),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Records what is about to be deployed, unless something is on record for the automation.
+    pub async fn record(&self, row: &DeployedTrigger) -> Result<()> {
+        self.table.put(row)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
+    }
+
+    /// Acquires the lease and reads the row.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none, [`Error::Conflict`] if somebody else holds it until `deadline`.
+    pub async fn acquire(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        deadline: Deadline,
+    ) -> Result<(DeployedTrigger, Lease)> {
+        Lease::acquire(organization, &self.table, id(automation), WHAT, LEASE, deadline).await
+    }
+
+    /// Writes down that it is deployed, under this id at Pipedream.
+    pub async fn deployed(&self, lease: &Lease, trigger_id: &str) -> Result<()> {
+        let deployed = lease.update_in_transaction("SET #trigger_id = :trigger").with([(":trigger", text(trigger_id))]);
+        deployed.send().await
+    }
+
+    /// It is gone.
+    pub async fn delete(&self, row: &DeployedTrigger, lease: Lease) -> Result<()> {
+        let gone = self.table.delete(id(row.id)).when("#lease_token = :token").with([(":token", lease.token())]);
+        gone.unless_refused().await.map(drop)
+    }
+}

@@ -1,0 +1,90 @@
+//! `schedules`. Key: id, the automation's. Index `due`: `due`, `next_run_at`, of those that have an occurrence to come; `due` spreads
+//! them over a few partitions. Each change raises `revision` under the condition that it is the one that was read.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{
+    database::{Database, id, owned, rows, text, to_item},
+    table::Table,
+    write::set_all,
+};
+use crate::{
+    Error, Result,
+    models::{AutomationId, OrganizationId, Schedule, Timestamp},
+};
+
+const WHAT: &str = "schedule";
+/// Partitions of the index.
+const SHARDS: u32 = 4;
+/// What a row may lack.
+const OPTIONAL: [&str; 7] = ["next_run_at", "schedule_name", "due", "last_run_at", "last_poll", "last_error", "cursor"];
+
+#[derive(Clone)]
+pub struct Schedules {
+    table: Table,
+}
+
+impl Schedules {
+    pub fn new(database: &Database) -> Self {
+        Self { table: database.table("schedules") }
+    }
+
+    /// An automation's schedule, as of now.
+    pub async fn get(&self, organization: OrganizationId, automation: AutomationId) -> Result<Option<Schedule>> {
+        let item = self.table.item(id(automation), true).await?;
+        match owned(organization, item, WHAT) {
+            Ok(schedule) => Ok(Some(schedule)),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a schedule that is as it was read, or not there yet; gives it as it then is. None if somebody else changed it since.
+    /// What a newer version wrote beside it stays.
+    pub async fn save(&self, schedule: &Schedule) -> Result<Option<Schedule>> {
+        let saved = Schedule { revision: schedule.revision + 1, updated_at: Timestamp::now(), ..schedule.clone() };
+        let (change, values) = set_all(to_item(&saved)?, &OPTIONAL);
+        let write = self.table.update(id(schedule.id), change).with_all(values);
+        let write = if schedule.revision == 0 {
+            write.when("attribute_not_exists(#id)")
+        } else {
+            let read = amount(schedule.revision);
+            write.when("#organization_id = :organization_id AND #revision = :read").with([(":read", read)])
+        };
+        Ok(write.unless_refused().await?.then_some(saved))
+    }
+
+    /// Deletes a schedule that is as it was read. False if it is not.
+    pub async fn delete(&self, schedule: &Schedule) -> Result<bool> {
+        let gone = self.table.delete(id(schedule.id)).when("#organization_id = :organization AND #revision = :read");
+        let values = [(":organization", text(schedule.organization_id)), (":read", amount(schedule.revision))];
+        gone.with(values).unless_refused().await
+    }
+
+    /// Up to `most` schedules of each partition whose occurrence was to come before a moment, of all organizations: for the sweep.
+    /// A row that cannot be read is reported and left out.
+    pub async fn overdue(&self, before: Timestamp, most: i32) -> Result<Vec<Schedule>> {
+        let mut all = Vec::new();
+        for shard in 0..SHARDS {
+            let of = self.table.query_index("due", "#due = :due AND #next_run_at < :before");
+            let of = of.with([(":due", text(shard_name(shard))), (":before", text(before))]);
+            let (items, _) = of.page(None, Some(most)).await?;
+            all.extend(rows::<Schedule>(items));
+        }
+        Ok(all)
+    }
+
+    /// The partition of the index that an automation's schedule is in.
+    pub fn partition_of(automation: AutomationId) -> String {
+        let sum = automation.to_string().bytes().fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        shard_name(sum % SHARDS)
+    }
+}
+
+fn shard_name(shard: u32) -> String {
+    format!("due#{shard}")
+}
+
+fn amount(value: u64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}

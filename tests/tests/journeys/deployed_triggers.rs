@@ -1,0 +1,204 @@
+//! Events that Pipedream brings: its triggers come and go with the automations that listen to them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
+
+use local::standins::Fault as VendorFault;
+use serde_json::{Value, json};
+use tests::{Fault, World, webhooks::Signer};
+
+const DEPLOY: &str = "/triggers/deploy";
+
+/// Gmail's events as the catalogue has them, and Slack to post to.
+fn gmail(world: &World) {
+    world.catalogue_service("gmail.json");
+    world.service("Gmail", Some("gmail"));
+    world.slack_service();
+}
+
+/// A world with Gmail as the catalogue has it, connected.
+async fn world() -> World {
+    let world = World::start().await;
+    gmail(&world);
+    world
+}
+
+/// Posts the subjects of invoices that arrive under this label.
+fn invoices(world: &World, label: &str) -> Value {
+    json!({
+        "name": "Invoices", "trigger_type": "webhook",
+        "trigger_config": {
+            "service": "Gmail", "event_type": "message.received", "params": {"labels": [label]},
+            "filters": {"path": "subject", "op": "contains", "value": "invoice", "case_insensitive": true},
+        },
+        "actions": [{
+            "id": "tell", "tool": "slack_post_message", "parameters": {"channel": "C024BE91L", "text": "{{subject}}"},
+        }],
+        "fingerprints": {"slack_post_message": world.fingerprint("slack_post_message")},
+    })
+}
+
+async fn saved(world: &World, definition: &Value) -> String {
+    let saved = world.deploy(definition).await.expect(201);
+    saved["automation"]["id"].as_str().unwrap().to_owned()
+}
+
+async fn post(world: &World, id: &str, verb: &str, body: &Value) -> tests::Answer {
+    world.automation("POST", &format!("/{id}/{verb}"), body).await
+}
+
+/// The one hook, with the address that Pipedream posts to.
+fn hook_of(world: &World) -> Value {
+    let mut hook = world.aws.rows("hooks").remove(0);
+    hook["url"] = json!(world.pipedream.triggers()[0].webhook_url);
+    hook
+}
+
+/// What is left open, and what is deployed, must be nothing.
+fn nothing_left(world: &World) {
+    assert_eq!(world.pipedream.triggers(), []);
+    for table in ["deployed_triggers", "hooks", "intents"] {
+        assert_eq!(world.aws.rows(table), [] as [Value; 0], "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_trigger_is_deployed_with_the_automation_and_its_events_run_it() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    assert_eq!(world.pipedream.triggers(), []);
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let triggers = world.pipedream.triggers();
+    let [trigger] = &triggers[..] else { panic!("{triggers:?}") };
+    assert_eq!(trigger.component_key, "gmail-new-email-received");
+    assert_eq!(trigger.external_user_id, world.home.organization_id);
+    assert!(!trigger.emit_on_deploy, "what came before is old");
+    assert_eq!(
+        trigger.configured_props,
+        json!({
+            "gmail": {"authProvisionId": "apn_gmailh"}, "labels": ["INBOX"], "triggerType": "polling", "withTextPayload": false,
+        })
+    );
+    assert_eq!(world.aws.rows("intents"), [] as [Value; 0]);
+    let hook = hook_of(&world);
+    assert!(trigger.webhook_url.ends_with(&format!("/api/hooks/pipedream/{}", hook["id"].as_str().unwrap())));
+    assert!(!json!(world.aws.rows("hooks")).to_string().contains(&trigger.signing_key));
+
+    let key = trigger.signing_key.as_str();
+    let mail = json!({"id": "18c2", "subject": "Invoice 2026-117", "sender": "Ana <ana@example.com>"});
+    for _delivery in 0..2 {
+        world.deliver_signed(&hook, Signer::Pipedream(key), &mail).await.expect(200);
+    }
+    let other = json!({"id": "18c3", "subject": "Lunch?", "sender": "Ana <ana@example.com>"});
+    world.deliver_signed(&hook, Signer::Pipedream(key), &other).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+    let answer = world.deliver_signed(&hook, Signer::Pipedream("another key"), &mail).await;
+    assert_eq!(answer.status, 401);
+
+    // The same version again changes nothing.
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    assert_eq!(world.pipedream.triggers(), triggers);
+    post(&world, &id, "pause", &Value::Null).await.expect(200);
+    nothing_left(&world);
+}
+
+#[tokio::test]
+async fn other_params_are_another_trigger_and_a_deletion_takes_it_along() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let first = world.pipedream.triggers().remove(0);
+    world.put_automation(&id, "*", &invoices(&world, "Label_7")).await.expect(200);
+    assert_eq!(world.pipedream.triggers(), [first.clone()], "what is only saved runs nothing");
+    post(&world, &id, "activate", &json!({"version": 2})).await.expect(200);
+    let second = world.pipedream.triggers();
+    assert_eq!((second.len(), &second[0].configured_props["labels"]), (1, &json!(["Label_7"])));
+    assert_ne!((&second[0].id, &second[0].webhook_url), (&first.id, &first.webhook_url));
+    world.automation("DELETE", &format!("/{id}"), &Value::Null).await;
+    nothing_left(&world);
+}
+
+#[tokio::test]
+async fn what_pipedream_refuses_pauses_the_automation_and_says_so() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    world.pipedream.inject(VendorFault::status(400).on("POST", DEPLOY));
+    let refused = post(&world, &id, "activate", &json!({"version": 1})).await.expect(409);
+    assert!(refused["detail"].as_str().unwrap().contains("Pipedream did not deploy"), "{refused}");
+    let row = world.aws.rows("automations").remove(0);
+    assert_eq!(row["status"], "paused");
+    assert!(row["pause_reason"].as_str().unwrap().contains("Pipedream did not deploy"), "{row}");
+    nothing_left(&world);
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    assert_eq!(world.pipedream.triggers().len(), 1);
+    assert_eq!(world.aws.rows("automations")[0].get("pause_reason"), None);
+}
+
+#[tokio::test]
+async fn a_deployment_whose_answer_is_lost_is_found_and_not_repeated() {
+    let world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    world.pipedream.inject(VendorFault::drop_after().on("POST", DEPLOY));
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let triggers = world.pipedream.triggers();
+    assert_eq!(triggers.len(), 1, "{triggers:?}");
+    let hook = hook_of(&world);
+    assert_eq!(
+        (&hook["status"], world.aws.rows("deployed_triggers")[0]["trigger_id"].clone()),
+        (&json!("active"), json!(triggers[0].id))
+    );
+    let mail = json!({"id": "18c2", "subject": "Invoice", "sender": "Ana"});
+    world.deliver_signed(&hook, Signer::Pipedream(&triggers[0].signing_key), &mail).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+}
+
+/// Whatever write is the last of a process, settling makes both sides agree.
+#[tokio::test]
+async fn settling_repairs_what_a_crash_left_at_any_point() {
+    for (action, table) in [
+        ("PutItem", "deployed_triggers"),
+        ("UpdateItem", "deployed_triggers"),
+        ("TransactWriteItems", "hooks"),
+        ("DeleteItem", "deployed_triggers"),
+    ] {
+        let mut world = world().await;
+        let id = saved(&world, &invoices(&world, "INBOX")).await;
+        let deleting = action == "DeleteItem";
+        if deleting {
+            post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+        }
+        world.aws.inject(Fault::throttled(action, table).times(1_000));
+        let (verb, body) = if deleting { ("pause", Value::Null) } else { ("activate", json!({"version": 1})) };
+        // The change of the automation stands, whatever became of its trigger.
+        post(&world, &id, verb, &body).await.expect(200);
+        assert_eq!(world.aws.rows("intents").len(), 1, "{action} {table}");
+        world.aws.clear_faults();
+        world.restart();
+        world.later();
+        world.settle().await;
+        if deleting {
+            nothing_left(&world);
+        } else {
+            assert_eq!(world.aws.rows("intents"), [] as [Value; 0], "{action} {table}");
+            let triggers = world.pipedream.triggers();
+            assert_eq!(triggers.len(), 1, "{action} {table}: {triggers:?}");
+            assert_eq!(world.aws.rows("deployed_triggers")[0]["trigger_id"], json!(triggers[0].id));
+            assert_eq!(world.aws.rows("hooks")[0]["status"], "active");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_an_account_nothing_is_activated() {
+    let world = World::start().await;
+    gmail(&world);
+    world.pipedream.expire("apn_gmailh");
+    let definition = invoices(&world, "INBOX");
+    let id = saved(&world, &definition).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(422);
+    nothing_left(&world);
+}

@@ -1,0 +1,324 @@
+//! Automations that ask a source again and again: the first answer is old, and then each item runs once, whatever fails in between.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{Router, http::StatusCode, response::IntoResponse, routing::get};
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{Fault, Options, Trouble, World, http_server::Server};
+
+/// What the source gives back: a status, and its body.
+type Feed = Arc<Mutex<(u16, Value)>>;
+
+struct Polled {
+    world: World,
+    feed: Feed,
+    server: Server,
+    id: String,
+}
+
+/// A source that has these items, `{"id", "title"}` each, newest first.
+fn set(feed: &Feed, ids: &[u32]) {
+    let items: Vec<Value> = ids.iter().map(|id| json!({"id": id, "title": format!("Item {id}")})).collect();
+    *feed.lock().unwrap() = (200, json!({"page": {"items": items}, "others": [1, 2]}));
+}
+
+fn definition(world: &World, config: &Value) -> Value {
+    let mut trigger = json!({"service": "Feed", "source_tool": "feed_list"});
+    trigger.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
+    json!({
+        "name": "New items", "trigger_type": "polling", "trigger_config": trigger, "prompt": "Tell of it", "tools": [],
+        "fingerprints": {"feed_list": world.fingerprint("feed_list")},
+    })
+}
+
+impl Polled {
+    /// An active automation that has asked its source for the first time, which had the items 1 and 2.
+    async fn start(config: &Value) -> Self {
+        let feed = Feed::default();
+        set(&feed, &[2, 1]);
+        let given = feed.clone();
+        let routes = Router::new().route(
+            "/items",
+            get(move || async move {
+                let (status, body) = given.lock().unwrap().clone();
+                (StatusCode::from_u16(status).unwrap(), body.to_string()).into_response()
+            }),
+        );
+        let server = Server::start(routes).await;
+        let open_hosts = vec![server.address.to_string()];
+        let world = World::with(Options { open_hosts, ..Options::default() }).await;
+        world.service("Feed", None);
+        world.service_capabilities(
+            "Feed",
+            &json!({
+                "supports_polling": true,
+                "polling_endpoints": {"item.new": {"source_tool": "feed_list", "items": "page.items", "id": "id"}},
+            }),
+        );
+        let binding = json!({"type": "api_request", "method": "GET", "url": format!("{}/items", server.url)});
+        world.service_tool_with("Feed", "feed_list", &json!({"effect": false, "binding": binding}));
+        let saved = world.deploy(&definition(&world, config)).await.expect(201);
+        let id = saved["automation"]["id"].as_str().unwrap().to_owned();
+        let polled = Self { world, feed, server, id };
+        polled.activate().await;
+        assert_eq!(polled.world.run_scheduled().await, 0);
+        polled
+    }
+
+    async fn activate(&self) {
+        let path = format!("/{}/activate", self.id);
+        self.world.automation("POST", &path, &json!({"version": 1})).await.expect(200);
+    }
+
+    async fn pause(&self) {
+        self.world.automation("POST", &format!("/{}/pause", self.id), &Value::Null).await.expect(200);
+    }
+
+    async fn shown(&self) -> Value {
+        self.world.automation("GET", &format!("/{}", self.id), &Value::Null).await.expect(200)
+    }
+
+    /// The source has these items, and is asked.
+    async fn poll(&self, ids: &[u32]) {
+        set(&self.feed, ids);
+        self.ask().await;
+    }
+
+    async fn ask(&self) {
+        let ages = Timestamp::now().plus(Duration::from_secs(400 * 24 * 3_600));
+        if self.world.aws.fire_schedules(ages) == 1 {
+            assert_eq!(self.world.run_scheduled().await, 0);
+            return;
+        }
+        // It is due within a minute, and waits on the queue.
+        let batch = self.world.aws.receive("scheduled", 60).unwrap();
+        assert_eq!(self.world.run_scheduled_batch(batch).await, 0);
+    }
+
+    fn row(&self) -> Value {
+        self.world.aws.row("schedules", &self.id).unwrap()
+    }
+
+    /// The message that brings the occurrence that is to come.
+    fn message(&self) -> String {
+        let organization = &self.world.home.organization_id;
+        let at = &self.row()["next_run_at"];
+        json!({"organization_id": organization, "automation_id": self.id, "scheduled_for": at}).to_string()
+    }
+
+    fn next(&self) -> Timestamp {
+        self.row()["next_run_at"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// What the runs were started with.
+    fn runs(&self) -> Vec<Value> {
+        let rows = self.world.aws.rows("automation_runs");
+        let plans = rows.iter().filter_map(|row| serde_json::from_str(row["trigger_data"].as_str()?).ok());
+        plans.collect()
+    }
+
+    fn titles(&self) -> BTreeSet<String> {
+        self.runs().iter().map(|item| item["title"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn titles<const N: usize>(ids: [u32; N]) -> BTreeSet<String> {
+    ids.map(|id| format!("Item {id}")).into()
+}
+
+#[tokio::test]
+async fn the_first_answer_is_old_and_then_each_new_item_is_a_run() {
+    let polled = Polled::start(&json!({"polling_interval_minutes": 15})).await;
+    assert_eq!(polled.runs(), [""; 0]);
+    let shown = polled.shown().await;
+    assert!(shown["last_poll"].is_string() && shown.get("last_error").is_none(), "{shown}");
+    let (next, first) = (polled.next(), polled.message());
+    assert_eq!(shown["next_run_at"], json!(next));
+    assert!(next > Timestamp::now() && next < Timestamp::now().plus(Duration::from_secs(901)), "{next}");
+
+    polled.poll(&[4, 3, 2, 1]).await;
+    assert_eq!(polled.titles(), titles([3, 4]));
+    // An item that was away, and one that changed.
+    polled.poll(&[5, 4, 2]).await;
+    polled.poll(&[5, 4, 3, 1]).await;
+    assert_eq!((polled.titles(), polled.runs().len()), (titles([3, 4, 5]), 3));
+    assert_eq!(polled.world.aws.messages("runs").len(), 3);
+    assert_eq!(polled.world.executions().last().unwrap()["trigger"], "automation");
+    let of_run = polled.world.aws.rows("automation_runs");
+    let of_run = of_run.iter().find(|row| row["automation_id"] == polled.id.as_str()).unwrap();
+    assert_eq!(of_run["trigger_type"], "polling");
+    // The same message again asks nobody.
+    let asked = polled.server.seen().len();
+    polled.world.aws.post("scheduled", &first);
+    assert_eq!(polled.world.run_scheduled().await, 0);
+    assert_eq!(polled.server.seen().len(), asked);
+}
+
+#[tokio::test]
+async fn the_filter_looks_at_each_item() {
+    let filter = json!({"path": "title", "op": "contains", "value": "{{wanted}}"});
+    let polled = Polled::start(&json!({"filter": filter})).await;
+    // Variables are those of the definition; there are none, so nothing is wanted.
+    polled.poll(&[3, 2, 1]).await;
+    assert_eq!(polled.runs(), [""; 0]);
+    let filter = json!({"path": "title", "op": "ends_with", "value": "4"});
+    let polled = Polled::start(&json!({"filter": filter})).await;
+    polled.poll(&[5, 4, 3, 2, 1]).await;
+    polled.poll(&[5, 4, 3, 2, 1]).await;
+    assert_eq!(polled.titles(), titles([4]));
+}
+
+#[tokio::test]
+async fn items_are_put_together_as_the_definition_says() {
+    for (mode, expected) in [
+        ("latest", json!([{"id": 9, "title": "Item 9"}])),
+        (
+            "batch",
+            json!([{"count": 3, "items": [
+                {"id": 9, "title": "Item 9"}, {"id": 8, "title": "Item 8"}, {"id": 7, "title": "Item 7"},
+            ]}]),
+        ),
+        (
+            "summary",
+            json!([{"count": 3, "text": "- Item 9\n- Item 8\n- Item 7", "items": [
+                {"id": 9, "title": "Item 9"}, {"id": 8, "title": "Item 8"}, {"id": 7, "title": "Item 7"},
+            ]}]),
+        ),
+    ] {
+        let polled = Polled::start(&json!({"aggregation_mode": mode})).await;
+        polled.poll(&[9, 8, 7, 2, 1]).await;
+        polled.poll(&[9, 8, 7, 2, 1]).await;
+        assert_eq!(json!(polled.runs()), expected, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_fails_is_asked_less_often_and_it_is_said_why() {
+    let polled = Polled::start(&json!({"polling_interval_minutes": 60})).await;
+    *polled.feed.lock().unwrap() = (500, json!({"message": "out of paper"}));
+    let mut waits = Vec::new();
+    for failures in 1..=7 {
+        let before = polled.next();
+        polled.ask().await;
+        assert_eq!(polled.row()["failures"], failures);
+        waits.push((polled.next().as_millis() - before.as_millis()) / 60_000);
+    }
+    assert_eq!(waits, [120, 240, 480, 960, 1_440, 1_440, 1_440], "twice as long each time, and at most a day");
+    let error = polled.shown().await["last_error"].as_str().unwrap().to_owned();
+    assert!(error.contains("feed_list") && error.contains("out of paper"), "{error}");
+    // Nothing is lost by it.
+    let before = polled.next();
+    polled.poll(&[3, 2, 1]).await;
+    assert_eq!(polled.titles(), titles([3]));
+    assert_eq!((polled.shown().await.get("last_error"), &polled.row()["failures"]), (None, &json!(0)));
+    assert_eq!(polled.next(), before.plus(Duration::from_secs(3_600)));
+}
+
+#[tokio::test]
+async fn a_source_tool_that_is_another_one_pauses_the_automation_and_says_so() {
+    let other = json!({"type": "object", "properties": {"page": {"type": "string"}}, "required": ["page"]});
+    for (change, said) in [
+        (json!({"effect": false, "parameters": other}), "has changed"),
+        (json!({"is_active": false}), "switched off"),
+        // It acts now.
+        (json!({"effect": true}), "has changed"),
+    ] {
+        let polled = Polled::start(&json!({})).await;
+        let asked = polled.server.seen().len();
+        polled.world.service_tool_with("Feed", "feed_list", &change);
+        polled.ask().await;
+        let shown = polled.shown().await;
+        assert_eq!((&shown["status"], polled.server.seen().len()), (&json!("paused"), asked));
+        let reason = shown["pause_reason"].as_str().unwrap();
+        assert!(reason.contains("feed_list") && reason.contains(said), "{reason}");
+        assert_eq!((shown.get("next_run_at"), polled.world.aws.schedules().len()), (None, 0));
+        assert_eq!(polled.row().get("due"), None);
+    }
+}
+
+#[tokio::test]
+async fn what_came_while_it_was_paused_is_taken_unless_it_says_skip() {
+    for (missed, expected) in [("run_once", vec!["Item 3", "Item 4"]), ("skip", vec!["Item 4"])] {
+        let polled = Polled::start(&json!({"missed": missed})).await;
+        polled.pause().await;
+        set(&polled.feed, &[3, 2, 1]);
+        polled.activate().await;
+        assert_eq!(polled.world.run_scheduled().await, 0);
+        polled.poll(&[4, 3, 2, 1]).await;
+        assert_eq!(polled.titles().into_iter().collect::<Vec<_>>(), expected, "{missed}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_one_poll_takes_is_taken_by_the_next_ones() {
+    let polled = Polled::start(&json!({"polling_interval_minutes": 10_080})).await;
+    let many: Vec<u32> = (1..=250).collect();
+    polled.poll(&many).await;
+    assert_eq!(polled.runs().len(), 100);
+    assert!(polled.next() < Timestamp::now().plus(Duration::from_secs(70)), "not next week");
+    while polled.runs().len() < 248 {
+        let before = polled.runs().len();
+        // A minute later.
+        let batch = polled.world.aws.receive("scheduled", 60).unwrap();
+        assert_eq!(polled.world.run_scheduled_batch(batch).await, 0);
+        assert!(polled.runs().len() > before);
+    }
+    polled.ask().await;
+    assert_eq!(polled.titles().len(), 248);
+}
+
+#[tokio::test]
+async fn a_crash_anywhere_neither_loses_an_item_nor_doubles_it() {
+    for mode in ["per_item", "batch"] {
+        let mut kills = 0;
+        for trouble in [Trouble::StallBefore, Trouble::StallAfter] {
+            for step in 0.. {
+                let polled = Polled::start(&json!({"aggregation_mode": mode})).await;
+                set(&polled.feed, &[4, 3, 2, 1]);
+                let sent = polled.message();
+                polled.world.aws.inject(Fault::new("*", "*", trouble.clone()).after(step));
+                let died = tokio::select! {
+                    biased;
+                    () = polled.world.aws.stalled() => true,
+                    () = polled.ask() => false,
+                };
+                polled.world.aws.clear_faults();
+                if died {
+                    kills += 1;
+                    // By the time it is begun again there is more, and something is gone.
+                    set(&polled.feed, &[5, 4, 3, 2]);
+                    polled.world.aws.post("scheduled", &sent);
+                    assert_eq!(polled.world.run_scheduled().await, 0);
+                }
+                // Until nothing is on its way.
+                set(&polled.feed, &[5, 4, 3, 2]);
+                for _ in 0..3 {
+                    polled.world.settle().await;
+                    while let Some(batch) = polled.world.aws.receive("scheduled", 60) {
+                        assert_eq!(polled.world.run_scheduled_batch(batch).await, 0);
+                    }
+                    polled.ask().await;
+                }
+                let mut items: Vec<u64> = match mode {
+                    "batch" => polled.runs().iter().flat_map(|run| run["items"].as_array().unwrap().clone()).collect(),
+                    _ => polled.runs(),
+                }
+                .iter()
+                .map(|item| item["id"].as_u64().unwrap())
+                .collect();
+                items.sort_unstable();
+                assert_eq!(items, [3, 4, 5], "{mode} {trouble:?} {step}");
+                if !died {
+                    break;
+                }
+            }
+        }
+        assert!(kills > 20, "{mode}: {kills}");
+    }
+}
