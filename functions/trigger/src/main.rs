@@ -1,4 +1,4 @@
-//! POST /api/hooks/{service} and /api/hooks/{service}/{hook_id}: events of services come in.
+//! `POST /api/hooks/{service}` and `/api/hooks/{service}/{hook_id}`: events of services come in.
 
 use shared::{Platform, http};
 use trigger::{Deps, handle};
