@@ -396,6 +396,7 @@ async fn a_user_of_another_organization_learns_nothing_and_does_nothing() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "it is a list of routes")]
 async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
     let (world, ours, theirs) = world_with_tools().await;
     let before = footprint(&world);
