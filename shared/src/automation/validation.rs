@@ -1,7 +1,10 @@
 //! A definition held against what is known. Pure: what has to be read was read before.
 
+mod service;
+
 use serde_json::{Map, Value};
 
+use self::service::{check_connection, check_service};
 use super::{
     conditions::{Clause, Condition, Operator},
     definition::{Action, Body, Definition},
@@ -14,11 +17,9 @@ use super::{
     trigger::{Polling, Trigger, check_time},
 };
 use crate::{
-    connections::Connection,
     error::Problems,
     injection::LLM_AGENT,
-    json_schema::JsonSchema,
-    models::{ServiceCapabilities, ToolRef, TriggerComponent, WebhookPayload, folded_name},
+    models::{ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
 };
 
 /// Notes everything that is wrong with a definition whose shape has been read.
@@ -59,151 +60,6 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
 }
 
 // ------------------------------------------------------------------------------------------------------- the trigger
-
-fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
-    const PLACE: &str = "/trigger_config/service";
-    let Some(trigger) = &definition.trigger else { return };
-    let Some(written) = trigger.service() else { return };
-    match &known.trigger_service {
-        KnownService::NotNamed => {}
-        KnownService::Unknown { others } => {
-            let message = format!("There is no service {written}.");
-            let hint = "Search for services with search_tools, or use one of those allowed.";
-            let meant = nearest(written, others.iter().map(String::as_str));
-            let error = Diagnostic::error(Code::UnknownService, PLACE, message, hint);
-            diagnostics.push(error.allowed(others.clone()).meaning(meant));
-        }
-        KnownService::Inactive { name } => {
-            let message = format!("{name} is switched off.");
-            let hint = "Use another service, or a schedule.";
-            diagnostics.push(Diagnostic::error(Code::InactiveService, PLACE, message, hint));
-        }
-        KnownService::Here { name, connection, capabilities } => {
-            check_connection(name, connection, known.purpose, PLACE, diagnostics);
-            let Some(capabilities) = capabilities else {
-                let message = format!("What {name} can do could not be looked up, so event and paths are not checked.");
-                let hint = "Validate the definition again in a minute.";
-                diagnostics.push(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
-                return;
-            };
-            match trigger {
-                Trigger::Webhook { event_type, .. } if !capabilities.supports_webhooks => {
-                    let hint = if capabilities.supports_polling {
-                        "Use \"trigger_type\": \"polling\" with one of its tools as source_tool, or a schedule."
-                    } else {
-                        "Use a schedule, and let an action ask the service."
-                    };
-                    let message = format!("{name} sends no webhooks, so there is no event {event_type}.");
-                    diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, "/trigger_type", message, hint));
-                }
-                Trigger::Webhook { event_type, params, .. } => {
-                    check_event(name, event_type, &capabilities.webhook_events, diagnostics);
-                    let described = capabilities.webhook_payload_schemas.get(event_type);
-                    if capabilities.webhook_events.contains(event_type) {
-                        let component = described.and_then(|payload| payload.deployed_trigger.as_ref());
-                        check_params(event_type, params, component, diagnostics);
-                    }
-                    if capabilities.webhook_events.contains(event_type)
-                        && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
-                    {
-                        let message = format!(
-                            "The fields of {name}'s event {event_type} are not described, so no path into trigger_data is checked."
-                        );
-                        let hint = "Start it with a sample event before you rely on its fields.";
-                        let place = "/trigger_config/event_type";
-                        diagnostics.push(Diagnostic::warning(Code::NotChecked, place, message, hint));
-                    }
-                }
-                _ if !capabilities.supports_polling => {
-                    let hint = if capabilities.supports_webhooks {
-                        "Use \"trigger_type\": \"webhook\" with one of its events."
-                    } else {
-                        "Use a schedule, and let an action ask the service."
-                    };
-                    let message = format!("{name} is not to be polled.");
-                    diagnostics.push(Diagnostic::error(Code::PollingNotSupported, "/trigger_type", message, hint));
-                }
-                Trigger::Polling(Polling { event_type: Some(event), .. })
-                    if !capabilities.polling_endpoints.is_empty() =>
-                {
-                    let events: Vec<String> = capabilities.polling_endpoints.keys().cloned().collect();
-                    check_event(name, event, &events, diagnostics);
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// What an event's deployed trigger is configured with must fit it; other events take nothing.
-fn check_params(
-    event: &str,
-    params: &Map<String, Value>,
-    component: Option<&TriggerComponent>,
-    diagnostics: &mut Diagnostics,
-) {
-    const PLACE: &str = "/trigger_config/params";
-    let Some(component) = component else {
-        if !params.is_empty() {
-            let message = format!("The event {event} takes no params: all events of this kind come.");
-            let hint = "Leave params out, and choose events with filters.";
-            diagnostics.push(Diagnostic::error(Code::UnknownField, PLACE, message, hint));
-        }
-        return;
-    };
-    let params = Value::Object(params.clone());
-    // A schema that cannot be checked is refused when the catalogue is loaded.
-    let Ok(schema) = JsonSchema::compile(&component.parameters) else { return };
-    for violation in schema.validate(&params) {
-        let message = format!("The params of the event {event} do not fit: {violation}.");
-        let hint = "Take the JSON schema of its params from initial_md_fetch.";
-        let pointer = format!("{PLACE}{}", violation.pointer);
-        diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint));
-    }
-}
-
-fn check_event(service: &str, event: &str, events: &[String], diagnostics: &mut Diagnostics) {
-    if !events.iter().any(|known| known == event) {
-        let meant = nearest(event, events.iter().map(String::as_str));
-        let message = format!("{service} has no event {event}.");
-        let place = "/trigger_config/event_type";
-        let error = Diagnostic::error(Code::UnknownEvent, place, message, "Use one of those allowed.");
-        diagnostics.push(error.found(&event.into()).allowed(events.iter().map(String::as_str)).meaning(meant));
-    }
-}
-
-/// Who looks at an automation before it is activated can connect what is missing; from then on it would fail.
-fn check_connection(
-    service: &str,
-    connection: &Connection,
-    purpose: Purpose,
-    pointer: &str,
-    diagnostics: &mut Diagnostics,
-) {
-    let folded = folded_name(service);
-    let link = format!("POST /api/{{slug}}/services/{folded}/connect");
-    let (message, hint) = match connection {
-        Connection::NotNeeded | Connection::Connected { .. } => return,
-        Connection::NotConnected => (
-            format!("The organization has no account at {service}."),
-            format!("Let an administrator connect one ({link}) before the automation is activated."),
-        ),
-        Connection::Expired { .. } => (
-            format!("The organization's account at {service} does not work any more."),
-            format!("Let an administrator connect it again ({link}) before the automation is activated."),
-        ),
-        Connection::Unknown => {
-            let message = format!("Whether {service} is connected could not be looked up.");
-            let hint = "Validate the definition again in a minute.";
-            diagnostics.push(Diagnostic::warning(Code::NotChecked, pointer, message, hint));
-            return;
-        }
-    };
-    diagnostics.push(match purpose {
-        Purpose::Saving => Diagnostic::warning(Code::NotConnected, pointer, message, hint),
-        Purpose::Activation | Purpose::Resumption => Diagnostic::error(Code::NotConnected, pointer, message, hint),
-    });
-}
 
 fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData<'a> {
     match (&definition.trigger, &known.trigger_service) {

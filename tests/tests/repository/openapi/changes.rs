@@ -124,6 +124,8 @@ async fn a_definition_is_replaced(world: &World) -> BTreeSet<String> {
     let saved = world.deploy(&actions).await.expect(201);
     let id = text(&saved["automation"]["id"]).to_owned();
     actions["name"] = json!("Another name");
+    actions["quotas"] = json!({"runs_per_hour": 10});
+    actions["approvals"] = json!([{"effect": "email"}]);
     let prompt = json!({
         "name": "Digest", "trigger_type": "manual", "prompt": "Sum up", "system_prompt": "Be short.", "tools": [],
         "schema": {"type": "object"}, "model": "a/b", "limits": {"calls": 3},
