@@ -24,7 +24,7 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
+    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
     store::{Services, Tools},
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
@@ -308,11 +308,21 @@ impl Found {
         }
     }
 
-    fn named(mut self, name: &str) -> Self {
+    /// The same under this name; a built-in tool keeps its own.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
         if let Body::Action(tool) = &mut self.body {
             name.clone_into(&mut tool.spec.name);
         }
         self
+    }
+
+    /// What must be seen to before it is called for a person in a chat.
+    pub fn chat_rules(&self) -> ChatRules {
+        match &self.body {
+            Body::BuiltIn(tool) => tool.chat_rules(),
+            Body::Action(tool) => tool.chat,
+        }
     }
 
     /// What is kept of the offer, to find the same tool again.
@@ -409,6 +419,10 @@ impl Tool for ExecutedTool {
 
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         self.tool.check(arguments)
+    }
+
+    fn chat_rules(&self) -> ChatRules {
+        self.tool.chat
     }
 
     fn call<'a>(

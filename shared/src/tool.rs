@@ -17,7 +17,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::{Result, models::AllowedHosts};
+use crate::{
+    Result,
+    models::{AllowedHosts, ChatRules},
+};
 
 pub use self::{
     context::{CallContext, Conversation, Subject},
@@ -49,6 +52,11 @@ pub trait Tool: Send + Sync {
         arguments: Map<String, Value>,
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>>;
+
+    /// What must be seen to before it is called for a person in a chat.
+    fn chat_rules(&self) -> ChatRules {
+        ChatRules::default()
+    }
 
     /// The same, held to these hosts; none for a tool that goes to no address of a model's choice.
     fn held_to(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {

@@ -35,6 +35,7 @@ pub struct Process {
     pub run_loop: run_loop::Deps,
     pub runs: runs::Deps,
     pub call_start: call_start::Deps,
+    pub chat: chat::Deps,
     pub settle: settle::Deps,
     pub catalogue: catalogue::Deps,
     pub tools_test: tools_test::Deps,
@@ -101,6 +102,7 @@ impl Process {
             run_loop: run_loop::Deps { step_needs: Duration::from_secs(5), ..run_loop::Deps::new(platform)? },
             runs: runs::Deps::new(platform)?,
             call_start: call_start::Deps::new(platform)?,
+            chat: chat::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
             catalogue: catalogue::Deps::new(platform)?,
             tools_test: tools_test::Deps::new(platform)?,
@@ -167,6 +169,7 @@ impl Process {
                 Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
+            "chat" => Box::pin(answer("chat", request, |request| chat::handle(&self.chat, request))).await,
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "runs" => Box::pin(answer("runs", request, |request| runs::handle(&self.runs, request))).await,
             other => panic!("no function {other} is known to the world"),

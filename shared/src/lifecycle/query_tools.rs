@@ -18,7 +18,7 @@ use crate::{
     Deadline, Error, Result,
     actions::{Action, ToolConfig, query::Query},
     cut::cut,
-    models::{
+    models::{ChatRules, 
         AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
         ToolName,
     },
@@ -292,6 +292,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         execute_on_call_start: false,
         attach_to_agent: true,
         repeatable: true,
+        chat: ChatRules::default(),
         limits: Limits::default(),
         redact: Marks::default(),
     })

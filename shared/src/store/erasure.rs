@@ -10,13 +10,13 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use super::{
-    AutomationRuns, Calls, Cursor, Database, Executions,
+    AutomationRuns, Calls, Cursor, Database, Executions, Threads,
     automation_runs::ListedRun,
     deletion::{LAST_CALL, OutOfTime},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{CallId, E164, OrganizationId, RunId},
+    models::{CallId, E164, OrganizationId, RunId, ThreadId},
 };
 
 /// Runs whose content is read beside each other.
@@ -31,6 +31,7 @@ pub struct Erasure {
     calls: Calls,
     executions: Executions,
     runs: AutomationRuns,
+    threads: Threads,
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
@@ -39,6 +40,8 @@ pub struct Erased {
     pub calls: u64,
     pub executions: u64,
     pub runs: u64,
+    /// Conversations with the planner that name the number.
+    pub threads: u64,
 }
 
 /// What came of the erasure of a number.
@@ -58,6 +61,8 @@ pub enum ErasureCursor {
     Calls(Option<Cursor>),
     /// At the runs.
     Runs(Option<Cursor>),
+    /// At the threads.
+    Threads(Option<Cursor>),
 }
 
 impl fmt::Display for ErasureCursor {
@@ -65,6 +70,7 @@ impl fmt::Display for ErasureCursor {
         let (part, after) = match self {
             Self::Calls(after) => ("calls", after),
             Self::Runs(after) => ("runs", after),
+            Self::Threads(after) => ("threads", after),
         };
         match after {
             Some(after) => write!(f, "{part}.{after}"),
@@ -83,6 +89,7 @@ impl FromStr for ErasureCursor {
         match part {
             "calls" => Ok(Self::Calls(after)),
             "runs" => Ok(Self::Runs(after)),
+            "threads" => Ok(Self::Threads(after)),
             _ => Err(WRONG),
         }
     }
@@ -90,7 +97,12 @@ impl FromStr for ErasureCursor {
 
 impl Erasure {
     pub fn new(database: &Database) -> Self {
-        Self { calls: Calls::new(database), executions: Executions::new(database), runs: AutomationRuns::new(database) }
+        Self {
+            calls: Calls::new(database),
+            executions: Executions::new(database),
+            runs: AutomationRuns::new(database),
+            threads: Threads::new(database),
+        }
     }
 
     /// Deletes a call and the executions in it.
@@ -168,8 +180,15 @@ impl Erasure {
                     if let Err(OutOfTime) = self.erase_runs(organization, number, runs, deadline, done).await? {
                         return Ok(Some(next));
                     }
+                    following.map_or(ErasureCursor::Threads(None), |after| ErasureCursor::Runs(Some(after)))
+                }
+                ErasureCursor::Threads(after) => {
+                    let (threads, following) = self.threads.listed(organization, after.as_ref(), RUNS).await?;
+                    if let Err(OutOfTime) = self.erase_threads(organization, number, threads, deadline, done).await? {
+                        return Ok(Some(next));
+                    }
                     match following {
-                        Some(after) => ErasureCursor::Runs(Some(after)),
+                        Some(after) => ErasureCursor::Threads(Some(after)),
                         None => return Ok(None),
                     }
                 }
@@ -208,6 +227,33 @@ impl Erasure {
             if named {
                 done.erased.executions += erased.executions;
                 done.erased.runs += erased.runs;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Deletes those of the threads that name the number.
+    async fn erase_threads(
+        &self,
+        organization: OrganizationId,
+        number: &E164,
+        threads: Vec<ThreadId>,
+        deadline: Deadline,
+        done: &mut NumberErased,
+    ) -> Result<Result<(), OutOfTime>> {
+        for thread in threads {
+            if deadline.remaining() < LAST_CALL {
+                return Ok(Err(OutOfTime));
+            }
+            if !self.threads.mentions(organization, thread, number).await? {
+                continue;
+            }
+            match self.threads.delete(organization, thread, deadline).await {
+                Ok(()) => done.erased.threads += 1,
+                // It is just being answered, or the time is up: whoever asks again finds it again.
+                Err(Error::Conflict(_)) => return Ok(Err(OutOfTime)),
+                Err(Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(Ok(()))
@@ -269,7 +315,8 @@ mod tests {
             ErasureCursor::Calls(None),
             ErasureCursor::Calls(Some(after.clone())),
             ErasureCursor::Runs(None),
-            ErasureCursor::Runs(Some(after)),
+            ErasureCursor::Runs(Some(after.clone())),
+            ErasureCursor::Threads(Some(after)),
         ] {
             assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     Deadline,
-    models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, Trigger, UserId},
+    models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, ThreadId, Trigger, UserId},
 };
 
 /// For whom a tool is called, why, and until when.
@@ -28,6 +28,8 @@ pub enum Subject<'a> {
     Caller(&'a str),
     /// A run of an automation.
     Run(RunId),
+    /// A turn of a conversation with a person: their message, and what is done until it is answered.
+    Turn { thread: ThreadId, turn: u32 },
     /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
 }
@@ -91,6 +93,7 @@ impl<'a> Subject<'a> {
             Self::Call(call) => ("call", call.to_string()),
             Self::Caller(caller) => ("caller", caller.to_owned()),
             Self::Run(run) => ("run", run.to_string()),
+            Self::Turn { thread, turn } => ("turn", format!("{thread}#{turn}")),
             Self::Request(request) => ("request", request.to_owned()),
         }
     }

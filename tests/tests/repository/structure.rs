@@ -35,7 +35,7 @@ const LAYERS: [&[&str]; 17] = [
     &["catalogue"],
     &["discovery"],
     &["injection"],
-    &["automation"],
+    &["automation", "planner"],
     &["agent_tools"],
     &["http", "queue", "schedule"],
     &["platform"],
