@@ -29,7 +29,7 @@ mod summary;
 mod widget;
 
 pub use self::{
-    model::{LlmModel, PlannerModel},
+    model::{LlmModel, PlannerModel, Tokens},
     nodes::{Ended, Planner, TurnLimits},
     observer::{Event, Observer, Stop},
     offer::{Offer, OfferedTools},

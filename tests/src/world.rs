@@ -3,6 +3,7 @@
 
 mod accounts;
 mod automations;
+mod chat;
 mod knowledge;
 mod mcp;
 mod phone_calls;

@@ -65,10 +65,10 @@ static PATTERNS: LazyLock<Vec<Patterns>> = LazyLock::new(|| {
         .iter()
         .map(|Family { done, done_german, .. }| Patterns {
             first_person: compile(format!(
-                r"(?i)\b(?:i|we)(?:['’]ve|\s+have)?\s+(?:(?:just|already|now|also|successfully|gone ahead and)\s+)*(?:[a-z]+ed\s+and\s+)?(?:{done})\b"
+                r"(?i)\b(?:i|we)(?:['’]ve|\s+have)?\s+(?:(?:just|already|now|also|[a-z]+ly|gone ahead and)\s+)*(?:[a-z]+ed\s+and\s+)?(?:{done})\b"
             )),
             passive: compile(format!(
-                r"(?i)\b(?:your|the)\s+(?:[\w-]+\s+){{1,4}}(?:has|have)\s+(?:(?:now|just|already|also|successfully)\s+)*been\s+(?:successfully\s+)?(?:{done})\b"
+                r"(?i)\b(?:your|the)\s+(?:[\w-]+\s+){{1,4}}(?:has|have)\s+(?:(?:now|just|already|also|[a-z]+ly)\s+)*been\s+(?:[a-z]+ly\s+)?(?:{done})\b"
             )),
             german: compile(format!(
                 r"(?i)\b(?:(?:ich|wir)\s+haben?|habe\s+ich|haben\s+wir|wurden?)\b[^.!?]{{0,90}}\b(?:{done_german})"

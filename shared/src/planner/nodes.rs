@@ -97,7 +97,7 @@ enum Said {
     Plan(Plan),
 }
 
-impl<M: PlannerModel> Planner<'_, M> {
+impl<'a, M: PlannerModel> Planner<'a, M> {
     /// Answers the last message of `state`, which then ends with the answer.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl<M: PlannerModel> Planner<'_, M> {
         turn.over(ended)
     }
 
-    fn begin<'p, 's, O>(&'p self, state: &'s mut AgentState, observer: &'s mut O) -> Turn<'p, '_, 's, M, O> {
+    fn begin<'p, 's, O>(&'p self, state: &'s mut AgentState, observer: &'s mut O) -> Turn<'p, 'a, 's, M, O> {
         Turn { planner: self, state, observer, repaired: false, calls: 0, stop: None }
     }
 }

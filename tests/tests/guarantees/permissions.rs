@@ -192,7 +192,7 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     ask(world, "runs", "DELETE", &format!("runs/{}", runs[0]), &Value::Null).await.expect(204);
     note(asked, "runs", world);
     let erased = ask(world, "erasures", "POST", "erasures", &json!({"phone_number": phone(8)})).await.expect(200);
-    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1}), "{erased}");
+    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1, "threads": 0}), "{erased}");
     note(asked, "erasures", world);
 }
 
