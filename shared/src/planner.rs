@@ -26,6 +26,8 @@ mod plan;
 mod prompt;
 mod state;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod widget;
 
 pub use self::{

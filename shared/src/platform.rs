@@ -340,7 +340,10 @@ impl Platform {
     pub fn planner_settings(&self) -> Result<PlannerSettings> {
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;
         Ok(PlannerSettings {
-            function_calling: self.environment.optional("PLANNER_FUNCTION_CALLING").is_some_and(|wanted| wanted == "true"),
+            function_calling: self
+                .environment
+                .optional("PLANNER_FUNCTION_CALLING")
+                .is_some_and(|wanted| wanted == "true"),
             limits: TurnLimits { cost: self.environment.parsed("TURN_COST", 1.0)?, ..TurnLimits::default() },
             threads_kept: Duration::from_secs(days * 24 * 60 * 60),
         })

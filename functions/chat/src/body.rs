@@ -77,12 +77,7 @@ impl ChatRequest {
                 fields.finish();
             }
             let name = key.or_else(|| consent.as_ref().map(|consent| format!("consent {}", consent.id)));
-            Some(Self {
-                message: message?,
-                thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
-                consent,
-                name,
-            })
+            Some(Self { message: message?, thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()), consent, name })
         });
         problems.into_result(request)
     }

@@ -19,7 +19,8 @@ pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Res
 
 pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
     let (limit, before) = http::page_by(request, |text| {
-        text.parse().map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
+        text.parse()
+            .map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
     })?;
     let thread = deps.threads.get(member.organization_id, id(member, name)?).await?;
     let (messages, next) = deps.threads.messages(&thread, before, limit).await?;
@@ -28,9 +29,8 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
         let summary = thread.summary.as_ref();
         body.insert(
             "summary".into(),
-            summary.map_or(Value::Null, |summary| {
-                json!({"text": summary.text, "until": summary.until, "at": summary.at})
-            }),
+            summary
+                .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
         );
         let items = messages.iter().map(message).collect();
         let page: Page<Value> = Page { items, next_cursor: next.map(|number| number.to_string()) };

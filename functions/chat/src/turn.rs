@@ -87,8 +87,7 @@ struct Held {
 pub(crate) async fn take(deps: &Deps, person: &Person, asked: ChatRequest, deadline: Deadline) -> Result<Answer> {
     let member = &person.member;
     let organization = member.organization_id;
-    let (account, usage) =
-        try_join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline))?;
+    let (account, usage) = try_join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline))?;
     let cost = Budget::of_cost(account.is_own());
     if let Some(used_up) = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now())) {
         return Err(over(used_up).into());
@@ -276,11 +275,7 @@ fn state(person: &Person, held: &Held, asked: &ChatRequest) -> AgentState {
     let told = held.messages.iter().map(|message| ChatMessage { role: message.role, content: message.content.clone() });
     let messages = told.chain([ChatMessage::user(&asked.message)]).collect();
     let member = &person.member;
-    let who = UserContext {
-        user_id: member.user_id.clone(),
-        user_email: person.email.clone(),
-        user_role: member.role,
-    };
+    let who = UserContext { user_id: member.user_id.clone(), user_email: person.email.clone(), user_role: member.role };
     let answers = held.messages.iter().filter(|message| message.role == ChatRole::Assistant);
     let mut newest: Vec<_> = answers.rev().take(ANSWERS_WITH_RESULTS).collect();
     newest.reverse();
@@ -341,7 +336,11 @@ async fn save(
     spent.completion_tokens += state.spent.completion_tokens;
     spent.cached_tokens += state.spent.cached_tokens;
     spent.cost += state.spent.cost;
-    let title = if before.title.is_empty() { asked.message.chars().take(LONGEST_TITLE).collect() } else { before.title.clone() };
+    let title = if before.title.is_empty() {
+        asked.message.chars().take(LONGEST_TITLE).collect()
+    } else {
+        before.title.clone()
+    };
     let turn = before.turns + 1;
     let thread = Thread {
         title,

@@ -18,9 +18,9 @@ use crate::{
     Deadline, Error, Result,
     actions::{Action, ToolConfig, query::Query},
     cut::cut,
-    models::{ChatRules, 
-        AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
-        ToolName,
+    models::{
+        AgentId, AgentTool, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool,
+        ToolId, ToolName,
     },
     ranking::folded,
     redaction::Marks,

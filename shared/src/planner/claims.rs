@@ -22,7 +22,9 @@ const FAMILIES: [Family; 6] = [
     Family {
         done: "sent|texted|messaged|emailed|e-mailed|mailed|notified|informed|forwarded|posted|replied|shared",
         done_german: "gesendet|geschickt|verschickt|versendet|benachrichtigt|informiert|weitergeleitet|gepostet",
-        tools: &["send", "sms", "text", "message", "mail", "email", "post", "slack", "notify", "reply", "share", "chat"],
+        tools: &[
+            "send", "sms", "text", "message", "mail", "email", "post", "slack", "notify", "reply", "share", "chat",
+        ],
     },
     Family {
         done: "booked|scheduled|rescheduled|reserved|arranged|planned",
@@ -32,12 +34,17 @@ const FAMILIES: [Family; 6] = [
     Family {
         done: "created|added|saved|stored|recorded|registered|ordered|submitted|placed|logged|uploaded|inserted",
         done_german: "erstellt|angelegt|hinzugefügt|gespeichert|eingetragen|bestellt|hochgeladen|registriert",
-        tools: &["create", "add", "save", "store", "record", "register", "order", "submit", "insert", "upload", "new", "log"],
+        tools: &[
+            "create", "add", "save", "store", "record", "register", "order", "submit", "insert", "upload", "new", "log",
+        ],
     },
     Family {
         done: "updated|changed|edited|modified|moved|renamed|assigned|enabled|disabled|activated",
         done_german: "aktualisiert|geändert|bearbeitet|umbenannt|zugewiesen|aktiviert|deaktiviert",
-        tools: &["update", "change", "edit", "modify", "move", "rename", "assign", "set", "put", "patch", "enable", "activate"],
+        tools: &[
+            "update", "change", "edit", "modify", "move", "rename", "assign", "set", "put", "patch", "enable",
+            "activate",
+        ],
     },
     Family {
         done: "deleted|removed|cancelled|canceled|archived|unsubscribed",
@@ -105,9 +112,9 @@ pub(super) fn unsupported(
     describe: impl Fn(&str) -> String,
 ) -> Vec<String> {
     let acted = |results: &[ToolResult]| -> Vec<String> {
-        let acted = results.iter().filter(|result| {
-            result.effect && matches!(result.outcome, TurnCall::Succeeded | TurnCall::Unconfirmed)
-        });
+        let acted = results
+            .iter()
+            .filter(|result| result.effect && matches!(result.outcome, TurnCall::Succeeded | TurnCall::Unconfirmed));
         acted.map(|result| format!("{} {}", result.tool, describe(&result.tool)).to_lowercase()).collect()
     };
     let (now, before) = (acted(of_turn), acted(earlier));
@@ -130,7 +137,8 @@ fn claimed(sentence: &str, passive: bool) -> Vec<&'static Family> {
         return Vec::new();
     }
     let is_none = |at: usize| {
-        let taken_back = TAKEN_BACK.as_ref().is_some_and(|pattern| pattern.is_match(sentence.get(..at).unwrap_or(sentence)));
+        let taken_back =
+            TAKEN_BACK.as_ref().is_some_and(|pattern| pattern.is_match(sentence.get(..at).unwrap_or(sentence)));
         taken_back || OF_THE_ANSWER.as_ref().is_some_and(|pattern| pattern.is_match(sentence))
     };
     let found = FAMILIES.iter().zip(PATTERNS.iter()).filter(|(_, patterns)| {
@@ -148,7 +156,10 @@ fn does(tool: &str, family: &Family) -> bool {
     let words: Vec<&str> = tool.split(|letter: char| !letter.is_alphanumeric()).collect();
     let says = |family: &Family| {
         words.iter().any(|word| {
-            family.tools.iter().any(|known| word.strip_prefix(known).is_some_and(|ending| matches!(ending, "" | "s" | "es" | "ing")))
+            family
+                .tools
+                .iter()
+                .any(|known| word.strip_prefix(known).is_some_and(|ending| matches!(ending, "" | "s" | "es" | "ing")))
         })
     };
     says(family) || !FAMILIES.iter().any(says)
@@ -231,7 +242,9 @@ mod tests {
         // Its name says nothing, so it may do anything.
         assert!(claims("I have booked it.", &[result("acme_7", TurnCall::Succeeded, true)]).is_empty());
         // What was read may say so.
-        assert!(claims("The order has been cancelled.", &[result("find_order", TurnCall::Succeeded, false)]).is_empty());
+        assert!(
+            claims("The order has been cancelled.", &[result("find_order", TurnCall::Succeeded, false)]).is_empty()
+        );
     }
 
     #[test]

@@ -318,9 +318,10 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(unanswered) => {
-                let acted = self.state.tool_results.iter().any(|result| {
-                    result.effect && !matches!(result.outcome, TurnCall::NotCalled | TurnCall::Refused)
-                });
+                let acted =
+                    self.state.tool_results.iter().any(|result| {
+                        result.effect && !matches!(result.outcome, TurnCall::NotCalled | TurnCall::Refused)
+                    });
                 let why = match unanswered {
                     Unanswered::Stopped(Stop::Requested) => "it was stopped".to_owned(),
                     Unanswered::Stopped(Stop::OverBudget(over)) if !acted => return Err(over.into()),

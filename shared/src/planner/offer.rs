@@ -43,7 +43,8 @@ impl OfferedTools {
     pub fn add(&mut self, found: Found, role: Role, executor: &Executor) {
         let (name, rules) = (found.spec().name.clone(), found.chat_rules());
         if let Some(least) = rules.least_role.filter(|_| !rules.allow(role)) {
-            let sentence = format!("it needs the role {} in this organization, which the person has not.", least.as_str());
+            let sentence =
+                format!("it needs the role {} in this organization, which the person has not.", least.as_str());
             self.toolbox.gone(&name, sentence);
             self.withheld.insert(name, least);
             return;
@@ -96,9 +97,8 @@ impl Offer<'_> {
             references.extend(ids.map(|id| ToolRef::Organization { id, version: None }));
         }
         let of_services = found.iter().filter(|found| found.tool.source == Source::Service).take(MOST_OF_SERVICES);
-        references.extend(
-            of_services.map(|found| ToolRef::Service { name: found.tool.name.clone(), fingerprint: None }),
-        );
+        references
+            .extend(of_services.map(|found| ToolRef::Service { name: found.tool.name.clone(), fingerprint: None }));
         let mut offered = OfferedTools::default();
         for resolved in Box::pin(self.catalogue.resolve(organization, &references, deadline)).await? {
             // What cannot be called outside of a phone call, or not just now, is not offered.
@@ -122,7 +122,8 @@ impl Offer<'_> {
         offered: &mut OfferedTools,
         deadline: Deadline,
     ) -> Result<()> {
-        let resolved = Box::pin(self.catalogue.resolve(organization, std::slice::from_ref(&pinned.tool), deadline)).await?;
+        let resolved =
+            Box::pin(self.catalogue.resolve(organization, std::slice::from_ref(&pinned.tool), deadline)).await?;
         let changed = || {
             Error::Conflict("the tool was changed or deleted since the question was asked; ask for it once more".into())
         };

@@ -120,7 +120,10 @@ fn of_value(value: &Value) -> Result<Plan, String> {
 /// A call; nothing where the plan says that no tool is needed.
 fn call(value: &Value) -> Result<Option<PlannedCall>, String> {
     let Value::Object(members) = value else {
-        return Err(format!("A plan must be a JSON object with \"tool\", \"reason\" and \"arguments\", not {}.", kind(value)));
+        return Err(format!(
+            "A plan must be a JSON object with \"tool\", \"reason\" and \"arguments\", not {}.",
+            kind(value)
+        ));
     };
     let (tool, nested) = match members.get("tool").or_else(|| members.get("tool_name")) {
         None => return Err("The plan has no \"tool\": name one, or \"none\".".to_owned()),
@@ -226,7 +229,10 @@ mod tests {
             (r#"{"tool": 7}"#, "\"tool\" must be the name of a tool, or \"none\", not a number"),
             (r#"{"tool": ["sales_report"]}"#, "not a list"),
             (r#"{"tool": {"id": 1}}"#, "not an object"),
-            (r#"{"tool": "sales_report", "arguments": [2024]}"#, "arguments of sales_report must be a JSON object, not a list"),
+            (
+                r#"{"tool": "sales_report", "arguments": [2024]}"#,
+                "arguments of sales_report must be a JSON object, not a list",
+            ),
             (r#"{"tool": "sales_report", "arguments": "year 2024"}"#, "text that is no JSON"),
             (r#"{"tool": "sales_report", "arguments": 2024}"#, "not a number"),
             (r#"{"reason": "none needed"}"#, "has no \"tool\""),

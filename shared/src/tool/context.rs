@@ -29,7 +29,10 @@ pub enum Subject<'a> {
     /// A run of an automation.
     Run(RunId),
     /// A turn of a conversation with a person: their message, and what is done until it is answered.
-    Turn { thread: ThreadId, turn: u32 },
+    Turn {
+        thread: ThreadId,
+        turn: u32,
+    },
     /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
 }

@@ -191,8 +191,15 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     note(asked, "calls", world);
     ask(world, "runs", "DELETE", &format!("runs/{}", runs[0]), &Value::Null).await.expect(204);
     note(asked, "runs", world);
+    for thread in ["main", "0193aa11-4d5e-7f60-8a71-8294a1b2c3d5"] {
+        world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("I see.")]);
+        let body = json!({"message": format!("Her number is {}", phone(8)), "thread_id": thread});
+        world.chat_with(&body).await.expect(200);
+    }
+    world.restart();
+    world.aws.clear_operations();
     let erased = ask(world, "erasures", "POST", "erasures", &json!({"phone_number": phone(8)})).await.expect(200);
-    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1, "threads": 0}), "{erased}");
+    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1, "threads": 2}), "{erased}");
     note(asked, "erasures", world);
 }
 
@@ -365,6 +372,55 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     discover(asked, world).await;
     mcp(asked, world, tools).await;
     building_agent(asked, world).await;
+    chat(asked, world, tools).await;
+}
+
+/// Conversations: each kind of tool is called, one is asked about, a thread is deleted.
+async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let mut config = sms_without_call(&world.home);
+    config["label"] = json!("Ask first");
+    config["chat"] = json!({"consent": true});
+    world.tool(&config).await;
+    let failing = world.tool(&sms_without_call(&world.home)).await;
+    pay_service(world);
+    world.restart();
+    world.aws.clear_operations();
+    let call = |name: &str, arguments: Value| Turn::text(&json!({"tool": name, "arguments": arguments}).to_string());
+    let named = |tool: &Value| tool["name"].as_str().unwrap().replace('-', "_");
+    for tool in tools.iter().copied().chain([&failing]) {
+        let known = &tool["function_schema"]["parameters"]["properties"];
+        let argument = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
+        let arguments: serde_json::Map<String, Value> =
+            argument.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
+        for fault in [None, Some(Fault::status(400))] {
+            fault.into_iter().for_each(|fault| world.twilio.inject(fault));
+            world.llm.script([call(&named(tool), json!(arguments)), Turn::text("That is it.")]);
+            world.chat("Hi").await.expect(200);
+        }
+        world.twilio.clear_faults();
+    }
+    world.llm.script([call("pay_list", json!({})), Turn::text("That is it.")]);
+    world.chat("Which payments are there to list?").await.expect(200);
+    world.llm.script([call("ask_first", json!({"text": "Hi"}))]);
+    let waits = world.chat("Hi").await.expect(200);
+    world.llm.script([Turn::text("All right.")]);
+    let id = &waits["metadata"]["pending_action"]["id"];
+    world.chat_with(&json!({"metadata": {"consent": {"id": id, "approved": true}}})).await.expect(200);
+    let uuid = "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4";
+    world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Hello!")]);
+    let body = json!({"message": "Hi", "thread_id": uuid});
+    let event = Event::post("/agent/chat", &body).user(&world.home.user_id).header("x-organization", &world.home.slug);
+    world.send("chat", &event).await.expect(200);
+    let user = world.home.user_id.clone();
+    for (method, path, status) in [
+        ("GET", String::new(), 200),
+        ("GET", format!("/{uuid}"), 200),
+        ("DELETE", format!("/{uuid}"), 204),
+        ("DELETE", "/default".to_owned(), 204),
+    ] {
+        assert_eq!(world.threads(&user, method, &path).await.status, status, "{method} {path}");
+    }
+    note(asked, "chat", world);
 }
 
 /// A definition that anybody may deploy.

@@ -59,7 +59,8 @@ impl Way {
 
 /// A tool that looks something up: `find`, which takes a `query`.
 pub(crate) async fn find(world: &World) -> Value {
-    let base = world.knowledge_base(&json!([]), &json!([{"id": "h1", "text": "The sales of 2024 were 7 million"}])).await;
+    let base =
+        world.knowledge_base(&json!([]), &json!([{"id": "h1", "text": "The sales of 2024 were 7 million"}])).await;
     world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await
 }
 
@@ -111,10 +112,13 @@ async fn a_plan_in_any_clothes_costs_no_more() {
         (format!("```json\n{plan}\n```"), 1),
         (format!("Here is what I would do:\n\n{plan}\n\nShall I?"), 1),
         (format!("[{plan}]"), 1),
-        (r#"```json
+        (
+            r#"```json
 {"tool": "none"}
 ```"#
-            .to_owned(), 0),
+                .to_owned(),
+            0,
+        ),
         // No such tool: the answer says so, and nobody is asked twice.
         (r#"{"tool": "teleport", "reason": "r", "arguments": {}}"#.to_owned(), 0),
     ] {
@@ -124,7 +128,11 @@ async fn a_plan_in_any_clothes_costs_no_more() {
         let answer = world.chat("What were the sales?").await.expect(200);
         assert_eq!((text(&answer["message"]), world.asked_of_model().len()), ("Here you are.", 2), "{written}");
         let succeeded = json!([{"tool": "find", "outcome": "succeeded"}]);
-        let none = if written.contains("teleport") { json!([{"tool": "teleport", "outcome": "not_called"}]) } else { json!([]) };
+        let none = if written.contains("teleport") {
+            json!([{"tool": "teleport", "outcome": "not_called"}])
+        } else {
+            json!([])
+        };
         assert_eq!(answer["metadata"]["tools"], if called == 1 { succeeded } else { none }, "{written}");
         if written.contains("teleport") {
             let told = said(&world.asked_of_model()[1]).join("\n");
@@ -226,7 +234,9 @@ async fn wrong_arguments_are_asked_about_once() {
 
 #[tokio::test]
 async fn a_plan_of_wrong_types_is_asked_about_once_and_then_done_without() {
-    for wrong in [r#"{"tool": 7}"#, r#"{"tool": "find", "arguments": [1]}"#, "[1, 2]", "I would call find.", "{\"tool\": "] {
+    for wrong in
+        [r#"{"tool": 7}"#, r#"{"tool": "find", "arguments": [1]}"#, "[1, 2]", "I would call find.", "{\"tool\": "]
+    {
         let world = Way::Written.world().await;
         find(&world).await;
         world.llm.script([Turn::text(wrong), Turn::text(wrong), Turn::text("I could not use a tool this time.")]);
@@ -263,8 +273,10 @@ async fn the_planner_sees_the_whole_conversation() {
         world.llm.script([way.call("find", json!({"query": "sales 2023"})), Turn::text("I do not know.")]);
         world.chat("And for last year?").await.expect(200);
         let plan = said(&world.asked_of_model()[0]);
-        let place = |wanted: &str| plan.iter().position(|message| message == wanted).unwrap_or_else(|| panic!("{plan:#?}"));
-        let places = ["user: What were the sales in 2024?", "assistant: 7 million.", "user: And for last year?"].map(place);
+        let place =
+            |wanted: &str| plan.iter().position(|message| message == wanted).unwrap_or_else(|| panic!("{plan:#?}"));
+        let places =
+            ["user: What were the sales in 2024?", "assistant: 7 million.", "user: And for last year?"].map(place);
         assert!(places.is_sorted(), "{plan:#?}");
         assert!(plan.iter().any(|message| message.contains("What tools gave for earlier messages")), "{plan:#?}");
     }
@@ -273,7 +285,9 @@ async fn the_planner_sees_the_whole_conversation() {
 #[tokio::test]
 async fn a_result_may_be_drawn() {
     let table = json!({"type": "table", "columns": ["year", "sum"], "rows": [[2024, 7]]});
-    let service = tests::standins::twilio::start("127.0.0.1:0".parse().unwrap(), tests::standins::twilio::Options::default()).unwrap();
+    let service =
+        tests::standins::twilio::start("127.0.0.1:0".parse().unwrap(), tests::standins::twilio::Options::default())
+            .unwrap();
     service.inject(Standin::body(json!({"widget": table, "sum": 7})).times(9));
     for way in WAYS {
         let options = Options {

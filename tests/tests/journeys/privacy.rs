@@ -465,3 +465,20 @@ async fn only_an_administrator_may_erase_and_every_wrong_field_is_named() {
     let answer = world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
 }
+
+#[tokio::test]
+async fn a_conversation_that_names_the_number_is_erased() {
+    let world = World::start().await;
+    let say = async |thread: &str, message: &str| {
+        world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("I see.")]);
+        world.chat_with(&json!({"message": message, "thread_id": thread})).await.expect(200);
+    };
+    say("about-her", &format!("Her number is {}", phone(1))).await;
+    say("other", "What is new?").await;
+    let done = erase(&world, &phone(1)).await;
+    assert_eq!(done["deleted"], json!({"calls": 0, "executions": 0, "runs": 0, "threads": 1}), "{done}");
+    let user = &world.home.user_id;
+    let left = world.threads(user, "GET", "").await.expect(200);
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "{left}");
+    assert_eq!(left["items"][0]["thread_id"], "other");
+}

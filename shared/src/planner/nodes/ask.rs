@@ -37,8 +37,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         if let Some(stop) = self.stop.clone() {
             return Err(Unanswered::Stopped(stop));
         }
-        let request =
-            Request { temperature, max_tokens: Some(LONGEST_ANSWER), tools, ..Request::new(messages) };
+        let request = Request { temperature, max_tokens: Some(LONGEST_ANSWER), tools, ..Request::new(messages) };
         let deadline = self.planner.context.deadline.reserving(SAVE_RESERVE);
         let answered = if aloud && self.observer.wants_tokens() {
             let observer = &mut *self.observer;

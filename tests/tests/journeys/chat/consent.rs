@@ -32,7 +32,10 @@ async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
         asked_first(&world).await;
         let question = ask(&world, way).await;
         let pending = &question["metadata"]["pending_action"];
-        assert_eq!((&pending["tool"], &pending["arguments"]), (&json!("send_confirmation"), &json!({"text": "See you at nine"})));
+        assert_eq!(
+            (&pending["tool"], &pending["arguments"]),
+            (&json!("send_confirmation"), &json!({"text": "See you at nine"}))
+        );
         assert_eq!(question["metadata"]["current_step"], "consent");
         assert!(text(&question["message"]).contains("- text: See you at nine"), "{question}");
         let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
@@ -41,7 +44,11 @@ async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
         world.llm.script([Turn::text("I have sent the message.")]);
         let done = decide(&world, &pending["id"], true).await.expect(200);
         assert_eq!(done["message"], "I have sent the message.");
-        assert_eq!(done["metadata"]["tools"], json!([{"tool": "send_confirmation", "outcome": "succeeded"}]), "{way:?}");
+        assert_eq!(
+            done["metadata"]["tools"],
+            json!([{"tool": "send_confirmation", "outcome": "succeeded"}]),
+            "{way:?}"
+        );
         let request = world.twilio.requests().pop().unwrap();
         assert!(request.body.to_string().contains("See you at nine"), "{:?}", request.body);
         // The same consent again is the same answer; nothing is sent and nobody is asked.
@@ -130,7 +137,11 @@ async fn a_tool_may_demand_a_role() {
             Turn::text("You need the role admin for that."),
         ]);
         let answer = world.chat_as(&member, &body).await.expect(200);
-        assert_eq!(answer["metadata"]["tools"], json!([{"tool": "send_confirmation", "outcome": "not_called"}]), "{way:?}");
+        assert_eq!(
+            answer["metadata"]["tools"],
+            json!([{"tool": "send_confirmation", "outcome": "not_called"}]),
+            "{way:?}"
+        );
         let asked = world.asked_of_model();
         assert!(said(&asked[0]).join("\n").contains("send_confirmation (needs the role admin)"), "{way:?}");
         assert!(!asked[0]["tools"].to_string().contains("send_confirmation"), "it is not offered");

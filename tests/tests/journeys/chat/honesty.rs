@@ -26,7 +26,10 @@ async fn an_answer_that_claims_what_no_tool_did_is_corrected() {
         assert_eq!(answer["message"], "I have not sent anything yet. Shall I?", "{way:?}");
         assert_eq!((&answer["metadata"]["corrected"], sent(&world)), (&json!(true), 0));
         let correction = said(&world.asked_of_model()[2]).pop().unwrap();
-        assert!(correction.contains("I have sent the SMS to Ada") && correction.contains("none at all"), "{correction}");
+        assert!(
+            correction.contains("I have sent the SMS to Ada") && correction.contains("none at all"),
+            "{correction}"
+        );
 
         // One that insists is marked.
         world.llm.script([way.none(), Turn::text("I have sent it."), Turn::text("But I've really sent it!")]);
@@ -35,7 +38,10 @@ async fn an_answer_that_claims_what_no_tool_did_is_corrected() {
         // What was done may be said.
         world.llm.script([way.call("send_confirmation", json!({"text": "Late"})), Turn::text("I have sent the SMS.")]);
         let answer = world.chat("Send it now").await.expect(200);
-        assert_eq!((&answer["message"], &answer["metadata"]["corrected"]), (&json!("I have sent the SMS."), &json!(false)));
+        assert_eq!(
+            (&answer["message"], &answer["metadata"]["corrected"]),
+            (&json!("I have sent the SMS."), &json!(false))
+        );
         assert_eq!(world.llm.script_left(), []);
     }
 }
@@ -97,7 +103,11 @@ async fn a_model_that_cannot_be_asked_leaves_nothing_behind_unless_something_was
     let thread = world.aws.rows("threads").remove(0);
     assert_eq!(thread.get("lease_token"), None, "the thread was let go of: {thread}");
 
-    let refused = Turn { status: Some(402), body: Some(json!({"error": {"code": 402, "message": "no credits"}})), ..Turn::default() };
+    let refused = Turn {
+        status: Some(402),
+        body: Some(json!({"error": {"code": 402, "message": "no credits"}})),
+        ..Turn::default()
+    };
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), refused]);
     let answer = world.chat("Send Hi").await.expect(200);
     assert_eq!((&answer["metadata"]["incomplete"], sent(&world), messages(&world)), (&json!(true), 1, 2), "{answer}");
@@ -109,7 +119,11 @@ async fn a_turn_is_paid_for_and_ends_with_the_money() {
     let world = World::start().await;
     find(&world).await;
     let costing = |turn: Turn| Turn { cost: Some(0.3), ..turn };
-    world.aws.change("organizations", &world.home.organization_id, json!({"budgets": {"platform_cost_per_month": 0.5}}));
+    world.aws.change(
+        "organizations",
+        &world.home.organization_id,
+        json!({"budgets": {"platform_cost_per_month": 0.5}}),
+    );
     world.llm.script([costing(Way::Written.none()), costing(Turn::text("Hello!"))]);
     world.chat("Hi").await.expect(200);
     let usage = Event::get(&format!("/api/{}/usage", world.home.slug)).user(&world.home.user_id);
@@ -122,10 +136,8 @@ async fn a_turn_is_paid_for_and_ends_with_the_money() {
 #[tokio::test]
 async fn a_turn_over_its_own_cost_gets_its_last_answer_without_tools() {
     for way in WAYS {
-        let variables = vec![
-            ("TURN_COST", "0.2".to_owned()),
-            ("PLANNER_FUNCTION_CALLING", (way == Way::Functions).to_string()),
-        ];
+        let variables =
+            vec![("TURN_COST", "0.2".to_owned()), ("PLANNER_FUNCTION_CALLING", (way == Way::Functions).to_string())];
         let world = World::with(tests::Options { variables, ..tests::Options::default() }).await;
         find(&world).await;
         let costly = Turn { cost: Some(0.3), ..way.call("find", json!({"query": "sales"})) };
