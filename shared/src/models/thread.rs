@@ -202,7 +202,7 @@ impl ChatRules {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde hands over a reference")]
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::Ok, S::Error> {
     role.map(Role::as_str).serialize(serializer)
 }

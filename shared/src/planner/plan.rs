@@ -219,7 +219,7 @@ mod tests {
         let two = format!("[{SALES}, {{\"tool\": \"send_sms\"}}, {{\"tool\": \"none\"}}]");
         let names: Vec<String> = tools(&two).unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["sales_report", "send_sms"]);
-        let many = format!("[{}]", vec![SALES; 9].join(","));
+        let many = format!("[{}]", [SALES; 9].join(","));
         assert_eq!(tools(&many).unwrap().len(), MOST_CALLS);
     }
 
