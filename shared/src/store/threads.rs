@@ -316,7 +316,8 @@ fn owner(organization: OrganizationId, user: &UserId) -> String {
 fn name_key(name: &str) -> Option<Item> {
     let tail = name.len().checked_sub(36).and_then(|at| name.get(at..))?;
     Uuid::try_parse(tail).ok()?;
-    Some(key([("id", text(format!("name#{name}"))), ("part", text(NAME))]))
+    let id = text(format!("name#{name}"));
+    Some(key([("id", id), ("part", text(NAME))]))
 }
 
 #[cfg(test)]
@@ -330,7 +331,7 @@ mod tests {
         parts.sort();
         assert_eq!(parts, sorted);
         assert!(part(999_999).as_str() < LAST && LAST < THREAD);
-        assert_eq!(number_of(&key([("part", text(part(42)))])), Some(42));
+        assert_eq!(number_of(&Item::from([("part".to_owned(), text(part(42)))])), Some(42));
     }
 
     #[test]

@@ -375,6 +375,20 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     chat(asked, world, tools).await;
 }
 
+/// Gives the home organization a key of its own for an LLM; gives the keys that it had before.
+fn own_llm(world: &World) -> Value {
+    let key = uuid::Uuid::now_v7().to_string();
+    let home = &world.home.organization_id;
+    let secret = json!({"api_key": "own", "base_url": "https://127.0.0.1"});
+    world.aws.put_secret(&format!("switchboard/organizations/llm/{home}/{key}"), &secret);
+    let before = world.aws.row("organizations", home).unwrap()["own_keys"].clone();
+    let before = if before.is_object() { before } else { json!({}) };
+    let mut own = before.clone();
+    own["llm"] = json!({"id": key, "updated_at": Timestamp::now()});
+    world.aws.change("organizations", home, json!({"own_keys": own}));
+    before
+}
+
 /// Conversations: each kind of tool is called, one is asked about, a thread is deleted.
 async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let mut config = sms_without_call(&world.home);
@@ -420,6 +434,10 @@ async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     ] {
         assert_eq!(world.threads(&user, method, &path).await.status, status, "{method} {path}");
     }
+    // With a key of its own for an LLM, which leads nowhere.
+    let before = own_llm(world);
+    assert!(world.chat("Hi").await.status >= 500);
+    world.aws.change("organizations", &world.home.organization_id, json!({"own_keys": before}));
     note(asked, "chat", world);
 }
 

@@ -140,7 +140,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(privacy_and_budgets::parts())
         .chain(discovery::parts())
         .chain(mcp::parts());
-    let given = given.chain(automations::parts()).chain(chat::parts());
+    let given = given.chain(chat::parts()).chain(automations::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
