@@ -407,7 +407,9 @@ async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
         let arguments: serde_json::Map<String, Value> =
             argument.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
         for fault in [None, Some(Fault::status(400))] {
-            fault.into_iter().for_each(|fault| world.twilio.inject(fault));
+            if let Some(fault) = fault {
+                world.twilio.inject(fault);
+            }
             world.llm.script([call(&named(tool), json!(arguments)), Turn::text("That is it.")]);
             world.chat("Hi").await.expect(200);
         }

@@ -721,3 +721,8 @@ async fn a_thread(world: &World) {
     assert_eq!(world.threads(user, "GET", "/default").await.status, 503);
     assert_eq!(world.chat("Hi").await.status, 503);
 }
+
+#[tokio::test]
+async fn a_conversation_of_a_newer_version_goes_on() {
+    a_thread(&World::start().await).await;
+}
