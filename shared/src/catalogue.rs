@@ -26,7 +26,7 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{self, AllowedHosts, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
+    models::{self, AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
     store::{Cursor, Services, Tools},
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
@@ -349,6 +349,14 @@ impl Found {
         }
     }
 
+    /// What must be seen to before it is called for a person in a chat.
+    pub fn chat_rules(&self) -> ChatRules {
+        match &self.body {
+            Body::BuiltIn(tool) => tool.chat_rules(),
+            Body::Action(tool) => tool.chat,
+        }
+    }
+
     /// What is kept of the offer, to find the same tool again.
     pub fn offered(&self) -> OfferedTool {
         let redact = match &self.body {
@@ -455,6 +463,10 @@ impl Tool for ExecutedTool {
 
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         self.tool.check(arguments)
+    }
+
+    fn chat_rules(&self) -> ChatRules {
+        self.tool.chat
     }
 
     fn call<'a>(

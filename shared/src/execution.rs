@@ -398,6 +398,7 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
         _ if context.trigger == Trigger::Test => None,
         Subject::Call(call) => Some(call.to_string()),
         Subject::Run(run) | Subject::Action { run, .. } => Some(format!("run:{run}")),
+        Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
         Subject::Caller(_) | Subject::Request(_) => {
             let caller = context.conversation.caller.as_deref().unwrap_or_default();
             // Hashed: the number is nobody's business where only a count is kept. No call's id has a colon in it.

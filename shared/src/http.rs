@@ -13,7 +13,7 @@ mod serve;
 mod token;
 
 pub use accept::accepted_text;
-pub use access::Access;
+pub use access::{Access, Person};
 pub use bearer::bearer;
 pub use body::{body, id_body, json_body};
 pub use idempotency_key::idempotency_key;

@@ -1,6 +1,6 @@
 //! What Switchboard's endpoints have in common.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation -> injection -> discovery -> catalogue ->
+//! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation, planner -> injection -> discovery -> catalogue ->
 //! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut,
 //! ranking, error`.
 
@@ -23,6 +23,7 @@ pub mod injection;
 pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
+pub mod planner;
 pub mod platform;
 pub mod queue;
 pub mod ranking;

@@ -26,6 +26,7 @@ mod reissue;
 mod schedule;
 mod service;
 mod slug;
+mod thread;
 mod timestamp;
 mod tool;
 mod tool_name;
@@ -56,7 +57,7 @@ pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAn
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, OrganizationId,
-    PhoneNumberId, RunId, SecretId, ToolId, UserId,
+    PhoneNumberId, RunId, SecretId, ThreadId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
@@ -73,6 +74,7 @@ pub use service::{
     TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
+pub use thread::{ChatRole, ChatRules, PendingCall, Thread, ThreadMessage, ThreadSummary, ToolResult, TurnCall};
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, Tool, ToolType};
 pub use tool_name::ToolName;

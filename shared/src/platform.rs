@@ -31,6 +31,7 @@ use crate::{
     injection::{LlmAccess, built_in_tools, llm_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
     models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
+    planner::TurnLimits,
     store::{
         Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
         KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
@@ -413,6 +414,20 @@ impl Platform {
         })
     }
 
+    /// How the planner works: whether the model calls functions by itself (`PLANNER_FUNCTION_CALLING`, false), what a turn may cost
+    /// on the platform's key of an LLM (`TURN_COST`, 1, in the gateway's credits), and how long threads are kept (`THREAD_DAYS`, 90).
+    pub fn planner_settings(&self) -> Result<PlannerSettings> {
+        let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;
+        Ok(PlannerSettings {
+            function_calling: self
+                .environment
+                .optional("PLANNER_FUNCTION_CALLING")
+                .is_some_and(|wanted| wanted == "true"),
+            limits: TurnLimits { cost: self.environment.parsed("TURN_COST", 1.0)?, ..TurnLimits::default() },
+            threads_kept: Duration::from_secs(days * 24 * 60 * 60),
+        })
+    }
+
     /// The scopes that a token must have for the MCP server (`MCP_SCOPES`, separated by blanks; none), and the origins beside our
     /// own whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
     pub fn mcp_settings(&self) -> Result<McpSettings> {
@@ -488,6 +503,14 @@ impl Platform {
             history: self.history()?,
         })
     }
+}
+
+/// What may differ between planners.
+#[derive(Debug, Clone, Copy)]
+pub struct PlannerSettings {
+    pub function_calling: bool,
+    pub limits: TurnLimits,
+    pub threads_kept: Duration,
 }
 
 /// What may differ between MCP servers.

@@ -17,7 +17,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::{Result, models::AllowedHosts};
+use crate::{
+    Result,
+    models::{AllowedHosts, ChatRules},
+};
 
 pub use self::{
     context::{CallContext, Conversation, Subject},
@@ -53,6 +56,11 @@ pub trait Tool: Send + Sync {
     /// The names by which one can tell what it does to people: its own, and that of the action behind it.
     fn known_as(&self) -> Vec<String> {
         vec![self.spec().name.clone()]
+    }
+
+    /// What must be seen to before it is called for a person in a chat.
+    fn chat_rules(&self) -> ChatRules {
+        ChatRules::default()
     }
 
     /// The same, held to these hosts; none for a tool that goes to no address of a model's choice.

@@ -37,6 +37,7 @@ pub struct Process {
     pub runs: runs::Deps,
     pub schedule: schedule::Deps,
     pub call_start: call_start::Deps,
+    pub chat: chat::Deps,
     pub settle: settle::Deps,
     pub catalogue: catalogue::Deps,
     pub tools_test: tools_test::Deps,
@@ -118,6 +119,7 @@ impl Process {
             runs: runs::Deps::new(platform)?,
             schedule: schedule::Deps::new(platform)?,
             call_start: call_start::Deps::new(platform)?,
+            chat: chat::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
             catalogue: catalogue::Deps::new(platform)?,
             tools_test: tools_test::Deps::new(platform)?,
@@ -188,6 +190,7 @@ impl Process {
                 Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
+            "chat" => Box::pin(answer("chat", request, |request| chat::handle(&self.chat, request))).await,
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,
             "trigger" => Box::pin(answer("trigger", request, |request| trigger::handle(&self.trigger, request))).await,

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod automations;
+mod chat;
 mod hooks;
 mod knowledge;
 mod mcp;

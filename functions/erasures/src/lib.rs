@@ -3,10 +3,11 @@
 //! - Calls from it and to it, with their executions.
 //! - Executions for it in calls that only VAPI knows.
 //! - Runs of automations that name it in prompt, steps or result, with their executions.
+//! - Conversations with the planner that name it.
 //!
 //! It is not looked for in what the organization wrote itself (tools, knowledge bases, phone numbers), which has routes of its own.
 //!
-//! Answer: `{"phone_number": "+…01", "deleted": {"calls", "executions", "runs"}, "runs_under_way": [id], "complete", "next_cursor"}`.
+//! Answer: `{"phone_number": "+…01", "deleted": {"calls", "executions", "runs", "threads"}, "runs_under_way": [id], "complete", "next_cursor"}`.
 //! It takes the time that there is; until `complete`, the same request with `cursor` goes on where it stopped, and without one it
 //! begins again and finds what is left. A run that is not over is not deleted, but named: cancel it, and ask again.
 
@@ -46,6 +47,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         erased.executions = erased.executions,
         erased.runs = erased.runs,
         erased.events = erased.events,
+        erased.threads = erased.threads,
         complete,
         "what is kept of a phone number was deleted"
     );

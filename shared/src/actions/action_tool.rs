@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Action, SecretValues, ToolConfig, variables};
 use crate::{
     Result,
-    models::{Limits, NO_ARGUMENTS, Tool, ToolId},
+    models::{ChatRules, Limits, NO_ARGUMENTS, Tool, ToolId},
     redaction::{HiddenTexts, Marks},
     tool::{Conversation, Parameters, ToolSpec, arguments},
 };
@@ -20,6 +20,7 @@ pub struct ActionTool {
     pub spec: ToolSpec,
     pub action: Action,
     pub limits: Limits,
+    pub chat: ChatRules,
     /// What the history hides.
     pub redact: Marks,
     /// What the model must never see, with its variables still in place.
@@ -64,6 +65,7 @@ impl ActionTool {
             static_config: config.action.with_marked(tool.static_config.clone()),
             action: config.action,
             limits: config.limits,
+            chat: config.chat.for_effect(effect),
             redact: Marks::stored(tool),
             values_secret: tool.values_secret.clone(),
             check: None,

@@ -18,7 +18,7 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{Limits, Tool, ToolName, ToolType},
+    models::{ChatRules, Limits, Role, Tool, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -52,6 +52,9 @@ pub struct ToolConfig {
     pub repeatable: bool,
     #[serde(default, skip_serializing_if = "Limits::none")]
     pub limits: Limits,
+    /// What must be seen to before it is called for a person in a chat.
+    #[serde(default, skip_serializing_if = "ChatRules::none")]
+    pub chat: ChatRules,
     /// What the history hides.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
@@ -85,7 +88,7 @@ pub enum Action {
 
 impl ToolConfig {
     /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `redact` side by side.
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact` side by side.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with everything that is wrong.
@@ -120,6 +123,7 @@ impl ToolConfig {
         let attach_to_agent = fields.boolean("attach_to_agent", true);
         let repeatable = fields.boolean("repeatable", true);
         let limits = Limits::read(&mut fields);
+        let chat = chat_rules(&mut fields);
         // Without a type nothing tells which other fields are right.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
@@ -168,6 +172,7 @@ impl ToolConfig {
             attach_to_agent,
             repeatable,
             limits,
+            chat,
             redact,
         })
     }
@@ -197,6 +202,23 @@ impl ToolConfig {
     pub fn to_json(&self) -> Value {
         json!(self)
     }
+}
+
+/// `chat`: `{"least_role"?, "consent"?}`.
+fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
+    let Some(value) = fields.get("chat") else { return ChatRules::default() };
+    let path = fields.path("chat");
+    let Some(mut of_chat) = Fields::of(value, path, fields.problems()) else { return ChatRules::default() };
+    let least_role = of_chat.text("least_role", 20).and_then(|text| {
+        let role = Role::ALL.into_iter().find(|role| role.as_str() == text);
+        if role.is_none() {
+            of_chat.problem("least_role", "must be one of viewer, member, admin, owner");
+        }
+        role
+    });
+    let consent = of_chat.boolean("consent", false);
+    of_chat.finish();
+    ChatRules { least_role, consent }
 }
 
 impl Action {

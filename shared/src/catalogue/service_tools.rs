@@ -13,7 +13,7 @@ use crate::{
     },
     connections::{Connection, Connections},
     json_schema::JsonSchema,
-    models::{Binding, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
+    models::{Binding, ChatRules, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
     redaction::Marks,
     tool::{Parameters, ToolSpec, arguments::Checked, literal},
 };
@@ -95,6 +95,7 @@ pub(super) fn service_tool(
         spec,
         action,
         limits: Limits::default(),
+        chat: ChatRules { consent: tool.destructive, ..ChatRules::default() }.for_effect(tool.effect),
         redact: Marks::default(),
         static_config,
         values_secret,

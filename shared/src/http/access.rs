@@ -5,7 +5,7 @@
 //! read beside each other. An organization that does not exist and one the user does not belong to are
 //! answered alike.
 
-use futures_util::join;
+use futures_util::{future::join_all, join};
 use lambda_http::{Request, RequestExt, request::RequestContext};
 
 use super::{
@@ -15,9 +15,12 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{Member, Role, Slug, UserId},
+    models::{Member, Membership, Role, Slug, UserId},
     store::{Database, OrganizationMembers, Organizations},
 };
+
+/// Names the organization by its slug, where the path does not.
+const ORGANIZATION: &str = "x-organization";
 
 #[derive(Clone)]
 pub struct Access {
@@ -47,6 +50,63 @@ impl Access {
         self.let_in(request, || Ok(token.user().clone())).await
     }
 
+    /// The member who asks something of a route that names no organization: the one whose slug is in the header `X-Organization`, or
+    /// the only one they belong to.
+    ///
+    /// # Errors
+    /// As [`Access::member`]; [`Error::Malformed`] with the slugs to choose from for somebody who belongs to several and names
+    /// none.
+    pub async fn person(&self, request: &Request) -> Result<Person> {
+        let user_id = user(request)?;
+        self.person_of(request, user_id, email(request)).await
+    }
+
+    async fn person_of(&self, request: &Request, user_id: UserId, email: Option<String>) -> Result<Person> {
+        let least = least_role(&route(request)).ok_or(Error::NotFound("route"))?;
+        let named = request.headers().get(ORGANIZATION).map(|value| value.to_str().unwrap_or_default().trim());
+        let membership = match named.filter(|named| !named.is_empty()) {
+            Some(slug) => {
+                let slug: Slug = id(slug, "organization")?;
+                // As where the slug is in the path.
+                let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
+                let (organization, theirs) = (organization?, theirs?);
+                theirs.into_iter().find(|membership| membership.organization_id == organization.id)
+            }
+            None => match self.members.of_user(&user_id).await?.as_slice() {
+                [] => None,
+                [one] => {
+                    // It is remembered for whatever else this request asks of it.
+                    self.organizations.get_consistent(one.organization_id).await?;
+                    Some(one.clone())
+                }
+                several => return Err(self.which(several).await),
+            },
+        };
+        let membership = membership.ok_or(Error::NotFound("organization"))?;
+        let Membership { organization_id, role } = membership;
+        let member = Member { organization_id, user_id, role };
+        member.must_be(least)?;
+        Ok(Person { member, email })
+    }
+
+    /// The question which of several organizations is meant.
+    async fn which(&self, memberships: &[Membership]) -> Error {
+        let read = memberships.iter().map(|membership| self.organizations.get_consistent(membership.organization_id));
+        let mut slugs = Vec::new();
+        for organization in join_all(read).await {
+            match organization {
+                Ok(organization) => slugs.push(organization.slug.to_string()),
+                Err(Error::NotFound(_)) => {}
+                Err(error) => return error,
+            }
+        }
+        slugs.sort();
+        Error::Malformed(format!(
+            "you belong to several organizations; name one in the header X-Organization: {}",
+            slugs.join(", ")
+        ))
+    }
+
     async fn let_in(&self, request: &Request, user: impl FnOnce() -> Result<UserId>) -> Result<Member> {
         let asked = route(request);
         let least = least_role(&asked).ok_or(Error::NotFound("route"))?;
@@ -62,6 +122,14 @@ impl Access {
         member.must_be(least)?;
         Ok(member)
     }
+}
+
+/// Somebody who was let in, with what their token says of them.
+#[derive(Debug, Clone)]
+pub struct Person {
+    pub member: Member,
+    /// Absent where the token names none, or says that it is not verified.
+    pub email: Option<String>,
 }
 
 impl Member {
@@ -84,14 +152,18 @@ const fn refusal(least: Role) -> &'static str {
 }
 
 fn user(request: &Request) -> Result<UserId> {
-    let context = request.request_context_ref().ok_or(Error::Unauthenticated)?;
-    let RequestContext::ApiGatewayV2(context) = context else { return Err(Error::Unauthenticated) };
-    let subject = context
-        .authorizer
-        .as_ref()
-        .and_then(|authorizer| authorizer.jwt.as_ref())
-        .and_then(|jwt| jwt.claims.get("sub"))
-        .filter(|subject| !subject.is_empty())
-        .ok_or(Error::Unauthenticated)?;
-    Ok(UserId::new(subject))
+    let subject = claim(request, "sub").filter(|subject| !subject.is_empty());
+    Ok(UserId::new(subject.ok_or(Error::Unauthenticated)?))
+}
+
+fn email(request: &Request) -> Option<String> {
+    let unverified = claim(request, "email_verified").is_some_and(|verified| verified == "false");
+    let email = claim(request, "email").map(str::trim).filter(|email| !email.is_empty() && !unverified);
+    email.map(str::to_owned)
+}
+
+/// What the authorizer has found in the token.
+fn claim<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
+    context.authorizer.as_ref()?.jwt.as_ref()?.claims.get(name).map(String::as_str)
 }

@@ -90,6 +90,11 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("GET", "/api/{slug}/knowledge-bases/{id}/entries", Viewer),
     ("POST", "/api/{slug}/knowledge-bases/{id}/entries", Admin),
     ("DELETE", "/api/{slug}/knowledge-bases/{id}/entries/{entry_id}", Admin),
+    ("POST", "/agent/chat", Member),
+    ("POST", "/copilotkit/action", Member),
+    ("GET", "/agent/threads", Viewer),
+    ("GET", "/agent/threads/{id}", Viewer),
+    ("DELETE", "/agent/threads/{id}", Member),
 ];
 
 /// The least role for a request, given as [`super::route()`] gives it.

@@ -19,8 +19,8 @@ use crate::{
     actions::{Action, ToolConfig, query::Query},
     cut::cut,
     models::{
-        AgentId, AgentTool, Change, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool, ToolId,
-        ToolName,
+        AgentId, AgentTool, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool,
+        ToolId, ToolName,
     },
     ranking::folded,
     redaction::Marks,
@@ -292,6 +292,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         execute_on_call_start: false,
         attach_to_agent: true,
         repeatable: true,
+        chat: ChatRules::default(),
         limits: Limits::default(),
         redact: Marks::default(),
     })

@@ -90,6 +90,10 @@ uuid_id!(
     SecretId
 );
 uuid_id!(
+    /// `threads.id`
+    ThreadId
+);
+uuid_id!(
     /// `tools.id`
     ToolId
 );
@@ -124,6 +128,14 @@ impl RunId {
     /// The id of the run that one event, occurrence or request starts of an automation: however often it comes, it is one run.
     pub fn of_cause(organization: OrganizationId, automation: AutomationId, cause: &str) -> Self {
         Self(of_content(&format!("automation run {organization} {automation} {cause}")))
+    }
+}
+
+impl ThreadId {
+    /// The id of the thread that a user of an organization calls so: nobody else's name leads to it.
+    pub fn of_name(organization: OrganizationId, user: &UserId, name: &str) -> Self {
+        let user = user.as_str();
+        Self(of_content(&format!("thread {organization} {}:{user} {name}", user.len())))
     }
 }
 

@@ -10,13 +10,13 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use super::{
-    Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions,
+    Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions, Threads,
     automation_runs::ListedRun,
     deletion::{LAST_CALL, OutOfTime},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{CallId, E164, OrganizationId, RunId},
+    models::{CallId, E164, OrganizationId, RunId, ThreadId},
 };
 
 /// Runs whose content is read beside each other.
@@ -35,6 +35,7 @@ pub struct Erasure {
     runs: AutomationRuns,
     events: Events,
     approvals: Approvals,
+    threads: Threads,
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
@@ -44,6 +45,8 @@ pub struct Erased {
     pub executions: u64,
     pub runs: u64,
     pub events: u64,
+    /// Conversations with the planner that name the number.
+    pub threads: u64,
 }
 
 /// What came of the erasure of a number.
@@ -65,6 +68,8 @@ pub enum ErasureCursor {
     Events(Option<Cursor>),
     /// At the runs.
     Runs(Option<Cursor>),
+    /// At the threads.
+    Threads(Option<Cursor>),
 }
 
 impl fmt::Display for ErasureCursor {
@@ -73,6 +78,7 @@ impl fmt::Display for ErasureCursor {
             Self::Calls(after) => ("calls", after),
             Self::Events(after) => ("events", after),
             Self::Runs(after) => ("runs", after),
+            Self::Threads(after) => ("threads", after),
         };
         match after {
             Some(after) => write!(f, "{part}.{after}"),
@@ -92,6 +98,7 @@ impl FromStr for ErasureCursor {
             "calls" => Ok(Self::Calls(after)),
             "events" => Ok(Self::Events(after)),
             "runs" => Ok(Self::Runs(after)),
+            "threads" => Ok(Self::Threads(after)),
             _ => Err(WRONG),
         }
     }
@@ -105,6 +112,7 @@ impl Erasure {
             runs: AutomationRuns::new(database),
             events: Events::new(database),
             approvals: Approvals::new(database),
+            threads: Threads::new(database),
         }
     }
 
@@ -193,8 +201,15 @@ impl Erasure {
                     if let Err(OutOfTime) = self.erase_runs(organization, number, runs, deadline, done).await? {
                         return Ok(Some(next));
                     }
+                    following.map_or(ErasureCursor::Threads(None), |after| ErasureCursor::Runs(Some(after)))
+                }
+                ErasureCursor::Threads(after) => {
+                    let (threads, following) = self.threads.listed(organization, after.as_ref(), RUNS).await?;
+                    if let Err(OutOfTime) = self.erase_threads(organization, number, threads, deadline, done).await? {
+                        return Ok(Some(next));
+                    }
                     match following {
-                        Some(after) => ErasureCursor::Runs(Some(after)),
+                        Some(after) => ErasureCursor::Threads(Some(after)),
                         None => return Ok(None),
                     }
                 }
@@ -233,6 +248,33 @@ impl Erasure {
             if named {
                 done.erased.executions += erased.executions;
                 done.erased.runs += erased.runs;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Deletes those of the threads that name the number.
+    async fn erase_threads(
+        &self,
+        organization: OrganizationId,
+        number: &E164,
+        threads: Vec<ThreadId>,
+        deadline: Deadline,
+        done: &mut NumberErased,
+    ) -> Result<Result<(), OutOfTime>> {
+        for thread in threads {
+            if deadline.remaining() < LAST_CALL {
+                return Ok(Err(OutOfTime));
+            }
+            if !self.threads.mentions(organization, thread, number).await? {
+                continue;
+            }
+            match self.threads.delete(organization, thread, deadline).await {
+                Ok(()) => done.erased.threads += 1,
+                // It is just being answered, or the time is up: whoever asks again finds it again.
+                Err(Error::Conflict(_)) => return Ok(Err(OutOfTime)),
+                Err(Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(Ok(()))
@@ -299,7 +341,8 @@ mod tests {
             ErasureCursor::Events(None),
             ErasureCursor::Events(Some(after.clone())),
             ErasureCursor::Runs(None),
-            ErasureCursor::Runs(Some(after)),
+            ErasureCursor::Runs(Some(after.clone())),
+            ErasureCursor::Threads(Some(after)),
         ] {
             assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
         }

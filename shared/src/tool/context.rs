@@ -2,7 +2,7 @@
 
 use crate::{
     Deadline,
-    models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, Trigger, UserId},
+    models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, ThreadId, Trigger, UserId},
 };
 
 /// For whom a tool is called, why, and until when.
@@ -32,6 +32,11 @@ pub enum Subject<'a> {
     Action {
         run: RunId,
         action: &'a str,
+    },
+    /// A turn of a conversation with a person: their message, and what is done until it is answered.
+    Turn {
+        thread: ThreadId,
+        turn: u32,
     },
     /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
@@ -97,6 +102,7 @@ impl<'a> Subject<'a> {
             Self::Caller(caller) => ("caller", caller.to_owned()),
             Self::Run(run) => ("run", run.to_string()),
             Self::Action { run, action } => ("action", format!("{run} {action}")),
+            Self::Turn { thread, turn } => ("turn", format!("{thread}#{turn}")),
             Self::Request(request) => ("request", request.to_owned()),
         }
     }

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
 use super::{CallContext, Tool, ToolOutcome, ToolSpec};
-use crate::{Result, error};
+use crate::{Result, error, models::ChatRules};
 
 /// What one call gets at most: the longest time-out of a built-in tool and a little more.
 pub const CALL_WITHIN: Duration = Duration::from_secs(62);
@@ -107,6 +107,10 @@ impl Toolbox {
 impl<'a> Bound<'a> {
     pub fn spec(&self) -> &'a ToolSpec {
         self.tool.spec()
+    }
+
+    pub fn chat_rules(&self) -> ChatRules {
+        self.tool.chat_rules()
     }
 
     /// Makes the call, within its share of the time. A tool that panics, or fails for a reason of its own, has failed.

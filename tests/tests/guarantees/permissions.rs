@@ -207,8 +207,19 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     note(asked, "calls", world);
     ask(world, "runs", "DELETE", &format!("runs/{}", runs[0]), &Value::Null).await.expect(204);
     note(asked, "runs", world);
+    for thread in ["main", "0193aa11-4d5e-7f60-8a71-8294a1b2c3d5"] {
+        world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("I see.")]);
+        let body = json!({"message": format!("Her number is {}", phone(8)), "thread_id": thread});
+        world.chat_with(&body).await.expect(200);
+    }
+    world.restart();
+    world.aws.clear_operations();
     let erased = ask(world, "erasures", "POST", "erasures", &json!({"phone_number": phone(8)})).await.expect(200);
-    assert_eq!(erased["deleted"], json!({"calls": 1, "executions": 3, "runs": 1, "events": 1}), "{erased}");
+    assert_eq!(
+        erased["deleted"],
+        json!({"calls": 1, "executions": 3, "runs": 1, "events": 1, "threads": 2}),
+        "{erased}"
+    );
     note(asked, "erasures", world);
 }
 
@@ -382,6 +393,7 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     mcp(asked, world, tools).await;
     building_agent(asked, world).await;
     automation_runs(asked, world).await;
+    chat(asked, world, tools).await;
 }
 
 /// An automation that is carried out, one that asks a model, and one that is paused because its tool changed.
@@ -435,6 +447,74 @@ fn approval(world: &World, run: &Value) -> String {
         "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
     }));
     id
+}
+
+/// Gives the home organization a key of its own for an LLM; gives the keys that it had before.
+fn own_llm(world: &World) -> Value {
+    let key = uuid::Uuid::now_v7().to_string();
+    let home = &world.home.organization_id;
+    let secret = json!({"api_key": "own", "base_url": "https://127.0.0.1"});
+    world.aws.put_secret(&format!("switchboard/organizations/llm/{home}/{key}"), &secret);
+    let before = world.aws.row("organizations", home).unwrap()["own_keys"].clone();
+    let before = if before.is_object() { before } else { json!({}) };
+    let mut own = before.clone();
+    own["llm"] = json!({"id": key, "updated_at": Timestamp::now()});
+    world.aws.change("organizations", home, json!({"own_keys": own}));
+    before
+}
+
+/// Conversations: each kind of tool is called, one is asked about, a thread is deleted.
+async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let mut config = sms_without_call(&world.home);
+    config["label"] = json!("Ask first");
+    config["chat"] = json!({"consent": true});
+    world.tool(&config).await;
+    let failing = world.tool(&sms_without_call(&world.home)).await;
+    pay_service(world);
+    world.restart();
+    world.aws.clear_operations();
+    let call = |name: &str, arguments: Value| Turn::text(&json!({"tool": name, "arguments": arguments}).to_string());
+    let named = |tool: &Value| tool["name"].as_str().unwrap().replace('-', "_");
+    for tool in tools.iter().copied().chain([&failing]) {
+        let known = &tool["function_schema"]["parameters"]["properties"];
+        let argument = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
+        let arguments: serde_json::Map<String, Value> =
+            argument.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
+        for fault in [None, Some(Fault::status(400))] {
+            if let Some(fault) = fault {
+                world.twilio.inject(fault);
+            }
+            world.llm.script([call(&named(tool), json!(arguments)), Turn::text("That is it.")]);
+            world.chat("Hi").await.expect(200);
+        }
+        world.twilio.clear_faults();
+    }
+    world.llm.script([call("pay_list", json!({})), Turn::text("That is it.")]);
+    world.chat("Which payments are there to list?").await.expect(200);
+    world.llm.script([call("ask_first", json!({"text": "Hi"}))]);
+    let waits = world.chat("Hi").await.expect(200);
+    world.llm.script([Turn::text("All right.")]);
+    let id = &waits["metadata"]["pending_action"]["id"];
+    world.chat_with(&json!({"metadata": {"consent": {"id": id, "approved": true}}})).await.expect(200);
+    let uuid = "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4";
+    world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Hello!")]);
+    let body = json!({"message": "Hi", "thread_id": uuid});
+    let event = Event::post("/agent/chat", &body).user(&world.home.user_id).header("x-organization", &world.home.slug);
+    world.send("chat", &event).await.expect(200);
+    let user = world.home.user_id.clone();
+    for (method, path, status) in [
+        ("GET", String::new(), 200),
+        ("GET", format!("/{uuid}"), 200),
+        ("DELETE", format!("/{uuid}"), 204),
+        ("DELETE", "/default".to_owned(), 204),
+    ] {
+        assert_eq!(world.threads(&user, method, &path).await.status, status, "{method} {path}");
+    }
+    // With a key of its own for an LLM, which leads nowhere.
+    let before = own_llm(world);
+    assert!(world.chat("Hi").await.status >= 500);
+    world.aws.change("organizations", &world.home.organization_id, json!({"own_keys": before}));
+    note(asked, "chat", world);
 }
 
 /// A definition that anybody may deploy.

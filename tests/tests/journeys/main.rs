@@ -12,6 +12,7 @@ mod budgets;
 mod call_start;
 mod calls;
 mod catalogue;
+mod chat;
 mod create;
 mod delete;
 mod deployed_triggers;

@@ -181,6 +181,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 world.aws.put(&table, &row);
                 list_of(world, &table, "deploy", "/approvals", &json!({"status": CONTENT})).await;
             }
+            "threads" => a_thread(world).await,
             "automations" => {
                 world.slack_service();
                 world.deploy(&world.urgent_messages()).await.expect(201);
@@ -748,4 +749,41 @@ async fn an_edit_answers_for_its_own_fields() {
     assert_eq!(world.update(&tool, &preemptive).await.wrong_fields(), ["text"], "what the change makes wrong");
     let mended = world.update(&tool, &json!({"description": "Short", "limits": null})).await.expect(200);
     assert!(mended["config_metadata"].get("limits").is_none());
+}
+
+/// A thread with what only a newer version knows: its turns go on, and a message that cannot be read costs that message.
+async fn a_thread(world: &World) {
+    let user = &world.home.user_id;
+    let none = || Turn::text(r#"{"tool": "none"}"#);
+    world.llm.script([none(), Turn::text("Hello!")]);
+    world.chat("Hi").await.expect(200);
+    let items = world.aws.rows("threads");
+    for item in &items {
+        let spoil = match text(&item["part"]) {
+            "thread" => json!({"newer": CONTENT}),
+            "m#000001" => json!({"newer": CONTENT, "role": "moderator"}),
+            _ => json!({"content": [CONTENT]}),
+        };
+        world.aws.put("threads", &extended(item.clone(), &spoil));
+    }
+    let logs = Logs::capture();
+    let shown = world.threads(user, "GET", "/default").await.expect(200);
+    assert_eq!(shown["items"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["items"][0]["role"], "unknown");
+    assert_eq!(reported(&logs).len(), 1);
+    drop(logs);
+    world.llm.script([none(), Turn::text("Hello again!")]);
+    world.chat("Hi").await.expect(200);
+    let row = world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap();
+    assert_eq!((&row["newer"], &row["turns"]), (&json!(CONTENT), &json!(2)), "what a newer version wrote stays");
+    // A row that cannot be read costs that thread, and is held up by nobody.
+    world.aws.put("threads", &extended(row, &json!({"name": [CONTENT]})));
+    assert_eq!(world.threads(user, "GET", "").await.expect(200)["items"], json!([]));
+    assert_eq!(world.threads(user, "GET", "/default").await.status, 503);
+    assert_eq!(world.chat("Hi").await.status, 503);
+}
+
+#[tokio::test]
+async fn a_conversation_of_a_newer_version_goes_on() {
+    a_thread(&World::start().await).await;
 }

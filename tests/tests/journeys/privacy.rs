@@ -378,18 +378,18 @@ async fn everything_of_a_number_is_erased_and_nothing_of_another() {
     let first = erase(&world, &phone(1)).await;
     assert!(!first.to_string().contains(&phone(1)[2..]) && !logs.text().contains(&phone(1)[2..]), "{first}");
     drop(logs);
-    assert_eq!(first["deleted"], json!({"calls": 1, "executions": 2, "runs": 2, "events": 0}), "{first}");
+    assert_eq!(first["deleted"], json!({"calls": 1, "executions": 2, "runs": 2, "events": 0, "threads": 0}), "{first}");
     assert_eq!((&first["runs_under_way"], &first["complete"]), (&json!([waiting["id"]]), &json!(false)));
     world.cancel_run(text(&waiting["id"])).await.expect(200);
     let second = erase(&world, &phone(1)).await;
     assert_eq!(
         (&second["deleted"], &second["complete"]),
-        (&json!({"calls": 0, "executions": 0, "runs": 1, "events": 0}), &json!(true))
+        (&json!({"calls": 0, "executions": 0, "runs": 1, "events": 0, "threads": 0}), &json!(true))
     );
     let third = erase(&world, &phone(1)).await;
     assert_eq!(
         (&third["deleted"], &third["complete"]),
-        (&json!({"calls": 0, "executions": 0, "runs": 0, "events": 0}), &json!(true))
+        (&json!({"calls": 0, "executions": 0, "runs": 0, "events": 0, "threads": 0}), &json!(true))
     );
 
     for table in ["calls", "executions", "automation_runs", "usage"] {
@@ -440,7 +440,7 @@ async fn calls_to_a_number_are_erased_with_those_from_it() {
     let world = World::start().await;
     traces(&world).await;
     let done = erase(&world, &world.home.phone_number).await;
-    assert_eq!(done["deleted"], json!({"calls": 2, "executions": 2, "runs": 0, "events": 0}), "{done}");
+    assert_eq!(done["deleted"], json!({"calls": 2, "executions": 2, "runs": 0, "events": 0, "threads": 0}), "{done}");
     let left = world.aws.rows("calls");
     assert_eq!((left.len(), &left[0]["organization_id"]), (1, &json!(world.other.organization_id)));
 }
@@ -456,7 +456,7 @@ async fn an_erasure_that_ran_out_of_time_goes_on_where_it_stopped() {
         world.send("erasures", &erasure(&world, &body).within(Duration::from_millis(3_400))).await.expect(200);
     assert_eq!(
         (&hurried["deleted"], &hurried["complete"]),
-        (&json!({"calls": 1, "executions": 2, "runs": 0, "events": 0}), &json!(false))
+        (&json!({"calls": 1, "executions": 2, "runs": 0, "events": 0, "threads": 0}), &json!(false))
     );
     let body = json!({"phone_number": phone(1), "cursor": hurried["next_cursor"]});
     let rest = world.send("erasures", &erasure(&world, &body)).await.expect(200);
@@ -495,4 +495,21 @@ async fn only_an_administrator_may_erase_and_every_wrong_field_is_named() {
     as_member(&world);
     let answer = world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_conversation_that_names_the_number_is_erased() {
+    let world = World::start().await;
+    let say = async |thread: &str, message: &str| {
+        world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("I see.")]);
+        world.chat_with(&json!({"message": message, "thread_id": thread})).await.expect(200);
+    };
+    say("about-her", &format!("Her number is {}", phone(1))).await;
+    say("other", "What is new?").await;
+    let done = erase(&world, &phone(1)).await;
+    assert_eq!(done["deleted"], json!({"calls": 0, "executions": 0, "runs": 0, "threads": 1}), "{done}");
+    let user = &world.home.user_id;
+    let left = world.threads(user, "GET", "").await.expect(200);
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "{left}");
+    assert_eq!(left["items"][0]["thread_id"], "other");
 }

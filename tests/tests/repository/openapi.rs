@@ -7,6 +7,7 @@ mod automation_control;
 mod automations;
 mod calls;
 mod changes;
+mod chat;
 mod discovery;
 mod examples;
 mod hooks;
@@ -141,7 +142,8 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(privacy_and_budgets::parts())
         .chain(discovery::parts())
         .chain(mcp::parts());
-    let given = given.chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
+    let given =
+        given.chain(chat::parts()).chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

@@ -257,6 +257,7 @@ fn sms_changes(world: &World) -> Vec<FieldChange> {
         field("description", json!("Sends a text."), "/description", GONE),
         field("repeatable", json!(false), "/config_metadata/repeatable", GONE),
         field("limits", json!({"per_call": 3, "per_hour": 9}), "/config_metadata/limits", GONE),
+        field("chat", json!({"least_role": "admin", "consent": true}), "/config_metadata/chat", GONE),
         field("redact", json!(["text"]), "/config_metadata/redact", GONE),
         field("from", sender, "/config_metadata/from", Refused),
         field("text", written, "/config_metadata/text", Refused),

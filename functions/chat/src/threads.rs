@@ -1,0 +1,83 @@
+//! A user's threads: listed, shown, deleted. Nobody sees another user's.
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+use shared::{
+    Error, Result,
+    http::{self, Reply, Request},
+    models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
+    store::Page,
+};
+
+use crate::{Deps, body::LONGEST_THREAD, turn};
+
+pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Result<Reply> {
+    let (limit, after) = http::page(request)?;
+    let page = deps.threads.page(member.organization_id, &member.user_id, after.as_ref(), limit).await?;
+    Reply::ok(&page.map(|thread| view(&thread)))
+}
+
+pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
+    let (limit, before) = http::page_by(request, |text| {
+        text.parse()
+            .map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
+    })?;
+    let thread = deps.threads.get(member.organization_id, id(member, name)?).await?;
+    let (messages, next) = deps.threads.messages(&thread, before, limit).await?;
+    let mut body = view(&thread);
+    if let Value::Object(body) = &mut body {
+        let summary = thread.summary.as_ref();
+        body.insert(
+            "summary".into(),
+            summary
+                .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
+        );
+        let items = messages.iter().map(message).collect();
+        let page: Page<Value> = Page { items, next_cursor: next.map(|number| number.to_string()) };
+        body.insert("items".into(), json!(page.items));
+        body.insert("next_cursor".into(), json!(page.next_cursor));
+    }
+    Reply::ok(&body)
+}
+
+pub(crate) async fn delete(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
+    deps.threads.delete(member.organization_id, id(member, name)?, http::deadline(request)).await?;
+    tracing::info!("a thread was deleted");
+    Ok(Reply::no_content())
+}
+
+/// The id of the thread that the user calls so: somebody else's name leads to another id.
+fn id(member: &Member, name: &str) -> Result<ThreadId> {
+    let name = percent_decode_str(name).decode_utf8().map_err(|_no_text| Error::NotFound("thread"))?;
+    if name.chars().count() > LONGEST_THREAD {
+        return Err(Error::NotFound("thread"));
+    }
+    Ok(ThreadId::of_name(member.organization_id, &member.user_id, &name))
+}
+
+fn view(thread: &Thread) -> Value {
+    let pending = thread.pending_call().filter(|pending| pending.expires_at > shared::models::Timestamp::now());
+    json!({
+        "thread_id": thread.name, "title": thread.title, "turns": thread.turns, "messages": thread.messages,
+        "pending_action": pending.as_ref().map(turn::shown), "created_at": thread.created_at,
+        "updated_at": thread.updated_at,
+    })
+}
+
+fn message(message: &ThreadMessage) -> Value {
+    let role = match message.role {
+        ChatRole::User => "user",
+        ChatRole::Assistant => "assistant",
+        ChatRole::Unknown => "unknown",
+    };
+    let tools: Vec<Value> = message
+        .results()
+        .iter()
+        .map(|result| json!({"tool": result.tool, "outcome": result.outcome.as_str()}))
+        .collect();
+    let widget: Option<Value> = message.widget.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    json!({
+        "number": message.number, "role": role, "content": message.content, "tools": tools, "widget": widget,
+        "created_at": message.created_at,
+    })
+}

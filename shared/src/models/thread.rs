@@ -1,0 +1,257 @@
+//! Conversations of people with the planner.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::{OfferedTool, OrganizationId, Role, Spent, ThreadId, Timestamp, UserId};
+
+/// A conversation of one user of an organization: the row of `threads` whose part is `thread`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Thread {
+    /// Made of the organization, the user and the name.
+    pub id: ThreadId,
+    pub organization_id: OrganizationId,
+    pub user_id: UserId,
+    /// What its user's clients call it.
+    pub name: String,
+    /// How its first message begins.
+    #[serde(default)]
+    pub title: String,
+    /// How many turns there were: a message and its answer each.
+    #[serde(default)]
+    pub turns: u32,
+    /// How many messages there are; they are counted from 1.
+    #[serde(default)]
+    pub messages: u32,
+    /// What stands for its older messages when a model is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<ThreadSummary>,
+    /// The [`PendingCall`] that waits for the person's consent, as JSON text: DynamoDB's own maps do not take every name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
+    #[serde(default)]
+    pub spent: Spent,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// When DynamoDB may drop it; seconds since 1970. It moves on with every turn.
+    pub expires_at: i64,
+}
+
+impl Thread {
+    /// The call that waits for consent; none that a newer version wrote in a way that cannot be read here.
+    pub fn pending_call(&self) -> Option<PendingCall> {
+        serde_json::from_str(self.pending.as_deref()?).ok()
+    }
+
+    /// The first message that a model is told as it is.
+    pub fn first_told(&self) -> u32 {
+        self.summary.as_ref().map_or(1, |summary| summary.until + 1)
+    }
+}
+
+/// What stands for the older messages of a long conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadSummary {
+    pub text: String,
+    /// The last message that it stands for.
+    pub until: u32,
+    pub at: Timestamp,
+}
+
+/// Who says something in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatRole {
+    User,
+    Assistant,
+    /// Of a newer version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A message of a conversation: an item of `threads` whose part is `m#000001`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ThreadMessage {
+    /// 1 for the first.
+    pub number: u32,
+    #[serde(default)]
+    pub turn: u32,
+    pub role: ChatRole,
+    pub content: String,
+    /// The name of the request that brought it, where it has one: the same request again gets the same answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// What tools gave before this answer: a list of [`ToolResult`]s as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_results: Option<String>,
+    /// What is to be drawn beside the text, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub widget: Option<String>,
+    /// What the answer's `metadata` held, as JSON text, for whoever sends the request again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<String>,
+    pub created_at: Timestamp,
+}
+
+impl ThreadMessage {
+    /// What tools gave before this answer, as far as it can be read.
+    pub fn results(&self) -> Vec<ToolResult> {
+        let results: Option<Vec<Value>> = self.tool_results.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        results.unwrap_or_default().into_iter().filter_map(|result| serde_json::from_value(result).ok()).collect()
+    }
+}
+
+/// What became of a call that a plan asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnCall {
+    Succeeded,
+    Failed,
+    /// It may have acted.
+    Unconfirmed,
+    /// It was not made: there is no such tool, its arguments are wrong, or the person may not.
+    NotCalled,
+    /// The person said no.
+    Refused,
+    /// Of a newer version.
+    #[serde(other)]
+    Unknown,
+}
+
+impl TurnCall {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Unconfirmed => "unconfirmed",
+            Self::NotCalled => "not_called",
+            Self::Refused => "refused",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a tool gave: `{"tool", "arguments", "outcome", "effect", "result"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    pub tool: String,
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+    pub outcome: TurnCall,
+    /// Whether the tool changes something outside.
+    #[serde(default)]
+    pub effect: bool,
+    /// What it gave, or the sentence that says why it did not.
+    #[serde(default)]
+    pub result: Value,
+}
+
+/// A call that waits for the person's consent, bound to exactly these arguments of the tool as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingCall {
+    /// What the consent must name.
+    pub id: String,
+    pub tool: OfferedTool,
+    pub arguments: Map<String, Value>,
+    #[serde(default)]
+    pub reason: String,
+    /// The turn that asked; the effect is this turn's.
+    pub turn: u32,
+    /// What tools had given by then.
+    #[serde(default)]
+    pub tool_results: Vec<ToolResult>,
+    #[serde(default)]
+    pub iteration: u32,
+    pub expires_at: Timestamp,
+}
+
+/// `chat` of a tool: what must be seen to before it is called for a person in a chat.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatRules {
+    /// Whoever has a lesser role cannot have it called.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "role_as_text",
+        deserialize_with = "role_or_owner"
+    )]
+    pub least_role: Option<Role>,
+    /// The person is asked first.
+    #[serde(default)]
+    pub consent: bool,
+}
+
+impl ChatRules {
+    pub fn none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same for a tool that changes something outside, or does not: what acts needs a `member` at least, and only what acts
+    /// is asked about.
+    #[must_use]
+    pub fn for_effect(self, effect: bool) -> Self {
+        if effect {
+            Self { least_role: Some(self.least_role.map_or(Role::Member, |role| role.max(Role::Member))), ..self }
+        } else {
+            Self { consent: false, ..self }
+        }
+    }
+
+    pub fn allow(&self, role: Role) -> bool {
+        self.least_role.is_none_or(|least| role >= least)
+    }
+}
+
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::Ok, S::Error> {
+    role.map(Role::as_str).serialize(serializer)
+}
+
+/// A role that is not known here is taken for the highest: what a newer version holds back must not be open.
+fn role_or_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
+    let named = Option::<String>::deserialize(deserializer)?;
+    let known = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name).unwrap_or(Role::Owner);
+    Ok(named.map(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_role_that_is_not_known_holds_a_tool_back() {
+        let read = |rules: Value| serde_json::from_value::<ChatRules>(rules).unwrap();
+        assert_eq!(read(json!({})), ChatRules::default());
+        assert_eq!(read(json!({"least_role": "admin"})).least_role, Some(Role::Admin));
+        assert_eq!(read(json!({"least_role": "auditor", "newer": 1})).least_role, Some(Role::Owner));
+        let rules = ChatRules { least_role: Some(Role::Admin), consent: true };
+        assert_eq!(serde_json::to_value(rules).unwrap(), json!({"least_role": "admin", "consent": true}));
+        assert!(!rules.allow(Role::Member) && rules.allow(Role::Admin));
+    }
+
+    #[test]
+    fn what_acts_needs_a_member_and_what_reads_is_not_asked_about() {
+        let asks = ChatRules { least_role: None, consent: true };
+        assert_eq!(asks.for_effect(true), ChatRules { least_role: Some(Role::Member), consent: true });
+        assert_eq!(asks.for_effect(false), ChatRules::default());
+    }
+
+    #[test]
+    fn a_name_leads_to_its_users_thread_only() {
+        let (organization, other) = (OrganizationId::generate(), OrganizationId::generate());
+        let (ada, bob) = (UserId::new("ada"), UserId::new("bob"));
+        let id = ThreadId::of_name(organization, &ada, "main");
+        assert_eq!(id, ThreadId::of_name(organization, &ada, "main"));
+        for another in [
+            ThreadId::of_name(organization, &bob, "main"),
+            ThreadId::of_name(other, &ada, "main"),
+            ThreadId::of_name(organization, &ada, "Main"),
+        ] {
+            assert_ne!(id, another);
+        }
+        let split = |user: &str, name: &str| ThreadId::of_name(organization, &UserId::new(user), name);
+        assert_ne!(split("a b", "c"), split("a", "b c"));
+    }
+}

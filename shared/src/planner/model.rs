@@ -1,0 +1,54 @@
+//! What is asked.
+
+use futures_util::{StreamExt, pin_mut};
+
+use crate::{
+    Deadline,
+    clients::{
+        self, Failure, Llm, Service,
+        llm::{Account, Completion, Delta, Request},
+    },
+};
+
+/// Takes parts of an answer.
+pub type Tokens<'a> = &'a mut (dyn FnMut(&str) + Send);
+
+/// A model that answers.
+pub trait PlannerModel: Sync {
+    /// The answer as a whole; its parts go to `tokens` while it comes, if somebody wants them.
+    fn answer(
+        &self,
+        request: &Request<'_>,
+        tokens: Option<Tokens<'_>>,
+        deadline: Deadline,
+    ) -> impl Future<Output = Result<Completion, clients::Error>> + Send;
+}
+
+/// A model of an account's.
+pub struct LlmModel<'a> {
+    pub llm: &'a Llm,
+    pub account: &'a Account,
+    /// The account's, if absent.
+    pub model: Option<&'a str>,
+}
+
+impl PlannerModel for LlmModel<'_> {
+    async fn answer(
+        &self,
+        request: &Request<'_>,
+        tokens: Option<Tokens<'_>>,
+        deadline: Deadline,
+    ) -> Result<Completion, clients::Error> {
+        let request = Request { model: self.model, ..*request };
+        let Some(tokens) = tokens else { return self.llm.complete(self.account, &request, deadline).await };
+        let deltas = self.llm.stream(self.account, &request, deadline).await?;
+        pin_mut!(deltas);
+        while let Some(delta) = deltas.next().await {
+            match delta? {
+                Delta::Text(text) => tokens(&text),
+                Delta::Done(completion) => return Ok(*completion),
+            }
+        }
+        Err(clients::Error::new(Service::Llm, Failure::Undecodable("the stream ended without an answer".into())))
+    }
+}

@@ -1,0 +1,371 @@
+//! The nodes of the graph, and the way through them.
+
+mod ask;
+mod execute;
+
+use std::{fmt::Write as _, time::Duration};
+
+use self::ask::Unanswered;
+use super::{
+    AgentState, ChatMessage, Event, Observer, OfferedTools, PlannerModel, Step, Stop, claims,
+    plan::{self, Plan},
+    prompt,
+};
+use crate::{
+    Error, Result,
+    clients::llm::{Completion, Message},
+    models::{PendingCall, TurnCall},
+    tool::{CallContext, NotBound},
+};
+
+/// How freely the model writes when it chooses tools, and when it answers.
+const PLAN_TEMPERATURE: f64 = 0.0;
+const ANSWER_TEMPERATURE: f64 = 0.3;
+
+/// What is left for a person to read where the model said nothing.
+const NO_ANSWER: &str = "I have no answer to this. Please put it in other words.";
+
+/// What a turn may use. Whichever is reached first ends it with one last answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TurnLimits {
+    /// How often tools may be chosen.
+    pub iterations: u32,
+    /// Calls of tools.
+    pub calls: u32,
+    /// Prompt and completion, of all requests together.
+    pub tokens: u64,
+    /// In the gateway's credits.
+    pub cost: f64,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self { iterations: 6, calls: 12, tokens: 200_000, cost: 1.0 }
+    }
+}
+
+/// What answers turns.
+pub struct Planner<'a, M> {
+    pub model: &'a M,
+    /// Whether the model calls functions by itself, in place of writing a plan.
+    pub function_calling: bool,
+    pub offered: &'a OfferedTools,
+    pub limits: TurnLimits,
+    /// Its subject is this turn; its deadline is when the answer must be there.
+    pub context: CallContext<'a>,
+    /// The turn, counted from 1 in its thread.
+    pub turn: u32,
+    /// How long a person may take to consent.
+    pub consent_within: Duration,
+}
+
+/// How a turn ended; each has the text for the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    Answered(String),
+    /// An effect waits for consent: [`AgentState::pending`].
+    Waiting(String),
+    /// It was broken off after something had been done, which the text says.
+    BrokenOff(String),
+}
+
+impl Ended {
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Answered(text) | Self::Waiting(text) | Self::BrokenOff(text) => text,
+        }
+    }
+}
+
+/// A turn on its way.
+struct Turn<'p, 'a, 's, M, O> {
+    planner: &'p Planner<'a, M>,
+    state: &'s mut AgentState,
+    observer: &'s mut O,
+    /// The plan has been asked about once.
+    repaired: bool,
+    /// Calls that were made.
+    calls: u32,
+    /// Why the model is not asked again.
+    stop: Option<Stop>,
+}
+
+/// What came of a request for an answer.
+enum Said {
+    Answer(String),
+    /// Another tool first.
+    Plan(Plan),
+}
+
+impl<'a, M: PlannerModel> Planner<'a, M> {
+    /// Answers the last message of `state`, which then ends with the answer.
+    ///
+    /// # Errors
+    /// If the model cannot be asked, and nothing has been done yet: the same message may be sent again.
+    pub async fn run<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<Ended> {
+        let mut turn = self.begin(state, observer);
+        let ended = async {
+            let plan = turn.plan().await?;
+            query_execution_node(&mut turn, plan).await
+        };
+        let ended = ended.await;
+        turn.over(ended)
+    }
+
+    /// Goes on where a call waited for consent: carries exactly that call out, once, or not at all.
+    ///
+    /// # Errors
+    /// As [`Planner::run`].
+    pub async fn resume<O: Observer>(
+        &self,
+        pending: &PendingCall,
+        approved: bool,
+        state: &mut AgentState,
+        observer: &mut O,
+    ) -> Result<Ended> {
+        let mut turn = self.begin(state, observer);
+        let ended = async {
+            turn.step(Step::Execute);
+            turn.decided(pending, approved).await?;
+            query_execution_node(&mut turn, Plan::default()).await
+        };
+        let ended = ended.await;
+        turn.over(ended)
+    }
+
+    fn begin<'p, 's, O>(&'p self, state: &'s mut AgentState, observer: &'s mut O) -> Turn<'p, 'a, 's, M, O> {
+        Turn { planner: self, state, observer, repaired: false, calls: 0, stop: None }
+    }
+}
+
+/// Runs the tools that were chosen and answers, until the answer asks for no further tool.
+async fn query_execution_node<M: PlannerModel, O: Observer>(
+    turn: &mut Turn<'_, '_, '_, M, O>,
+    mut plan: Plan,
+) -> Result<Ended, Unanswered> {
+    loop {
+        if !plan.calls.is_empty()
+            && let Some(question) = turn.execute(plan).await?
+        {
+            return Ok(turn.ask_consent(question));
+        }
+        match turn.answer().await? {
+            Said::Answer(text) => return validate_node(turn, text).await,
+            Said::Plan(next) => plan = next,
+        }
+    }
+}
+
+/// Holds the answer against what was done. One that claims more is written again, once; if it still does, it is marked.
+async fn validate_node<M: PlannerModel, O: Observer>(
+    turn: &mut Turn<'_, '_, '_, M, O>,
+    mut text: String,
+) -> Result<Ended, Unanswered> {
+    turn.step(Step::Validate);
+    let first = turn.claims(&text);
+    if !first.is_empty() {
+        tracing::info!(claims = first.len(), "an answer claims what was not done");
+        turn.state.claims.clone_from(&first);
+        let mut messages = turn.answering(false);
+        messages.push(Message::assistant(text.clone()));
+        messages.push(prompt::correction(&first, turn.state));
+        match turn.ask(&messages, ANSWER_TEMPERATURE, &[], false).await {
+            Ok(corrected) if !corrected.text.trim().is_empty() => corrected.text.trim().clone_into(&mut text),
+            Ok(_) | Err(Unanswered::Failed(_) | Unanswered::Stopped(_)) => {}
+        }
+        let left = turn.claims(&text);
+        if !left.is_empty() {
+            turn.state.claims = left;
+            text.push_str("\n\n(To be precise: nothing of this kind was carried out for this message.)");
+        }
+    }
+    turn.observer.event(Event::Message(&text));
+    Ok(Ended::Answered(text))
+}
+
+impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
+    fn step(&mut self, step: Step) {
+        self.state.current_step = step;
+        self.observer.event(Event::Progress { node: step.node(), step });
+    }
+
+    /// Asks which tools are needed.
+    async fn plan(&mut self) -> Result<Plan, Unanswered> {
+        self.step(Step::Plan);
+        self.state.iteration += 1;
+        let planner = self.planner;
+        let messages = prompt::planning(self.state, planner.offered, planner.function_calling);
+        let tools = self.functions(true);
+        let completion = self.ask(&messages, PLAN_TEMPERATURE, &tools, false).await?;
+        self.usable(self.read(&completion), &completion, messages).await
+    }
+
+    /// The functions that a model which calls them by itself is offered.
+    fn functions(&self, may_call: bool) -> Vec<serde_json::Value> {
+        let native = may_call && self.planner.function_calling;
+        if native { prompt::functions(&self.planner.offered.toolbox) } else { Vec::new() }
+    }
+
+    fn read(&self, completion: &Completion) -> Result<Plan, String> {
+        if self.planner.function_calling && !completion.tool_calls.is_empty() {
+            return plan::of_functions(completion);
+        }
+        if self.planner.function_calling {
+            // What it says beside its calls is no plan: some write one all the same.
+            let written = plan::instead_of_answer(&completion.text, |name| self.is_offered(name));
+            return Ok(written.unwrap_or_default());
+        }
+        plan::read(&completion.text, |name| self.is_offered(name))
+    }
+
+    fn is_offered(&self, name: &str) -> bool {
+        self.planner.offered.toolbox.spec(name).is_ok()
+    }
+
+    /// A plan that can be carried out: what cannot be read, or has arguments that do not fit, is asked about once in a turn.
+    async fn usable(
+        &mut self,
+        plan: Result<Plan, String>,
+        completion: &Completion,
+        mut messages: Vec<Message>,
+    ) -> Result<Plan, Unanswered> {
+        let problem = match &plan {
+            Err(problem) => Some(problem.clone()),
+            Ok(plan) => self.wrong_arguments(plan),
+        };
+        let Some(problem) = problem else { return Ok(plan.unwrap_or_default()) };
+        if self.repaired {
+            return Ok(self.as_it_is(plan));
+        }
+        self.repaired = true;
+        messages.push(Message::assistant(as_text(completion)));
+        messages.push(prompt::repair(&problem, self.planner.function_calling));
+        let tools = self.functions(true);
+        let second = self.ask(&messages, PLAN_TEMPERATURE, &tools, false).await?;
+        let plan = self.read(&second);
+        Ok(self.as_it_is(plan))
+    }
+
+    /// A plan that is not asked about any more: what is wrong with it is said in the answer.
+    fn as_it_is(&mut self, plan: Result<Plan, String>) -> Plan {
+        plan.unwrap_or_else(|problem| {
+            self.state.problems.push(format!(
+                "No tool was called: the choice of a tool could not be read ({problem}). Answer from the conversation alone, and if \
+                 a tool would have been needed, say that it could not be used this time."
+            ));
+            Plan::default()
+        })
+    }
+
+    /// What is wrong with the arguments of the first call that does not fit. That there is no such tool is no mistake to be
+    /// asked about: the answer says it.
+    fn wrong_arguments(&self, plan: &Plan) -> Option<String> {
+        let toolbox = &self.planner.offered.toolbox;
+        plan.calls.iter().find_map(|call| match toolbox.check(&call.tool, &call.arguments) {
+            Err(NotBound::Invalid(sentence)) => Some(format!("The arguments of {} do not fit: {sentence}", call.tool)),
+            _ => None,
+        })
+    }
+
+    fn answering(&self, more: bool) -> Vec<Message> {
+        prompt::answering(self.state, self.planner.offered, more, self.planner.function_calling)
+    }
+
+    /// Asks for the answer, which may ask for another tool where one has been called and there is room for more.
+    async fn answer(&mut self) -> Result<Said, Unanswered> {
+        self.step(Step::Answer);
+        let more = self.may_call_more();
+        let messages = self.answering(more);
+        let tools = self.functions(more);
+        let completion = self.ask(&messages, ANSWER_TEMPERATURE, &tools, true).await?;
+        if more {
+            let next = if completion.tool_calls.is_empty() {
+                plan::instead_of_answer(&completion.text, |name| self.is_offered(name)).map(Ok)
+            } else {
+                Some(plan::of_functions(&completion))
+            };
+            if let Some(next) = next {
+                self.step(Step::Plan);
+                self.state.iteration += 1;
+                return Ok(Said::Plan(self.usable(next, &completion, messages).await?));
+            }
+        }
+        let text = completion.text.trim();
+        Ok(Said::Answer(if text.is_empty() { NO_ANSWER.to_owned() } else { text.to_owned() }))
+    }
+
+    fn may_call_more(&self) -> bool {
+        let (limits, spent) = (self.planner.limits, &self.state.spent);
+        let called = self.state.tool_results.iter().any(|result| result.outcome != TurnCall::Refused);
+        called
+            && self.state.iteration < limits.iterations
+            && self.calls < limits.calls
+            && spent.tokens() < limits.tokens
+            && spent.cost < limits.cost
+    }
+
+    fn claims(&self, text: &str) -> Vec<String> {
+        let describe = |name: &str| {
+            let spec = self.planner.offered.toolbox.spec(name);
+            spec.map(|spec| spec.description.clone()).unwrap_or_default()
+        };
+        claims::unsupported(text, &self.state.tool_results, &self.state.earlier_results, describe)
+    }
+
+    /// Writes the end into the state. What failed after something had been done is told with what was done; the person could
+    /// not know otherwise.
+    fn over(self, ended: Result<Ended, Unanswered>) -> Result<Ended> {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(unanswered) => {
+                let acted =
+                    self.state.tool_results.iter().any(|result| {
+                        result.effect && !matches!(result.outcome, TurnCall::NotCalled | TurnCall::Refused)
+                    });
+                let why = match unanswered {
+                    Unanswered::Stopped(Stop::Requested) => "it was stopped".to_owned(),
+                    Unanswered::Stopped(Stop::OverBudget(over)) if !acted => return Err(over.into()),
+                    Unanswered::Stopped(Stop::OverBudget(over)) => over.to_string(),
+                    Unanswered::Failed(error) if !acted => return Err(error),
+                    Unanswered::Failed(error) => {
+                        tracing::warn!("a turn was broken off: {}", crate::error::chain(&error));
+                        error.to_string()
+                    }
+                };
+                let text = self.report(&why);
+                self.observer.event(Event::Message(&text));
+                Ended::BrokenOff(text)
+            }
+        };
+        self.state.messages.push(ChatMessage::assistant(ended.text()));
+        Ok(ended)
+    }
+
+    /// What was done, without a model.
+    fn report(&self, why: &str) -> String {
+        let mut text = format!("I could not finish this answer: {why}.");
+        for result in &self.state.tool_results {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n- {}: {}", result.tool, result.outcome.as_str());
+        }
+        if !self.state.tool_results.is_empty() {
+            text.push_str("\nNothing else was done.");
+        }
+        text
+    }
+}
+
+/// What a model said, for the conversation with it: calls of functions as the plan that they are.
+fn as_text(completion: &Completion) -> String {
+    if completion.tool_calls.is_empty() {
+        return completion.text.clone();
+    }
+    let calls = completion.tool_calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
+    calls.collect::<Vec<_>>().join("\n")
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}

@@ -1,0 +1,111 @@
+//! One request to the model within a turn: whether it may be made, what it cost, where its words go.
+
+use std::{ops::ControlFlow, time::Duration};
+
+use serde_json::Value;
+
+use super::Turn;
+use crate::{
+    Error,
+    clients::llm::{Completion, Message, Request},
+    planner::{Event, Observer, PlannerModel, Stop},
+};
+
+/// Kept back from the turn's time to write it down.
+const SAVE_RESERVE: Duration = Duration::from_secs(2);
+/// Tokens of one answer.
+const LONGEST_ANSWER: u32 = 4_000;
+
+/// Why there is no answer.
+pub(super) enum Unanswered {
+    Failed(Error),
+    Stopped(Stop),
+}
+
+impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
+    /// Asks the model. `aloud`: what it says is the answer to the person, whose words may be wanted as they come.
+    pub(super) async fn ask(
+        &mut self,
+        messages: &[Message],
+        temperature: f64,
+        tools: &[Value],
+        aloud: bool,
+    ) -> Result<Completion, Unanswered> {
+        if let ControlFlow::Break(stop) = self.observer.may_go_on().await {
+            return Err(Unanswered::Stopped(stop));
+        }
+        if let Some(stop) = self.stop.clone() {
+            return Err(Unanswered::Stopped(stop));
+        }
+        let request = Request { temperature, max_tokens: Some(LONGEST_ANSWER), tools, ..Request::new(messages) };
+        let deadline = self.planner.context.deadline.reserving(SAVE_RESERVE);
+        let answered = if aloud && self.observer.wants_tokens() {
+            let observer = &mut *self.observer;
+            let mut gate = Gate::default();
+            let mut token = |text: &str| {
+                if let Some(text) = gate.let_through(text) {
+                    observer.event(Event::Token(&text));
+                }
+            };
+            let answered = self.planner.model.answer(&request, Some(&mut token), deadline).await;
+            if let (Ok(completion), Some(held)) = (&answered, gate.held())
+                && !self.is_another_plan(completion)
+            {
+                self.observer.event(Event::Token(&held));
+            }
+            answered
+        } else {
+            self.planner.model.answer(&request, None, deadline).await
+        };
+        let completion = answered.map_err(|error| Unanswered::Failed(error.into()))?;
+        let (usage, cost) = (&completion.usage, completion.usage.cost.unwrap_or_default());
+        let spent = &mut self.state.spent;
+        spent.iterations += 1;
+        spent.prompt_tokens += usage.prompt_tokens;
+        spent.completion_tokens += usage.completion_tokens;
+        spent.cached_tokens += usage.cached_tokens;
+        spent.cost += cost;
+        if let ControlFlow::Break(stop) = self.observer.spent(cost).await {
+            self.stop = Some(stop);
+        }
+        Ok(completion)
+    }
+
+    fn is_another_plan(&self, completion: &Completion) -> bool {
+        super::plan::instead_of_answer(&completion.text, |name| self.is_offered(name)).is_some()
+    }
+}
+
+/// Holds back what may be a plan in place of an answer: one that begins as JSON or a fence does.
+#[derive(Default)]
+struct Gate {
+    begun: bool,
+    held: Option<String>,
+}
+
+impl Gate {
+    fn let_through(&mut self, text: &str) -> Option<String> {
+        if let Some(held) = &mut self.held {
+            held.push_str(text);
+            return None;
+        }
+        if self.begun {
+            return Some(text.to_owned());
+        }
+        match text.trim_start().chars().next() {
+            None => None,
+            Some('{' | '[' | '`') => {
+                self.held = Some(text.to_owned());
+                None
+            }
+            Some(_) => {
+                self.begun = true;
+                Some(text.trim_start().to_owned())
+            }
+        }
+    }
+
+    fn held(self) -> Option<String> {
+        self.held
+    }
+}

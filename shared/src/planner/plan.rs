@@ -1,0 +1,271 @@
+//! Which tools are to be called: what a model wrote, read tolerantly.
+//!
+//! `{"tool": "sales_report" | "none", "reason": "…", "arguments": {…}}`, alone, in a fence, or with prose around it; a list of such
+//! plans is several calls. What cannot be meant is named in a sentence, for one question back.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    clients::llm::{Completion, ToolCall},
+    fields::kind,
+};
+
+/// Calls of one plan that are made; what a model wants beyond them it can ask for again.
+const MOST_CALLS: usize = 5;
+/// Places of a text at which JSON may begin that are tried.
+const MOST_BEGINNINGS: usize = 200;
+
+/// What is to be done.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Plan {
+    /// None: no tool is needed.
+    pub(super) calls: Vec<PlannedCall>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PlannedCall {
+    pub(super) tool: String,
+    pub(super) reason: String,
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// Reads a plan that a model wrote as text. `is_tool` knows the tools that it was offered.
+///
+/// # Errors
+/// One sentence that says what is wrong.
+pub(super) fn read(text: &str, is_tool: impl Fn(&str) -> bool) -> Result<Plan, String> {
+    if let Some(value) = written_plan(text) {
+        return of_value(&value);
+    }
+    // Prose alone: a model that needs no tool says what it has to say. One that speaks of a tool meant to call it.
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-');
+    if !text.contains('{') && !words.into_iter().any(|word| !word.is_empty() && is_tool(word)) {
+        return Ok(Plan::default());
+    }
+    Err("There is no plan in your message that can be read.".to_owned())
+}
+
+/// The plan that an answer is in place of an answer: nothing else may stand beside it, and it must name a tool that there is.
+pub(super) fn instead_of_answer(text: &str, is_tool: impl Fn(&str) -> bool) -> Option<Plan> {
+    let text = unfenced(text.trim());
+    let value = serde_json::from_str(text).ok().filter(is_plan)?;
+    let plan = of_value(&value).ok()?;
+    (!plan.calls.is_empty() && plan.calls.iter().all(|call| is_tool(&call.tool))).then_some(plan)
+}
+
+/// Reads the functions that a model called by itself. None: no tool is needed.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn of_functions(completion: &Completion) -> Result<Plan, String> {
+    let call = |call: &ToolCall| {
+        let written = call.arguments.trim();
+        let arguments = if written.is_empty() { Value::Null } else { Value::from(written) };
+        Ok(PlannedCall {
+            tool: call.name.clone(),
+            reason: String::new(),
+            arguments: arguments_of(Some(&arguments), &call.name)?,
+        })
+    };
+    let calls = completion.tool_calls.iter().take(MOST_CALLS).map(call).collect::<Result<_, String>>()?;
+    Ok(Plan { calls })
+}
+
+/// The content of a text that is one fence and nothing else.
+fn unfenced(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else { return text };
+    let after_language = inner.split_once('\n').map_or(inner, |(_language, rest)| rest);
+    after_language.trim()
+}
+
+/// The first JSON in a text that looks like a plan; else, where the whole text is JSON, that.
+fn written_plan(text: &str) -> Option<Value> {
+    if let Ok(value) = serde_json::from_str::<Value>(unfenced(text.trim())) {
+        return Some(value).filter(|value| value.is_object() || value.is_array());
+    }
+    let mut from = 0;
+    for _ in 0..MOST_BEGINNINGS {
+        let rest = text.get(from..)?;
+        let at = from + rest.find(['{', '['])?;
+        let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter::<Value>();
+        if let Some(Ok(value)) = values.next() {
+            if is_plan(&value) {
+                return Some(value);
+            }
+            // Somebody else's JSON: what stands in it is no plan either.
+            from = at + values.byte_offset();
+        } else {
+            from = at + 1;
+        }
+    }
+    None
+}
+
+fn is_plan(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.contains_key("tool") || members.contains_key("tool_name"),
+        Value::Array(items) => !items.is_empty() && items.iter().all(|item| item.is_object() && is_plan(item)),
+        _ => false,
+    }
+}
+
+fn of_value(value: &Value) -> Result<Plan, String> {
+    let calls = match value {
+        Value::Array(items) => items.iter().take(MOST_CALLS).filter_map(|item| call(item).transpose()).collect(),
+        value => call(value).map(|call| call.into_iter().collect()),
+    };
+    Ok(Plan { calls: calls? })
+}
+
+/// A call; nothing where the plan says that no tool is needed.
+fn call(value: &Value) -> Result<Option<PlannedCall>, String> {
+    let Value::Object(members) = value else {
+        return Err(format!(
+            "A plan must be a JSON object with \"tool\", \"reason\" and \"arguments\", not {}.",
+            kind(value)
+        ));
+    };
+    let (tool, nested) = match members.get("tool").or_else(|| members.get("tool_name")) {
+        None => return Err("The plan has no \"tool\": name one, or \"none\".".to_owned()),
+        Some(Value::Null) => return Ok(None),
+        Some(Value::String(name)) => (name.trim(), None),
+        // As functions are written elsewhere.
+        Some(Value::Object(function)) => match function.get("name").and_then(Value::as_str) {
+            Some(name) => (name.trim(), function.get("arguments")),
+            None => return Err("\"tool\" must be the name of a tool, or \"none\", not an object.".to_owned()),
+        },
+        Some(other) => return Err(format!("\"tool\" must be the name of a tool, or \"none\", not {}.", kind(other))),
+    };
+    let tool = tool.strip_prefix("functions.").unwrap_or(tool).trim_end_matches("()");
+    if ["", "none", "null", "no_tool"].iter().any(|none| tool.eq_ignore_ascii_case(none)) {
+        return Ok(None);
+    }
+    let given = members.get("arguments").or(nested).or_else(|| members.get("args"));
+    let reason = members.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Some(PlannedCall { tool: tool.to_owned(), reason, arguments: arguments_of(given, tool)? }))
+}
+
+fn arguments_of(given: Option<&Value>, tool: &str) -> Result<Map<String, Value>, String> {
+    let must = |what: &str| Err(format!("The arguments of {tool} must be a JSON object, not {what}."));
+    match given {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(arguments)) => Ok(arguments.clone()),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
+        Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(arguments)) => Ok(arguments),
+            Ok(Value::Null) => Ok(Map::new()),
+            Ok(other) => must(kind(&other)),
+            Err(_no_json) => must("text that is no JSON"),
+        },
+        Some(other) => must(kind(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SALES: &str = r#"{"tool": "sales_report", "reason": "asked for it", "arguments": {"year": 2024}}"#;
+
+    fn is_tool(name: &str) -> bool {
+        ["sales_report", "send_sms"].contains(&name)
+    }
+
+    fn tools(text: &str) -> Result<Vec<(String, Value)>, String> {
+        let plan = read(text, is_tool)?;
+        Ok(plan.calls.into_iter().map(|call| (call.tool, Value::Object(call.arguments))).collect())
+    }
+
+    #[test]
+    fn a_plan_is_found_whatever_stands_around_it() {
+        let sales = vec![("sales_report".to_owned(), json!({"year": 2024}))];
+        for text in [
+            SALES.to_owned(),
+            format!("```json\n{SALES}\n```"),
+            format!("```\n{SALES}\n```"),
+            format!("Sure! Here is my plan {{as JSON}}:\n\n```json\n{SALES}\n```\nShall I go on?"),
+            format!("I looked at {{\"year\": 2024}} first. {SALES}"),
+            format!("[{SALES}]"),
+            format!("\u{feff}[1] {SALES}"),
+            r#"{"tool": "sales_report", "arguments": "{\"year\": 2024}"}"#.to_owned(),
+            r#"{"tool": "functions.sales_report()", "args": {"year": 2024}}"#.to_owned(),
+            r#"{"tool": {"name": "sales_report", "arguments": {"year": 2024}}}"#.to_owned(),
+            r#"{"tool_name": " sales_report ", "arguments": {"year": 2024}, "confidence": 0.9}"#.to_owned(),
+        ] {
+            assert_eq!(tools(&text), Ok(sales.clone()), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_tool_is_no_tool_however_it_is_said() {
+        for text in [
+            r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#,
+            r#"{"tool": "NONE"}"#,
+            r#"{"tool": null, "arguments": null}"#,
+            r#"{"tool": ""}"#,
+            r#"[{"tool": "none"}]"#,
+            "[]",
+            "Hello! How can I help you?",
+            "",
+        ] {
+            assert_eq!(tools(text), Ok(Vec::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_several_calls() {
+        let two = format!("[{SALES}, {{\"tool\": \"send_sms\"}}, {{\"tool\": \"none\"}}]");
+        let names: Vec<String> = tools(&two).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["sales_report", "send_sms"]);
+        let many = format!("[{}]", [SALES; 9].join(","));
+        assert_eq!(tools(&many).unwrap().len(), MOST_CALLS);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        for (text, named) in [
+            (r#"{"tool": 7}"#, "\"tool\" must be the name of a tool, or \"none\", not a number"),
+            (r#"{"tool": ["sales_report"]}"#, "not a list"),
+            (r#"{"tool": {"id": 1}}"#, "not an object"),
+            (
+                r#"{"tool": "sales_report", "arguments": [2024]}"#,
+                "arguments of sales_report must be a JSON object, not a list",
+            ),
+            (r#"{"tool": "sales_report", "arguments": "year 2024"}"#, "text that is no JSON"),
+            (r#"{"tool": "sales_report", "arguments": 2024}"#, "not a number"),
+            (r#"{"reason": "none needed"}"#, "has no \"tool\""),
+            ("[1, 2]", "must be a JSON object"),
+            ("I will call sales_report for 2024.", "no plan"),
+            ("{\"tool\": \"sales_report\"", "no plan"),
+            ("{{{{", "no plan"),
+        ] {
+            let told = tools(text).unwrap_err();
+            assert!(told.contains(named), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_a_plan_only_if_it_is_nothing_else() {
+        assert!(instead_of_answer(SALES, is_tool).is_some());
+        assert!(instead_of_answer(&format!("```json\n{SALES}\n```"), is_tool).is_some());
+        for answer in [
+            format!("The plan was {SALES}"),
+            r#"{"tool": "none"}"#.to_owned(),
+            r#"{"tool": "hammer", "price": 3}"#.to_owned(),
+            r#"{"total": 3}"#.to_owned(),
+            "42".to_owned(),
+        ] {
+            assert_eq!(instead_of_answer(&answer, is_tool), None, "{answer}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_never_a_panic(text in "[\\[\\]{}\":,a-z0-9 `\\n\\\\]{0,80}") {
+            let _ = read(&text, is_tool);
+            let _ = instead_of_answer(&text, is_tool);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What an observer is told while a turn happens, which is what a stream is made of.
+
+use std::{
+    collections::VecDeque,
+    future::ready,
+    ops::ControlFlow,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::{
+    Deadline, Result,
+    clients::{
+        self,
+        llm::{Completion, Finish, Request, Usage},
+    },
+    models::{OrganizationId, Role, ThreadId, Trigger, UserId},
+    tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec},
+};
+
+/// Gives prepared texts, word by word where that is wanted.
+struct Scripted(Mutex<VecDeque<&'static str>>);
+
+impl PlannerModel for Scripted {
+    async fn answer(
+        &self,
+        _request: &Request<'_>,
+        tokens: Option<Tokens<'_>>,
+        _deadline: Deadline,
+    ) -> Result<Completion, clients::Error> {
+        let text = self.0.lock().unwrap().pop_front().expect("the script is not over");
+        if let Some(tokens) = tokens {
+            text.split_inclusive(' ').for_each(tokens);
+        }
+        Ok(Completion {
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            finish: Finish::Stop,
+            usage: Usage { cost: Some(0.25), ..Usage::default() },
+            model: "scripted".to_owned(),
+            id: None,
+        })
+    }
+}
+
+struct Look(ToolSpec);
+
+impl Tool for Look {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+        let list = json!({"widget": {"type": "list", "items": ["one"]}});
+        Box::pin(ready(Ok(ToolOutcome::succeeded(list))))
+    }
+}
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Notes {
+    told: Vec<String>,
+    cost: f64,
+    /// The turn is stopped before the request of this number, from 0.
+    stop_before: Option<usize>,
+    asked: usize,
+}
+
+impl Observer for Notes {
+    fn wants_tokens(&self) -> bool {
+        true
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.told.push(match event {
+            Event::Progress { node, step } => format!("{node} {}", step.as_str()),
+            Event::Token(text) => format!("token {text:?}"),
+            Event::ToolCall { tool, arguments, .. } => format!("call {tool} {}", json!(arguments)),
+            Event::ToolResult { result, .. } => format!("result {}", result.outcome.as_str()),
+            Event::Widget(widget) => format!("widget {}", json!(widget)["type"]),
+            Event::Consent(pending) => format!("consent {}", pending.tool.name),
+            Event::Message(text) => format!("message {text:?}"),
+        });
+    }
+
+    async fn spent(&mut self, cost: f64) -> ControlFlow<Stop> {
+        self.cost += cost;
+        ControlFlow::Continue(())
+    }
+
+    async fn may_go_on(&mut self) -> ControlFlow<Stop> {
+        let asked = self.asked;
+        self.asked += 1;
+        if self.stop_before == Some(asked) { ControlFlow::Break(Stop::Requested) } else { ControlFlow::Continue(()) }
+    }
+}
+
+async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, Notes) {
+    let mut offered = OfferedTools::default();
+    offered.toolbox.offer(Arc::new(Look(ToolSpec {
+        name: "look".to_owned(),
+        description: "Looks something up.".to_owned(),
+        parameters: Parameters::new([("q", json!({"type": "string"}), true)]),
+        returns: json!({}),
+        own_examples: Vec::new(),
+        effect: false,
+        repeatable: true,
+    })));
+    let user = UserId::new("ada");
+    let organization = OrganizationId::generate();
+    let no_call = Conversation::default();
+    let planner = Planner {
+        model: &Scripted(Mutex::new(script.iter().copied().collect())),
+        function_calling: false,
+        offered: &offered,
+        limits: TurnLimits::default(),
+        context: CallContext {
+            organization,
+            user: Some(&user),
+            subject: Subject::Turn { thread: ThreadId::generate(), turn: 1 },
+            delivery: None,
+            conversation: &no_call,
+            trigger: Trigger::Conversation,
+            deadline: Deadline::after(Duration::from_secs(60)),
+        },
+        turn: 1,
+        consent_within: Duration::from_secs(60),
+    };
+    let who = UserContext { user_id: user.clone(), user_email: None, user_role: Role::Member };
+    let mut state = AgentState::new(vec![ChatMessage::user("What is there?")], who);
+    let ended = planner.run(&mut state, &mut notes).await.unwrap();
+    (ended, state, notes)
+}
+
+const LOOK: &str = r#"{"tool": "look", "reason": "r", "arguments": {"q": "x"}}"#;
+
+#[tokio::test]
+async fn an_observer_is_told_of_each_step_as_it_happens() {
+    let (ended, state, notes) = turn(&[LOOK, LOOK, "There is one."], Notes::default()).await;
+    assert_eq!(ended, Ended::Answered("There is one.".to_owned()));
+    let looked = ["query_execution execute", r#"call look {"q":"x"}"#, r#"widget "list""#, "result succeeded"];
+    let expected: Vec<&str> = ["query_execution plan"]
+        .into_iter()
+        .chain(looked)
+        // It asks for the tool again in place of answering, of which no word gets out.
+        .chain(["query_execution answer", "query_execution plan"])
+        .chain(looked)
+        .chain([
+            "query_execution answer",
+            r#"token "There ""#,
+            r#"token "is ""#,
+            r#"token "one.""#,
+            "validate validate",
+            r#"message "There is one.""#,
+        ])
+        .collect();
+    assert_eq!(notes.told, expected);
+    assert!((notes.cost - 0.75).abs() < f64::EPSILON && (state.spent.cost - 0.75).abs() < f64::EPSILON);
+    assert_eq!((state.iteration, state.current_step, state.messages.len()), (2, Step::Validate, 2));
+}
+
+#[tokio::test]
+async fn an_answer_that_only_begins_like_a_plan_is_told_whole() {
+    let (_, _, notes) = turn(&[r#"{"tool": "none"}"#, "[1] is a list."], Notes::default()).await;
+    assert!(notes.told.contains(&r#"token "[1] is a list.""#.to_owned()), "{:?}", notes.told);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_stopped_says_what_was_done() {
+    let stopped = Notes { stop_before: Some(1), ..Notes::default() };
+    let (ended, state, notes) = turn(&[LOOK], stopped).await;
+    let Ended::BrokenOff(text) = &ended else { panic!("{ended:?}") };
+    assert!(text.contains("it was stopped") && text.contains("- look: succeeded"), "{text}");
+    assert_eq!(notes.told.last(), Some(&format!("message {text:?}")));
+    assert_eq!(state.messages.last(), Some(&ChatMessage::assistant(text)));
+}

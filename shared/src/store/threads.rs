@@ -1,0 +1,349 @@
+//! `threads`. Key: id, part. Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`,
+//! `created_at`. TTL on `expires_at`.
+//!
+//! A conversation is several items under one id, which is made of organization, user and the name that the user's clients give
+//! it; so a name leads to its own user's thread and to nobody else's.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `thread` | the row: counts, summary, what waits for consent, the lease of the turn that is being answered; the only one in the indexes |
+//! | `m#000001` | the first message |
+//! | `name` | under an id of its own, made of a name that holds a UUID: whose it is |
+//!
+//! A turn is written in one transaction, its message, its answer and the row, under the lease: two messages at the same moment
+//! are answered one after the other, and whoever lost the lease can write nothing.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+use super::{
+    Cursor, Lease, Page,
+    database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
+    deletion::OutOfTime,
+    table::Table,
+    write::{Refused, Write, transact},
+};
+use crate::{
+    Deadline, Error, Result,
+    models::{E164, OrganizationId, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp, UserId},
+    redaction,
+};
+
+const THREAD: &str = "thread";
+const NAME: &str = "name";
+/// No message has a higher part.
+const LAST: &str = "m#~";
+
+#[derive(Clone)]
+pub struct Threads {
+    table: Table,
+}
+
+/// What a turn leaves behind.
+#[derive(Debug)]
+pub struct SavedTurn<'a> {
+    /// The row as it is to be.
+    pub thread: &'a Thread,
+    /// The person's message and its answer.
+    pub messages: [&'a ThreadMessage; 2],
+}
+
+impl Threads {
+    pub fn new(database: &Database) -> Self {
+        Self { table: database.table("threads") }
+    }
+
+    /// Acquires the lease on a thread for `length`, and makes the thread if it is not there: `new` is what it then is. A turn
+    /// that is being answered is waited for until `deadline`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it is still being answered then, [`Error::NotFound`] if the name is that of somebody else's thread.
+    pub async fn open(&self, new: &Thread, length: Duration, deadline: Deadline) -> Result<(Thread, Lease)> {
+        match self.acquire(new, length, deadline).await {
+            Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
+            // Its time is over, and DynamoDB has not dropped it yet.
+            Ok((thread, lease)) => {
+                lease.release().await?;
+                self.drop_items(thread.id, deadline).await?;
+            }
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.create(new).await?;
+        self.acquire(new, length, deadline).await
+    }
+
+    async fn acquire(&self, thread: &Thread, length: Duration, deadline: Deadline) -> Result<(Thread, Lease)> {
+        let (organization, key) = (thread.organization_id, row(thread.id));
+        Lease::acquire(organization, &self.table, key, THREAD, length, deadline).await
+    }
+
+    /// Writes a new thread down; one that somebody has made at the same moment stands.
+    async fn create(&self, new: &Thread) -> Result<()> {
+        let mut item = to_item(new)?;
+        item.insert("part".into(), text(THREAD));
+        item.insert("owner".into(), text(owner(new.organization_id, &new.user_id)));
+        let mut writes = vec![self.table.put_item(item).when("attribute_not_exists(#id)")];
+        if let Some(key) = name_key(&new.name) {
+            let mut item = key;
+            item.insert("thread_id".into(), text(new.id));
+            item.insert("expires_at".into(), number(new.expires_at));
+            let free = "attribute_not_exists(#id) OR #thread_id = :thread OR #expires_at < :now";
+            let values = [(":thread", text(new.id)), (":now", number(Timestamp::now().as_seconds()))];
+            writes.push(self.table.put_item(item).when(free).with(values));
+        }
+        match transact(writes).await {
+            Ok(()) | Err(Refused::Condition(0)) => Ok(()),
+            Err(Refused::Condition(_)) => Err(Error::NotFound(THREAD)),
+            Err(Refused::Busy(error) | Refused::Other(error)) => Err(error),
+        }
+    }
+
+    /// The messages that a model is told as they are, oldest first: those that no summary stands for. One query.
+    pub async fn told(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
+        let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
+        let messages = messages.with([
+            (":id", text(thread.id)),
+            (":first", text(part(thread.first_told()))),
+            (":last", text(LAST)),
+        ]);
+        messages.collect().await
+    }
+
+    /// Writes a summary down under the lease. False if the lease is no longer ours.
+    pub async fn summarize(&self, lease: &Lease, summary: &ThreadSummary) -> Result<bool> {
+        let summarized = lease.update_in_transaction("SET #summary = :summary");
+        summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await
+    }
+
+    /// Writes a turn down, and releases the lease.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the lease is no longer ours.
+    pub async fn save(&self, lease: &Lease, turn: SavedTurn<'_>) -> Result<()> {
+        let SavedTurn { thread, messages } = turn;
+        let mut row = lease
+            .update_in_transaction(
+                "SET #title = :title, #turns = :turns, #messages = :messages, #spent = :spent, #updated_at = :now, \
+                 #expires_at = :expires",
+            )
+            .with([
+                (":title", text(&thread.title)),
+                (":turns", number(thread.turns.into())),
+                (":messages", number(thread.messages.into())),
+                (":spent", to_attribute(&thread.spent)?),
+                (":now", text(thread.updated_at)),
+                (":expires", number(thread.expires_at)),
+            ]);
+        row = match &thread.pending {
+            Some(pending) => {
+                row.and(", #pending = :pending REMOVE #lease_token, #lease_until").with([(":pending", text(pending))])
+            }
+            None => row.and(" REMOVE #pending, #lease_token, #lease_until"),
+        };
+        let mut writes = vec![row];
+        for message in messages {
+            writes.push(self.put(thread, message)?);
+        }
+        if let Some(key) = name_key(&thread.name) {
+            let kept = self.table.update(key, "SET #thread_id = :thread, #expires_at = :expires");
+            writes.push(kept.with([(":thread", text(thread.id)), (":expires", number(thread.expires_at))]));
+        }
+        transact(writes).await.map_err(|refused| refused.or("this thread was deleted, or is answered by somebody else"))
+    }
+
+    /// Lets go of a thread of which no turn was written down.
+    pub async fn release(&self, lease: Lease) -> Result<()> {
+        lease.release().await
+    }
+
+    fn put(&self, thread: &Thread, message: &ThreadMessage) -> Result<Write> {
+        let mut item = to_item(message)?;
+        item.insert("id".into(), text(thread.id));
+        item.insert("part".into(), text(part(message.number)));
+        item.insert("expires_at".into(), number(thread.expires_at));
+        Ok(self.table.put_item(item))
+    }
+
+    /// The row of a thread, as of now.
+    pub async fn get(&self, organization: OrganizationId, id: ThreadId) -> Result<Thread> {
+        let thread: Thread = self.table.owned(organization, row(id), THREAD).await?;
+        if thread.expires_at > Timestamp::now().as_seconds() { Ok(thread) } else { Err(Error::NotFound(THREAD)) }
+    }
+
+    /// A page of a user's threads, newest first.
+    pub async fn page(
+        &self,
+        organization: OrganizationId,
+        user: &UserId,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<Page<Thread>> {
+        let owner = text(owner(organization, user));
+        let start = after.map(|cursor| {
+            let mut key = cursor.start_key(organization);
+            key.remove("organization_id");
+            key.insert("part".into(), text(THREAD));
+            key.insert("owner".into(), owner.clone());
+            key
+        });
+        let of_user = self.table.query_index("by_owner", "#owner = :owner").newest_first().filter("#expires_at > :now");
+        let of_user = of_user.with([(":owner", owner), (":now", number(Timestamp::now().as_seconds()))]);
+        let (items, next) = of_user.page(start, Some(limit)).await?;
+        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+    }
+
+    /// A page of a thread's messages, newest first, those before `before`; the next page begins before the last of them.
+    pub async fn messages(
+        &self,
+        thread: &Thread,
+        before: Option<u32>,
+        limit: i32,
+    ) -> Result<(Vec<ThreadMessage>, Option<u32>)> {
+        let newest = before.map_or(thread.messages, |before| before.saturating_sub(1));
+        let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now().newest_first();
+        let values = [(":id", text(thread.id)), (":first", text(part(0))), (":last", text(part(newest)))];
+        let (items, next) = messages.with(values).page(None, Some(limit)).await?;
+        let next = next.as_ref().and_then(number_of);
+        Ok((rows(items), next.filter(|number| *number > 1)))
+    }
+
+    /// Deletes a thread and everything in it, its row last.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has none, [`Error::Conflict`] if it is just being answered, or if the time did
+    /// not suffice.
+    pub async fn delete(&self, organization: OrganizationId, id: ThreadId, deadline: Deadline) -> Result<()> {
+        let length = deadline.remaining();
+        let at_once = Deadline::after(Duration::ZERO);
+        let acquired = Lease::acquire::<Thread>(organization, &self.table, row(id), THREAD, length, at_once).await;
+        let (thread, _lease) = acquired.map_err(|error| match error {
+            Error::Conflict(_) => Error::Conflict("the thread is just being answered; try again in a moment".into()),
+            error => error,
+        })?;
+        if let Some(name) = name_key(&thread.name) {
+            let named = self.table.delete(name).when("#thread_id = :thread");
+            named.with([(":thread", text(id))]).unless_refused().await?;
+        }
+        self.drop_items(id, deadline).await
+    }
+
+    async fn drop_items(&self, id: ThreadId, deadline: Deadline) -> Result<()> {
+        let mut keys = Vec::new();
+        let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
+        parts
+            .each_page(|page| {
+                keys.extend(page);
+                Ok(())
+            })
+            .await?;
+        let (row, others): (Vec<Item>, Vec<Item>) =
+            keys.into_iter().partition(|key| key.get("part") == Some(&text(THREAD)));
+        for keys in [others, row] {
+            if let Err(OutOfTime) = self.table.delete_all(keys, deadline).await? {
+                let sentence = "not everything could be deleted in the time there was; send the request again";
+                return Err(Error::Conflict(sentence.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of the organization's threads, newest first, those whose time is over too; and where the next part begins.
+    pub(super) async fn listed(
+        &self,
+        organization: OrganizationId,
+        after: Option<&Cursor>,
+        limit: i32,
+    ) -> Result<(Vec<ThreadId>, Option<Cursor>)> {
+        let threads = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
+        let threads = threads.attributes("#id").with([(":organization", text(organization))]);
+        let start = after.map(|after| {
+            let mut key = after.start_key(organization);
+            key.insert("part".into(), text(THREAD));
+            key
+        });
+        let (page, next) = threads.page(start, Some(limit)).await?;
+        let ids = page.iter().filter_map(|item| item.get("id")?.as_s().ok()?.parse().ok());
+        Ok((ids.collect(), next.as_ref().and_then(Cursor::at)))
+    }
+
+    /// Whether anything that was said in a thread names this number.
+    pub(super) async fn mentions(&self, organization: OrganizationId, id: ThreadId, named: &E164) -> Result<bool> {
+        let (mut found, mut theirs) = (false, false);
+        let parts = self.table.query("#id = :id").now().with([(":id", text(id))]);
+        parts
+            .each_page(|page| {
+                theirs = theirs || page.iter().any(|item| is_of(item, organization));
+                found = found || page.iter().flat_map(Item::values).any(|value| names(value, named));
+                Ok(())
+            })
+            .await?;
+        Ok(found && theirs)
+    }
+}
+
+/// Whether a number stands in any text of a value.
+fn names(value: &AttributeValue, number: &E164) -> bool {
+    match value {
+        AttributeValue::S(text) => redaction::mentions(text, number),
+        AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
+        AttributeValue::M(members) => members.values().any(|value| names(value, number)),
+        _ => false,
+    }
+}
+
+fn row(id: ThreadId) -> Item {
+    key([("id", text(id)), ("part", text(THREAD))])
+}
+
+/// Six digits: messages sort as their numbers do.
+fn part(number: u32) -> String {
+    format!("m#{number:06}")
+}
+
+fn number_of(key: &Item) -> Option<u32> {
+    key.get("part")?.as_s().ok()?.strip_prefix("m#")?.parse().ok()
+}
+
+fn owner(organization: OrganizationId, user: &UserId) -> String {
+    format!("{organization}#{user}")
+}
+
+/// Where it stands whose thread a name is that holds a UUID: nobody else comes upon such a name by accident. Other names
+/// (`main`) may be everybody's.
+fn name_key(name: &str) -> Option<Item> {
+    let tail = name.len().checked_sub(36).and_then(|at| name.get(at..))?;
+    Uuid::try_parse(tail).ok()?;
+    let id = text(format!("name#{name}"));
+    Some(key([("id", id), ("part", text(NAME))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_sort_as_their_numbers_do() {
+        let mut parts: Vec<String> = [1, 9, 10, 99, 100, 99_999].map(part).into();
+        let sorted = parts.clone();
+        parts.sort();
+        assert_eq!(parts, sorted);
+        assert!(part(999_999).as_str() < LAST && LAST < THREAD);
+        assert_eq!(number_of(&Item::from([("part".to_owned(), text(part(42)))])), Some(42));
+    }
+
+    #[test]
+    fn a_name_that_nobody_comes_upon_by_accident_is_one_persons() {
+        for (name, one) in [
+            ("0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", true),
+            ("ck-0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", true),
+            ("main", false),
+            ("", false),
+            ("ä0193aa11-4d5e-7f60-8a71-8294a1b2c3dä", false),
+        ] {
+            assert_eq!(name_key(name).is_some(), one, "{name}");
+        }
+    }
+}

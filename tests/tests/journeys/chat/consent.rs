@@ -1,0 +1,158 @@
+//! What a person is asked about first, and what somebody of their role may not do.
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{Answer, World, sms_without_call, standins::llm::Turn};
+
+use super::{WAYS, Way, said, sent, text};
+
+/// A tool that acts, of which the person is asked.
+async fn asked_first(world: &World) -> Value {
+    let mut config = sms_without_call(&world.home);
+    config["chat"] = json!({"consent": true});
+    world.tool(&config).await
+}
+
+/// Asks for an SMS; gives what the person is asked.
+async fn ask(world: &World, way: Way) -> Value {
+    world.llm.script([way.call("send_confirmation", json!({"text": "See you at nine"}))]);
+    let answer = world.chat("Send her: see you at nine").await.expect(200);
+    assert_eq!((sent(world), world.llm.script_left().len()), (0, 0), "{answer}");
+    answer
+}
+
+async fn decide(world: &World, id: &Value, approved: bool) -> Answer {
+    world.chat_with(&json!({"metadata": {"consent": {"id": id, "approved": approved}}})).await
+}
+
+#[tokio::test]
+async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
+    for way in WAYS {
+        let world = way.world().await;
+        asked_first(&world).await;
+        let question = ask(&world, way).await;
+        let pending = &question["metadata"]["pending_action"];
+        assert_eq!(
+            (&pending["tool"], &pending["arguments"]),
+            (&json!("send_confirmation"), &json!({"text": "See you at nine"}))
+        );
+        assert_eq!(question["metadata"]["current_step"], "consent");
+        assert!(text(&question["message"]).contains("- text: See you at nine"), "{question}");
+        let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+        assert_eq!(&shown["pending_action"], pending);
+
+        world.llm.script([Turn::text("I have sent the message.")]);
+        let done = decide(&world, &pending["id"], true).await.expect(200);
+        assert_eq!(done["message"], "I have sent the message.");
+        assert_eq!(
+            done["metadata"]["tools"],
+            json!([{"tool": "send_confirmation", "outcome": "succeeded"}]),
+            "{way:?}"
+        );
+        let request = world.twilio.requests().pop().unwrap();
+        assert!(request.body.to_string().contains("See you at nine"), "{:?}", request.body);
+        // The same consent again is the same answer; nothing is sent and nobody is asked.
+        let again = decide(&world, &pending["id"], true).await.expect(200);
+        assert_eq!((&again["message"], &again["metadata"]), (&done["message"], &done["metadata"]));
+        assert_eq!((sent(&world), decide(&world, &pending["id"], false).await.status), (1, 409));
+    }
+}
+
+#[tokio::test]
+async fn a_no_is_a_no() {
+    for way in WAYS {
+        let world = way.world().await;
+        asked_first(&world).await;
+        let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
+        world.llm.script([Turn::text("All right, I did not send it.")]);
+        let answer = decide(&world, &id, false).await.expect(200);
+        assert_eq!(answer["metadata"]["tools"], json!([{"tool": "send_confirmation", "outcome": "refused"}]));
+        let told = said(world.asked_of_model().last().unwrap()).join("\n");
+        assert!(told.contains("said no"), "{told}");
+        assert_eq!((sent(&world), decide(&world, &id, true).await.status), (0, 409));
+    }
+}
+
+#[tokio::test]
+async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
+    let way = Way::Written;
+    // Another message came in between.
+    let world = way.world().await;
+    asked_first(&world).await;
+    let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
+    assert_eq!(decide(&world, &json!("another"), true).await.status, 409);
+    world.llm.script([way.none(), Turn::text("It has been a while.")]);
+    world.chat("Never mind. How are you?").await.expect(200);
+    assert_eq!(decide(&world, &id, true).await.status, 409);
+
+    // Somebody else's consent finds nothing.
+    let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
+    let another = world.member(&world.home, Some("owner"));
+    let body = json!({"metadata": {"consent": {"id": id, "approved": true}}});
+    assert_eq!(world.chat_as(&another, &body).await.status, 409);
+
+    // Its time is over.
+    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
+    let mut pending: Value = serde_json::from_str(text(&row["pending"])).unwrap();
+    pending["expires_at"] = json!(Timestamp::from_millis(0));
+    row["pending"] = json!(pending.to_string());
+    world.aws.put("threads", &row);
+    assert_eq!(decide(&world, &id, true).await.status, 409);
+
+    // The tool is another one by now.
+    let world = way.world().await;
+    let tool = asked_first(&world).await;
+    let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
+    world.update(&tool, &json!({"label": "Something else"})).await.expect(200);
+    let refused = decide(&world, &id, true).await;
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert_eq!(sent(&world), 0);
+}
+
+#[tokio::test]
+async fn a_consent_whose_turn_could_not_be_written_down_acts_once() {
+    let world = Way::Written.world().await;
+    asked_first(&world).await;
+    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+    world.aws.inject(tests::Fault::throttled("TransactWriteItems", "threads").times(9));
+    world.llm.script([Turn::text("I have sent it.")]);
+    assert_eq!(decide(&world, &id, true).await.status, 503);
+    world.aws.clear_faults();
+    world.llm.script([Turn::text("I have sent it.")]);
+    decide(&world, &id, true).await.expect(200);
+    assert_eq!(sent(&world), 1);
+}
+
+#[tokio::test]
+async fn a_tool_may_demand_a_role() {
+    for way in WAYS {
+        let world = way.world().await;
+        let mut config = sms_without_call(&world.home);
+        config["chat"] = json!({"least_role": "admin"});
+        world.tool(&config).await;
+        let member = world.member(&world.home, Some("member"));
+        let body = json!({"message": "Send Hi"});
+        world.llm.script([
+            way.call("send_confirmation", json!({"text": "Hi"})),
+            Turn::text("You need the role admin for that."),
+        ]);
+        let answer = world.chat_as(&member, &body).await.expect(200);
+        assert_eq!(
+            answer["metadata"]["tools"],
+            json!([{"tool": "send_confirmation", "outcome": "not_called"}]),
+            "{way:?}"
+        );
+        let asked = world.asked_of_model();
+        assert!(said(&asked[0]).join("\n").contains("send_confirmation (needs the role admin)"), "{way:?}");
+        assert!(!asked[0]["tools"].to_string().contains("send_confirmation"), "it is not offered");
+        assert_eq!(sent(&world), 0);
+        let admin = world.member(&world.home, Some("admin"));
+        world.llm.script([way.call("send_confirmation", json!({"text": "Hi"})), Turn::text("Done.")]);
+        world.chat_as(&admin, &body).await.expect(200);
+        assert_eq!(sent(&world), 1);
+    }
+    let world = World::start().await;
+    let mut config = sms_without_call(&world.home);
+    config["chat"] = json!({"least_role": "king", "consent": 1, "x": 1});
+    assert_eq!(world.create(&config).await.wrong_fields(), ["chat.consent", "chat.least_role", "chat.x"]);
+}

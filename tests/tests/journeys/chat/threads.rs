@@ -1,0 +1,189 @@
+//! Conversations that are kept: each its user's own, one turn after the other, however long they get.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
+use tests::{World, standins::llm::Turn};
+
+use super::{Way, said, text};
+
+const UUID: &str = "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4";
+
+async fn say(world: &World, user: &str, thread: &str, message: &str) -> Value {
+    world.llm.script([Way::Written.none(), Turn::text(&format!("You said: {message}"))]);
+    world.chat_as(user, &json!({"message": message, "thread_id": thread})).await.expect(200)
+}
+
+fn contents(shown: &Value) -> Vec<String> {
+    shown["items"].as_array().unwrap().iter().map(|item| text(&item["content"]).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_thread_is_its_users_own() {
+    let world = World::start().await;
+    let (ada, bob) = (world.home.user_id.clone(), world.member(&world.home, Some("owner")));
+    say(&world, &ada, UUID, "My secret is blue").await;
+    say(&world, &ada, "main", "My secret is red").await;
+    // The name of a thread that nobody comes upon by accident is not found, for whoever else shows it.
+    for user in [&bob, &world.other.user_id] {
+        for method in ["GET", "DELETE"] {
+            assert_eq!(world.threads(user, method, &format!("/{UUID}")).await.status, 404);
+        }
+        world.llm.clear_requests();
+        let refused = world.chat_as(user, &json!({"message": "What is the secret?", "thread_id": UUID})).await;
+        assert_eq!((refused.status, text(&refused.body["detail"])), (404, "thread not found"), "{}", refused.body);
+        assert_eq!(world.asked_of_model().len(), 0);
+        // One that anybody may use is everybody's own.
+        say(&world, user, "main", "Hello").await;
+        let told = said(&world.asked_of_model()[0]).join("\n");
+        assert!(!told.contains("secret is red"), "{told}");
+        assert_eq!(world.threads(user, "GET", "").await.expect(200)["items"].as_array().unwrap().len(), 1);
+    }
+    let shown = world.threads(&ada, "GET", "/main").await.expect(200);
+    assert_eq!(contents(&shown), ["You said: My secret is red", "My secret is red"]);
+}
+
+#[tokio::test]
+async fn threads_are_listed_shown_and_deleted() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    for number in 1..=3 {
+        say(&world, &user, &format!("t {number}"), &format!("Message {number}")).await;
+    }
+    say(&world, &user, "t 1", "Message 4").await;
+    let first = world.threads(&user, "GET", "?limit=2").await.expect(200);
+    let names = |page: &Value| -> Vec<String> {
+        page["items"].as_array().unwrap().iter().map(|item| text(&item["thread_id"]).to_owned()).collect()
+    };
+    assert_eq!(names(&first), ["t 3", "t 2"]);
+    let next = text(&first["next_cursor"]);
+    let rest = world.threads(&user, "GET", &format!("?cursor={next}")).await.expect(200);
+    assert_eq!((names(&rest), &rest["next_cursor"]), (vec!["t 1".to_owned()], &Value::Null));
+    let row = &rest["items"][0];
+    assert_eq!((&row["title"], &row["turns"], &row["messages"]), (&json!("Message 1"), &json!(2), &json!(4)));
+    assert_eq!(world.threads(&user, "GET", "?limit=0").await.wrong_fields(), ["limit"]);
+
+    let shown = world.threads(&user, "GET", "/t%201?limit=3").await.expect(200);
+    assert_eq!(contents(&shown), ["You said: Message 4", "Message 4", "You said: Message 1"]);
+    let next = text(&shown["next_cursor"]);
+    let rest = world.threads(&user, "GET", &format!("/t%201?cursor={next}")).await.expect(200);
+    assert_eq!((contents(&rest), &rest["next_cursor"]), (vec!["Message 1".to_owned()], &Value::Null));
+    assert_eq!(world.threads(&user, "GET", "/t%201?cursor=x").await.wrong_fields(), ["cursor"]);
+
+    assert_eq!(world.threads(&user, "DELETE", "/t%201").await.status, 204);
+    for method in ["GET", "DELETE"] {
+        assert_eq!(world.threads(&user, method, "/t%201").await.status, 404);
+    }
+    let left = world.aws.rows("threads").iter().filter(|item| item["part"] == "thread").count();
+    assert_eq!((left, world.aws.rows("threads").len()), (2, 6));
+    // The name begins a new one.
+    say(&world, &user, "t 1", "Anew").await;
+    assert_eq!(world.threads(&user, "GET", "/t%201").await.expect(200)["messages"], 2);
+}
+
+#[tokio::test]
+async fn what_nobody_says_anything_in_ends_by_itself() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    say(&world, &user, "main", "Hello").await;
+    let day = 24 * 60 * 60;
+    let items = world.aws.rows("threads");
+    for item in &items {
+        let kept = item["expires_at"].as_i64().unwrap() - Timestamp::now().as_seconds();
+        assert!((90 * day - 60..=90 * day).contains(&kept), "{item}");
+    }
+    // Its time is over, and DynamoDB has not dropped it yet.
+    for mut item in items {
+        item["expires_at"] = json!(Timestamp::now().as_seconds() - day);
+        world.aws.put("threads", &item);
+    }
+    assert_eq!(world.threads(&user, "GET", "/main").await.status, 404);
+    assert_eq!(world.threads(&user, "GET", "").await.expect(200)["items"], json!([]));
+    world.llm.clear_requests();
+    say(&world, &user, "main", "Hello again").await;
+    assert!(!said(&world.asked_of_model()[0]).contains(&"user: Hello".to_owned()));
+    assert_eq!(world.threads(&user, "GET", "/main").await.expect(200)["messages"], 2);
+}
+
+#[tokio::test]
+async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
+    let world = World::start().await;
+    // Whoever comes first takes the first two turns of the script.
+    let turn = |number: u32| [Way::Written.none(), Turn::text(&format!("Answer {number}"))];
+    world.llm.script((1..=3).flat_map(turn));
+    let bodies = [1, 2, 3].map(|number| json!({"message": format!("Message {number}")}));
+    let answers = join_all(bodies.iter().map(|body| world.chat_with(body))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+    let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+    let mut said: Vec<String> = contents(&shown);
+    said.reverse();
+    assert_eq!((said.len(), &shown["turns"]), (6, &json!(3)));
+    assert_eq!([&said[1], &said[3], &said[5]], ["Answer 1", "Answer 2", "Answer 3"]);
+    assert!([0, 2, 4].iter().all(|at| said[*at].starts_with("Message ")), "{said:?}");
+}
+
+/// Messages of a thread, as turns would have left them.
+fn long_thread(world: &World, messages: u32) {
+    let organization: OrganizationId = world.home.organization_id.parse().unwrap();
+    let user = UserId::new(&world.home.user_id);
+    let id = ThreadId::of_name(organization, &user, "long");
+    let now = Timestamp::now();
+    let later = now.as_seconds() + 1_000_000;
+    world.aws.put(
+        "threads",
+        &json!({
+            "id": id, "part": "thread", "owner": format!("{organization}#{user}"), "organization_id": organization,
+            "user_id": user, "name": "long", "title": "x", "turns": messages / 2, "messages": messages,
+            "created_at": now, "updated_at": now, "expires_at": later,
+        }),
+    );
+    for number in 1..=messages {
+        let role = if number % 2 == 1 { "user" } else { "assistant" };
+        world.aws.put(
+            "threads",
+            &json!({
+                "id": id, "part": format!("m#{number:06}"), "number": number, "turn": number.div_ceil(2), "role": role,
+                "content": format!("Message {number}"), "created_at": now, "expires_at": later,
+            }),
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_summarized_once_and_nothing_is_lost() {
+    let world = World::start().await;
+    long_thread(&world, 70);
+    let user = world.home.user_id.clone();
+    world.llm.script([Turn::text("They spoke of 54 things."), Way::Written.none(), Turn::text("Yes.")]);
+    let body = json!({"message": "Do you remember?", "thread_id": "long"});
+    let answer = world.chat_with(&body).await.expect(200);
+    assert_eq!((&answer["message"], &answer["metadata"]["summarized"]), (&json!("Yes."), &json!(true)));
+    let asked = world.asked_of_model();
+    assert!(said(&asked[0]).join("\n").contains("Message 54") && !said(&asked[0]).join("\n").contains("Message 55"));
+    let plan = said(&asked[1]);
+    let marker = "system: [Summary of the earlier messages of this conversation]\nThey spoke of 54 things.";
+    assert!(plan.contains(&marker.to_owned()), "{plan:#?}");
+    assert!(plan.contains(&"user: Message 55".to_owned()) && !plan.contains(&"assistant: Message 54".to_owned()));
+    let shown = world.threads(&user, "GET", "/long?limit=200").await.expect(200);
+    assert_eq!((shown["items"].as_array().unwrap().len(), &shown["summary"]["until"]), (72, &json!(54)));
+    // The next turn has it already.
+    world.llm.clear_requests();
+    world.llm.script([Way::Written.none(), Turn::text("Still.")]);
+    let answer = world.chat_with(&body).await.expect(200);
+    assert_eq!((&answer["metadata"]["summarized"], world.asked_of_model().len()), (&json!(false), 2));
+    assert!(said(&world.asked_of_model()[0]).contains(&marker.to_owned()));
+}
+
+#[tokio::test]
+async fn five_hundred_messages_are_one_query() {
+    let world = World::start().await;
+    long_thread(&world, 500);
+    world.aws.clear_operations();
+    world.llm.script([Turn::text("Much."), Way::Written.none(), Turn::text("Yes.")]);
+    world.chat_with(&json!({"message": "Hi", "thread_id": "long"})).await.expect(200);
+    let queries = world.aws.dynamodb().into_iter().filter(|operation| {
+        let operation = format!("{operation:?}");
+        operation.contains("Query") && operation.contains("-threads")
+    });
+    assert_eq!(queries.count(), 1);
+}
