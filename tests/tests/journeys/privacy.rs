@@ -496,3 +496,23 @@ async fn only_an_administrator_may_erase_and_every_wrong_field_is_named() {
     let answer = world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
 }
+
+/// What an action is to send stands nowhere else as long as it waits: also where the automation itself names the number.
+#[tokio::test]
+async fn what_is_asked_of_a_number_is_erased_with_its_run() {
+    let world = World::start().await;
+    world.ledger_service("https://ledger.example");
+    let action = json!({
+        "id": "a", "tool": "ledger_post", "approval": true, "parameters": {"entry": "x", "note": format!("Call {}", phone(1))},
+    });
+    let automation = world.activate(&world.manual(&json!([action]))).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert!(text(&world.aws.rows("approvals")[0]["arguments"]).contains(&phone(1)));
+    let waits = erase(&world, &phone(1)).await;
+    assert_eq!(waits["runs_under_way"], json!([run.id]), "{waits}");
+    world.cancel_run(&run.id.to_string()).await.expect(200);
+    assert_eq!(erase(&world, &phone(2)).await["deleted"]["runs"], 0);
+    assert_eq!(erase(&world, &phone(1)).await["deleted"]["runs"], 1);
+    assert_eq!((world.aws.rows("approvals").len(), world.runs_of(&automation.id.to_string()).len()), (0, 0));
+}
