@@ -282,10 +282,14 @@ impl AutomationRuns {
 
     /// Releases a run that goes on when something else has happened. Nothing carries it on until then: it costs nothing.
     pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
-        const NAMES: [&str; 2] = ["#waits_for_approval", "#waits_for_run"];
-        let (status, [name, other], what, until) = match wait {
-            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, NAMES, text(approval), until),
-            Waits::ForRun(child, until) => (RunStatus::Running, [NAMES[1], NAMES[0]], text(child), until),
+        let (of_approval, of_run) = ("#waits_for_approval", "#waits_for_run");
+        let (status, what, until) = match wait {
+            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, text(approval), until),
+            Waits::ForRun(child, until) => (RunStatus::Running, text(child), until),
+        };
+        let (name, other) = match wait {
+            Waits::ForApproval(..) => (of_approval, of_run),
+            Waits::ForRun(..) => (of_run, of_approval),
         };
         let kept = until.plus(KEPT_BEYOND).as_seconds();
         if kept > run.expires_at {
