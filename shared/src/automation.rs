@@ -44,7 +44,7 @@ mod watch;
 
 pub use action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
 pub use alerts::{AlertHook, Alerts};
-pub use approval_rules::{Standing, asking_rule, effect_of, is_message, standing};
+pub use approval_rules::{Standing, asking_rule, effect_of, is_message, recipients, standing};
 pub use conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator};
 pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};

@@ -22,7 +22,7 @@ pub use history::Unredacted;
 pub use marks::{Marks, below};
 pub use mentions::mentions;
 pub use names::{is_secret, is_secret_header, words};
-pub use transcript::{MarkedCall, Transcript};
+pub use transcript::{MarkedCall, Transcript, to_decide_on, to_look_at};
 pub use vendor_text::vendor_text;
 
 /// In place of a secret.

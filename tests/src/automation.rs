@@ -87,6 +87,7 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
         resume_at: None,
         cancel_requested_at: None,
         error: None,
+        outage: false,
         request_hash: None,
         started_at: None,
         finished_at: None,

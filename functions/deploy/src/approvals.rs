@@ -9,14 +9,21 @@ use shared::{
     fields::Fields,
     http::{self, Reply, Request},
     models::{
-        Approval, ApprovalId, ApprovalStatus, AutomationId, Member, NotAnApprovalStatus, OrganizationId, RunId,
-        Timestamp, UserId,
+        Approval, ApprovalId, ApprovalStatus, AutomationId, Member, NotAnApprovalStatus, Role, RunId, Timestamp, UserId,
     },
+    redaction::{self, to_decide_on, to_look_at},
     store::Decided,
 };
 
 use crate::Deps;
 
+/// What is shown of the arguments of one approval among others, in bytes, and of each of them.
+const LISTED: usize = 12_288;
+const LISTED_EACH: usize = 2_048;
+/// Recipients of one approval among others.
+const LISTED_RECIPIENTS: usize = 20;
+/// Of a sentence, in bytes.
+const SENTENCE: usize = 4_096;
 /// Of why somebody decided so, in characters.
 const LONGEST_REASON: usize = 1_000;
 
@@ -29,8 +36,9 @@ struct ApprovalView {
     run_id: RunId,
     action_id: String,
     tool: String,
-    /// Redacted.
+    /// Whoever may decide sees whom it goes to; for others people's addresses and numbers are hidden.
     arguments: Value,
+    recipients: Vec<String>,
     reason: Option<String>,
     decided_by: Option<UserId>,
     decided_at: Option<Timestamp>,
@@ -40,20 +48,38 @@ struct ApprovalView {
     expires_at: Timestamp,
 }
 
-impl From<Approval> for ApprovalView {
-    fn from(approval: Approval) -> Self {
+impl ApprovalView {
+    /// As somebody with this role is shown it; `among` others less of it.
+    fn of(approval: Approval, role: Role, among: bool) -> Self {
+        let decides = role >= Role::Admin;
+        let arguments = match serde_json::from_str(&approval.arguments) {
+            Ok(Value::Object(arguments)) => {
+                let each = if among { LISTED_EACH.min(LISTED / arguments.len().max(1)) } else { usize::MAX };
+                let shown = if decides { to_decide_on(&[], &arguments, each) } else { to_look_at(&arguments, each) };
+                Value::Object(shown)
+            }
+            _ => Value::Null,
+        };
+        let text = |text: String| if decides { text } else { redaction::redacted(&text, SENTENCE) };
+        let mut recipients: Vec<String> = approval.recipients.iter().cloned().map(text).collect();
+        if among && recipients.len() > LISTED_RECIPIENTS {
+            let more = recipients.len() - LISTED_RECIPIENTS;
+            recipients.truncate(LISTED_RECIPIENTS);
+            recipients.push(format!("and at least {more} more"));
+        }
         Self {
             id: approval.id,
             status: approval.status_at(Timestamp::now()),
             automation_id: approval.automation_id,
             run_id: approval.run_id,
-            arguments: serde_json::from_str(&approval.arguments).unwrap_or(Value::Null),
+            arguments,
+            recipients,
             action_id: approval.action_id,
             tool: approval.tool,
-            reason: approval.reason,
+            reason: approval.reason.map(text),
             decided_by: approval.decided_by,
             decided_at: approval.decided_at,
-            decision_reason: approval.decision_reason,
+            decision_reason: approval.decision_reason.map(text),
             used_at: approval.used_at,
             created_at: approval.created_at,
             expires_at: approval.valid_until,
@@ -62,17 +88,18 @@ impl From<Approval> for ApprovalView {
 }
 
 /// `?status=&limit=&cursor=`; newest first.
-pub(crate) async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
+pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Result<Reply> {
     let (limit, after) = http::page(request)?;
     let query = request.query_string_parameters();
     let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse::<ApprovalStatus>).transpose();
     let status = status.map_err(|error: NotAnApprovalStatus| Error::invalid("status", error.to_string()))?;
-    let page = deps.approvals.page(organization, status, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(ApprovalView::from))
+    let page = deps.approvals.page(member.organization_id, status, after.as_ref(), limit).await?;
+    Reply::ok(&page.map(|approval| ApprovalView::of(approval, member.role, true)))
 }
 
-pub(crate) async fn show(deps: &Deps, organization: OrganizationId, id: ApprovalId) -> Result<Reply> {
-    Reply::ok(&ApprovalView::from(deps.approvals.get(organization, id).await?))
+pub(crate) async fn show(deps: &Deps, member: &Member, id: ApprovalId) -> Result<Reply> {
+    let approval = deps.approvals.get(member.organization_id, id).await?;
+    Reply::ok(&ApprovalView::of(approval, member.role, false))
 }
 
 /// Decides, and has the run go on. Whoever decided first has decided.
@@ -107,7 +134,7 @@ pub(crate) async fn decide(
         // It is decided all the same; `settle` tells the run later.
         tracing::warn!(run.id = %approval.run_id, "a run that waits could not be told: {}", error::chain(&error));
     }
-    Reply::ok(&ApprovalView::from(*approval))
+    Reply::ok(&ApprovalView::of(*approval, member.role, false))
 }
 
 /// `{"reason": "…"}`; no body at all is as good as `{}`.

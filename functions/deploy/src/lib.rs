@@ -177,8 +177,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let stores = (&deps.events, &deployment.automations, &deps.starter);
             Box::pin(replay::replay(stores, &request, &member, http::id(id, "event")?)).await
         }
-        ["GET", "api", _, "approvals"] => Box::pin(approvals::list(deps, &request, organization)).await,
-        ["GET", "api", _, "approvals", id] => approvals::show(deps, organization, http::id(id, "approval")?).await,
+        ["GET", "api", _, "approvals"] => Box::pin(approvals::list(deps, &request, &member)).await,
+        ["GET", "api", _, "approvals", id] => approvals::show(deps, &member, http::id(id, "approval")?).await,
         ["POST", "api", _, "approvals", id, "approve"] => {
             let id = http::id(id, "approval")?;
             Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Approved)).await

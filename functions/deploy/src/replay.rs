@@ -51,7 +51,8 @@ pub(crate) async fn replay(
     let request_key = key.clone().unwrap_or_else(|| RunId::generate().to_string());
     let cause_key = format!("replay:{id}:{request_key}");
     let requested = Requested { hash: key.map(|_| Key::new(&["replay"], &body).as_str().to_owned()) };
-    let mut runs = Vec::new();
+    // All of them are looked at before the first one acts.
+    let mut to_start = Vec::new();
     for wanted in wanted {
         let automation = match automations.get(organization, wanted).await {
             // One that was deleted since is passed over, unless it was asked for.
@@ -63,6 +64,10 @@ pub(crate) async fn replay(
             let problem = format!("the automation {id} is {status}; activate a version, or replay in a dry run");
             return Err(Error::Conflict(problem));
         }
+        to_start.push(automation);
+    }
+    let mut runs = Vec::new();
+    for automation in to_start {
         let cause = RunCause {
             trigger: RunTrigger::Replay,
             key: &cause_key,

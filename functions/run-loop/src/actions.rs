@@ -47,6 +47,8 @@ pub(crate) enum Called {
     Result(Box<ActionResult>),
     /// There is not time enough for it here.
     NoTime,
+    /// There is none left for the run.
+    RunsTimeIsOver,
     /// The run goes on when something else has happened.
     Waits(Waits),
     /// A tool is not what the automation was activated with.
@@ -66,12 +68,13 @@ impl Actions<'_> {
                 return Ok(Ended::OutOfTime);
             }
             let result = match actions.next(Timestamp::now()) {
+                Next::Over(ending) if actions.failed_by_outages() => return Ok(Ended::Stopped(Stop::GivenUp(ending))),
                 Next::Over(ending) => return Ok(Ended::Over(ending)),
                 Next::Settled(result) => *result,
-                Next::Call(_) if Timestamp::now() >= ends_at(self.run) => return Ok(Ended::Over(out_of_time())),
                 Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
                     Ok(Called::Result(result)) => *result,
                     Ok(Called::NoTime) => return Ok(Ended::OutOfTime),
+                    Ok(Called::RunsTimeIsOver) => return Ok(Ended::Over(out_of_time())),
                     Ok(Called::Waits(what)) => return Ok(Ended::Stopped(Stop::Waits(what))),
                     Ok(Called::Drifted(reason)) => return drifted(self.deps, self.run, reason).await,
                     // It counts as an attempt where it is the first that is tried.
@@ -96,12 +99,16 @@ impl Actions<'_> {
 
     /// Carries an action out, if nobody has to be asked first.
     async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Called> {
+        // What an agent has done by then is taken.
+        if Timestamp::now() >= ends_at(self.run) && !self.has_agents_result(planned).await? {
+            return Ok(Called::RunsTimeIsOver);
+        }
         if planned.tool == LLM_AGENT {
             return Box::pin(self.agent(planned, spent)).await;
         }
         // What cannot be called fails, and asks nobody.
         let callable = self.tools.toolbox.check(planned.tool, &planned.arguments).is_ok();
-        let asking = self.asks(planned, self.tools.effect(planned.tool)).filter(|_| callable);
+        let asking = self.asks(planned, self.tools.effect(planned.tool), &planned.arguments).filter(|_| callable);
         if let Some(asking) = asking.as_ref().filter(|_| !self.run.dry_run) {
             match self.approved(planned, asking).await? {
                 Approved::Yes => {}
@@ -146,9 +153,9 @@ impl Actions<'_> {
                 return Err(Error::Unavailable("an account of a service", gone.for_author().into()));
             }
             Some(gone) => {
-                return Ok(Some(
-                    planned.failed(format!("The tool {} {}.", planned.tool, gone.for_author()), started_at),
-                ));
+                let failed = planned.failed(format!("The tool {} {}.", planned.tool, gone.for_author()), started_at);
+                let outage = matches!(gone, Gone::Unreachable { .. });
+                return Ok(Some(ActionResult { outage, ..failed }));
             }
             None => {}
         }
@@ -159,7 +166,7 @@ impl Actions<'_> {
             return Ok(None);
         }
         let acts = self.tools.toolbox.spec(planned.tool).is_ok_and(|spec| spec.effect);
-        let mut attempts = 0;
+        let (mut attempts, mut given_up_on) = (0, false);
         let outcome = loop {
             let bound = match self.tools.toolbox.check(planned.tool, &planned.arguments) {
                 Ok(bound) => bound,
@@ -172,7 +179,10 @@ impl Actions<'_> {
             attempts += 1;
             let outcome = match bound.call_within(limit, &self.context(planned)).await {
                 Ok(outcome) => outcome,
-                Err(outage) if given_up => ToolOutcome::failed(outage.to_string()),
+                Err(outage) if given_up => {
+                    given_up_on = true;
+                    ToolOutcome::failed(outage.to_string())
+                }
                 Err(outage) => return Err(outage),
             };
             add(spent, &outcome.spent);
@@ -187,7 +197,8 @@ impl Actions<'_> {
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = planned.became(&outcome, self.run.dry_run && acts, started_at);
-        Ok(Some(ActionResult { attempts, duration_ms, redact: self.tools.redact(planned.tool), ..result }))
+        let (redact, outage) = (self.tools.redact(planned.tool), result.outage || given_up_on);
+        Ok(Some(ActionResult { attempts, duration_ms, redact, outage, ..result }))
     }
 
     fn context<'c>(&'c self, planned: &'c PlannedAction<'_>) -> CallContext<'c> {

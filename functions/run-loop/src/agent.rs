@@ -1,5 +1,8 @@
 //! An action that lets a model work: `llm_agent`. It is a run of its own, which this one waits for without costing anything.
 
+use std::time::Duration;
+
+use serde_json::Map;
 use shared::{
     Error, Result,
     automation::{PlannedAction, RunRequest, asking_rule, drift, effect_of, offer},
@@ -32,11 +35,8 @@ impl Actions<'_> {
     /// Starts the agent's run, once, and takes its result when it is over.
     pub(crate) async fn agent(&self, planned: &PlannedAction<'_>, spent: &mut Spent) -> Result<Called> {
         let organization = self.run.organization_id;
-        let Some(automation) = self.run.automation_id else {
-            return Err(Error::internal("a run of actions names no automation"));
-        };
-        let cause = format!("agent:{}:{}", self.run.id, planned.id);
-        let child = RunId::of_cause(organization, automation, &cause);
+        let child = self.agent_of(planned)?;
+        let failed = |why: String| Ok(Called::Result(Box::new(planned.failed(why, Timestamp::now()))));
         match self.deps.runs.get(organization, child).await {
             Ok(run) if run.status.is_over() => {
                 let whole = self.deps.runs.whole(organization, child).await?;
@@ -44,19 +44,23 @@ impl Actions<'_> {
                 return Ok(Called::Result(Box::new(result(planned, whole))));
             }
             Ok(run) => return self.wait_for(&run).await,
+            // It began, and may have done something: it is not begun again.
+            Err(Error::NotFound(_)) if self.run.waits_for_run == Some(child) => {
+                return failed(format!("The agent's run {child} was deleted before its result was taken."));
+            }
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        let failed = |why: String| Ok(Called::Result(Box::new(planned.failed(why, Timestamp::now()))));
         let asked = match self.asked(planned, spent).await? {
             Ok(asked) => asked,
             Err(Refusal::Drifted(reason)) => return Ok(Called::Drifted(reason)),
             Err(Refusal::Wrong(why)) => return failed(why),
         };
-        // Nobody knows yet what it will do: it asks if one of its tools may do what asks.
-        let rules = &self.definition.approvals;
-        let grave = asked.effects.iter().find(|effect| asking_rule(rules, **effect, &planned.arguments).is_some());
-        if let Some(asking) = self.asks(planned, grave.copied()).filter(|_| !self.run.dry_run) {
+        // Nobody knows yet what it will do, or whom it will write to: it asks if one of its tools may do what asks. An address in
+        // what it is told is no recipient.
+        let (rules, unknown) = (&self.definition.approvals, Map::new());
+        let grave = asked.effects.iter().find(|effect| asking_rule(rules, **effect, &unknown).is_some());
+        if let Some(asking) = self.asks(planned, grave.copied(), &unknown).filter(|_| !self.run.dry_run) {
             match self.approved(planned, &asking).await? {
                 Approved::Yes => {}
                 Approved::NotYet(what) => return Ok(Called::Waits(what)),
@@ -72,13 +76,36 @@ impl Actions<'_> {
         self.wait_for(&run).await
     }
 
+    /// The agent's run: the same, however often the action is come to.
+    fn agent_of(&self, planned: &PlannedAction<'_>) -> Result<RunId> {
+        let Some(automation) = self.run.automation_id else {
+            return Err(Error::internal("a run of actions names no automation"));
+        };
+        let cause = format!("agent:{}:{}", self.run.id, planned.id);
+        Ok(RunId::of_cause(self.run.organization_id, automation, &cause))
+    }
+
+    /// Whether the action's agent is over: its result is taken, even where the time for more is.
+    pub(crate) async fn has_agents_result(&self, planned: &PlannedAction<'_>) -> Result<bool> {
+        if planned.tool != LLM_AGENT {
+            return Ok(false);
+        }
+        match self.deps.runs.get(self.run.organization_id, self.agent_of(planned)?).await {
+            Ok(run) => Ok(run.status.is_over()),
+            Err(Error::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Its message is sent again, for it may have been lost; that it comes twice does no harm.
     async fn wait_for(&self, child: &AutomationRun) -> Result<Called> {
         if child.status == RunStatus::Queued {
             let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
             self.deps.queue.send(&message).await?;
         }
-        Ok(Called::Waits(Waits::ForRun(child.id)))
+        // Waiting takes no time from the actions after it.
+        let until = Timestamp::now().plus(Duration::from_secs(child.limits.seconds));
+        Ok(Called::Waits(Waits::ForRun(child.id, until)))
     }
 
     /// What the agent is asked, with the tools that the automation was activated with.
@@ -138,6 +165,7 @@ impl Actions<'_> {
             resume_at: None,
             cancel_requested_at: None,
             error: None,
+            outage: false,
             request_hash: None,
             started_at: None,
             finished_at: None,
@@ -169,11 +197,12 @@ fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
     let started_at = run.started_at.unwrap_or(run.created_at);
     let took = run.finished_at.unwrap_or(run.updated_at).as_millis() - started_at.as_millis();
     let outcome = result.filter(|_| !matches!(run.status, RunStatus::Cancelled | RunStatus::Failed));
+    let outage = run.outage;
     let became = if let Some(result) = outcome {
         planned.became(&ToolOutcome::succeeded(result), false, started_at)
     } else {
         let why = run.error.unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
         planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
     };
-    ActionResult { attempts: 1, duration_ms: u64::try_from(took).unwrap_or_default(), ..became }
+    ActionResult { attempts: 1, duration_ms: u64::try_from(took).unwrap_or_default(), outage, ..became }
 }

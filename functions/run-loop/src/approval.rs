@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use shared::{
     Error, Result,
-    automation::{PlannedAction, Standing, asking_rule, standing},
+    automation::{PlannedAction, Standing, asking_rule, recipients, standing},
     models::{
         ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalStatus, Timestamp,
         arguments_hash,
     },
-    redaction::Transcript,
+    redaction::to_decide_on,
     store::Waits,
 };
 
 use crate::actions::Actions;
 
-/// What is shown of the arguments, in bytes.
-const SHOWN: usize = 8_192;
+/// What is shown of all arguments together, in bytes: the row must hold it.
+const SHOWN: usize = 65_536;
+/// And of each argument.
+const SHOWN_EACH: usize = 8_192;
 /// A decision is kept this long at least.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -31,11 +33,17 @@ pub(crate) enum Approved {
 
 impl Actions<'_> {
     /// What is asked before this action, if anything is; `effect` is what its tool does, if it changes something.
-    pub(crate) fn asks(&self, planned: &PlannedAction<'_>, effect: Option<ApprovalEffect>) -> Option<ApprovalRequest> {
+    /// The rules are held against `arguments`.
+    pub(crate) fn asks(
+        &self,
+        planned: &PlannedAction<'_>,
+        effect: Option<ApprovalEffect>,
+        arguments: &Map<String, Value>,
+    ) -> Option<ApprovalRequest> {
         if let Some(asked) = &planned.action.approval {
             return Some(asked.clone());
         }
-        let rule = asking_rule(&self.definition.approvals, effect?, &planned.arguments)?;
+        let rule = asking_rule(&self.definition.approvals, effect?, arguments)?;
         let what = match rule.effect {
             ApprovalEffect::Email if !rule.outside.is_empty() => "an e-mail to outside",
             ApprovalEffect::Email => "an e-mail",
@@ -84,7 +92,8 @@ impl Actions<'_> {
     ) -> Approval {
         let valid_until = now.plus(Duration::from_secs(60 * u64::from(asking.expires_in_minutes)));
         let marks = self.tools.redact(planned.tool);
-        let arguments = Value::Object(planned.arguments.clone());
+        let visible = to_decide_on(&marks, &planned.arguments, usize::MAX);
+        let each = SHOWN_EACH.min(SHOWN / planned.arguments.len().max(1));
         Approval {
             id,
             organization_id: self.run.organization_id,
@@ -92,7 +101,8 @@ impl Actions<'_> {
             run_id: self.run.id,
             action_id: planned.id.clone(),
             tool: planned.tool.to_owned(),
-            arguments: Transcript::default().arguments(&marks, &arguments, SHOWN).to_string(),
+            arguments: Value::Object(to_decide_on(&marks, &planned.arguments, each)).to_string(),
+            recipients: recipients(&visible),
             arguments_hash: hash.to_owned(),
             reason: asking.reason.clone(),
             status: ApprovalStatus::Pending,

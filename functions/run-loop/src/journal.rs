@@ -6,7 +6,7 @@ use futures_util::join;
 use shared::{
     Result,
     error::{self, OverBudget},
-    injection::{Dialogue, Journal},
+    injection::{Dialogue, Ending, Journal},
     models::{ActionResult, AutomationRun, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp},
     store::{AutomationRuns, Budgets, Lease, Saved, Step, Waits, over},
 };
@@ -58,6 +58,8 @@ pub(crate) enum Stop {
     OverBudget(OverBudget),
     /// It goes on when something else has happened.
     Waits(Waits),
+    /// It is over, and nothing but outages made it fail.
+    GivenUp(Ending),
 }
 
 #[derive(Debug)]

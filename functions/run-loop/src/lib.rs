@@ -122,7 +122,11 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
 
 /// Takes the steps that the time allows, and does with the run what follows from how they ended.
 async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
-    let (verdict, spent) = if let Some(verdict) = before_steps(&run) {
+    let at_once = match before_steps(&run) {
+        Some(verdict) => Some(verdict),
+        None => waiting::nobody_waits_for_it(deps, &run).await?,
+    };
+    let (verdict, spent) = if let Some(verdict) = at_once {
         (verdict, run.spent)
     } else {
         let whole = deps.runs.whole(run.organization_id, run.id).await?;
@@ -135,15 +139,9 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
     match verdict {
         Verdict::End(ending, unsaved) => {
             deps.watch.run_ends(&run, ending.status).await;
-            let end = RunEnd { status: ending.status, result: ending.result.as_ref(), error: ending.error.as_deref() };
-            let written = deps.runs.end(&run, lease, unsaved.as_ref().map(UnsavedStep::step), &spent, end).await?;
-            if !written {
-                report_lost(&run);
-                return Ok(());
-            }
-            report_end(&run, ending.status);
-            waiting::wake_parent(deps, &run).await;
+            end(deps, &run, lease, &ending, unsaved.as_ref(), &spent, false).await?;
         }
+        Verdict::GiveUp(ending) => end(deps, &run, lease, &ending, None, &spent, true).await?,
         Verdict::Wait(what) => waiting::wait(deps, &run, lease, what, &message, &spent).await?,
         Verdict::GoOn => {
             deps.runs.release(lease, None).await?;
@@ -156,6 +154,30 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
             deps.queue.send_later(&message, pause).await?;
         }
         Verdict::Abandon => report_lost(&run),
+    }
+    Ok(())
+}
+
+/// Writes the end of a run down. What a cancelled one has begun ends first, so that it does also after a crash.
+async fn end(
+    deps: &Deps,
+    run: &AutomationRun,
+    lease: Lease,
+    ending: &Ending,
+    unsaved: Option<&UnsavedStep>,
+    spent: &Spent,
+    outage: bool,
+) -> Result<()> {
+    if ending.status == RunStatus::Cancelled {
+        waiting::end_what_it_began(deps, run).await?;
+    }
+    let (status, result, error) = (ending.status, ending.result.as_ref(), ending.error.as_deref());
+    let end = RunEnd { status, result, error, outage };
+    if deps.runs.end(run, lease, unsaved.map(UnsavedStep::step), spent, end).await? {
+        report_end(run, ending.status);
+        waiting::wake_parent(deps, run).await;
+    } else {
+        report_lost(run);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::join;
 use shared::{
     Deadline, Error, Result,
-    automation::EffectQuota,
+    automation::{Definition, EffectQuota},
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
     models::{AutomationId, AutomationQuotas, AutomationRun, Budget, Spent, Trigger, WholeRun},
     store::Lease,
@@ -78,8 +78,13 @@ pub(crate) async fn take_steps(
 
 /// The room of a run of an automation for what it changes.
 async fn quota(deps: &Deps, run: &AutomationRun, automation: AutomationId) -> Result<EffectQuota> {
-    let limits = match deps.automations.get(run.organization_id, automation).await {
-        Ok(automation) => automation.quotas,
+    // Those of the version that runs, as for its actions.
+    let version = match run.automation_version {
+        Some(number) => deps.automations.version(run.organization_id, automation, number).await,
+        None => Err(Error::NotFound("version")),
+    };
+    let limits = match version {
+        Ok(version) => Definition::stored(&version)?.quotas,
         Err(Error::NotFound(_)) => AutomationQuotas::default(),
         Err(error) => return Err(error),
     };

@@ -23,6 +23,8 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 pub(crate) enum Verdict {
     /// It is over. A step that was taken and not written down yet is written with the end.
     End(Ending, Option<UnsavedStep>),
+    /// It is over because something of ours, or a vendor, failed: that says nothing of its automation.
+    GiveUp(Ending),
     /// It goes on in another invocation, at once.
     GoOn,
     /// It goes on after a pause.
@@ -41,7 +43,7 @@ pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
     (run.attempts > MOST_ATTEMPTS).then(|| {
         let sentence =
             format!("The run was taken up {MOST_ATTEMPTS} times in a row without getting on; start it again.");
-        Verdict::End(Ending::failed(sentence), None)
+        Verdict::GiveUp(Ending::failed(sentence))
     })
 }
 
@@ -53,13 +55,12 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::Stopped(Stop::CancelRequested(step)) => Verdict::End(cancelled(), Some(step)),
         Ended::Stopped(Stop::LeaseLost) => Verdict::Abandon,
         Ended::Stopped(Stop::Waits(waits)) => Verdict::Wait(waits),
+        Ended::Stopped(Stop::GivenUp(ending)) => Verdict::GiveUp(ending),
         Ended::Stopped(Stop::OverBudget(over)) => {
             let error = Some(format!("The run stopped: {over}."));
             Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)
         }
-        Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS => {
-            Verdict::End(Ending::failed(outage.to_string()), None)
-        }
+        Ended::Outage(outage) if run.attempts >= MOST_ATTEMPTS => Verdict::GiveUp(Ending::failed(outage.to_string())),
         Ended::Outage(outage) => {
             let pause = pause(&outage, run.attempts);
             if now.plus(pause) < ends_at(run) {
@@ -124,7 +125,7 @@ mod tests {
     fn a_run_that_is_cancelled_or_gets_nowhere_takes_no_step() {
         assert!(before_steps(&run(&json!({"attempts": MOST_ATTEMPTS}))).is_none());
         let stuck = before_steps(&run(&json!({"attempts": MOST_ATTEMPTS + 1})));
-        let Some(Verdict::End(ending, None)) = stuck else { panic!("{stuck:?}") };
+        let Some(Verdict::GiveUp(ending)) = stuck else { panic!("{stuck:?}") };
         assert_eq!((ending.status, ending.error.is_some()), (RunStatus::Failed, true));
         let cancelled = before_steps(&run(&json!({"cancel_requested_at": NOW, "attempts": 9})));
         let Some(Verdict::End(ending, None)) = cancelled else { panic!("{cancelled:?}") };
@@ -137,7 +138,7 @@ mod tests {
             let verdict = decided(outage(), &run(&json!({"attempts": attempts})), 0);
             assert!(matches!(verdict, Verdict::PutOff(pause) if pause == Duration::from_secs(seconds)), "{verdict:?}");
         }
-        let Verdict::End(ending, None) = decided(outage(), &run(&json!({"attempts": MOST_ATTEMPTS})), 0) else {
+        let Verdict::GiveUp(ending) = decided(outage(), &run(&json!({"attempts": MOST_ATTEMPTS})), 0) else {
             panic!("it is given up")
         };
         let said = ending.error.as_deref();

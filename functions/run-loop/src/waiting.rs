@@ -2,11 +2,15 @@
 
 use shared::{
     Error, Result, error,
-    models::{ApprovalStatus, AutomationRun, QueuedRun, RunStatus, Spent, Timestamp},
+    injection::Ending,
+    models::{ApprovalStatus, AutomationRun, QueuedRun, RunId, RunStatus, Spent, Timestamp},
     store::{Lease, RunEnd, Saved, Waits},
 };
 
-use crate::{Deps, report_end, report_lost, verdict::LONGEST_PAUSE};
+use crate::{
+    Deps, report_end, report_lost,
+    verdict::{LONGEST_PAUSE, Verdict},
+};
 
 /// Lets a run go until `what` has happened.
 pub(crate) async fn wait(
@@ -26,7 +30,7 @@ pub(crate) async fn wait(
             }
         }
         Saved::CancelRequested => {
-            let end = RunEnd { status: RunStatus::Cancelled, result: None, error: None };
+            let end = RunEnd { status: RunStatus::Cancelled, result: None, error: None, outage: false };
             let written = deps.runs.end(run, lease, None, spent, end).await?;
             end_what_it_waits_for(deps, run, what).await?;
             if written { report_end(run, RunStatus::Cancelled) } else { report_lost(run) }
@@ -41,11 +45,39 @@ async fn end_what_it_waits_for(deps: &Deps, run: &AutomationRun, what: Waits) ->
         Waits::ForApproval(approval, _) => {
             deps.approvals.end(run.organization_id, approval, ApprovalStatus::Cancelled).await
         }
-        Waits::ForRun(child) => match deps.runs.cancel(run.organization_id, child).await {
-            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
-            Err(error) => Err(error),
-        },
+        Waits::ForRun(child, _) => cancel(deps, run, child).await,
     }
+}
+
+async fn cancel(deps: &Deps, run: &AutomationRun, child: RunId) -> Result<()> {
+    match deps.runs.cancel(run.organization_id, child).await {
+        Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Ends what a run that was cancelled has asked and begun, as far as it is on its row or in an index. An agent that it began just
+/// before it died finds out by itself ([`nobody_waits_for_it`]).
+pub(crate) async fn end_what_it_began(deps: &Deps, run: &AutomationRun) -> Result<()> {
+    for approval in deps.approvals.pending_of_run(run.organization_id, run.id).await? {
+        deps.approvals.end(run.organization_id, approval, ApprovalStatus::Cancelled).await?;
+    }
+    match run.waits_for_run {
+        Some(child) => cancel(deps, run, child).await,
+        None => Ok(()),
+    }
+}
+
+/// The end of a run that works for another one which is over: nobody would take its result.
+pub(crate) async fn nobody_waits_for_it(deps: &Deps, run: &AutomationRun) -> Result<Option<Verdict>> {
+    let Some(parent) = run.parent_run_id else { return Ok(None) };
+    match deps.runs.get(run.organization_id, parent).await {
+        Ok(parent) if !parent.status.is_over() => return Ok(None),
+        Ok(_) | Err(Error::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let error = Some("The run that it worked for is over.".to_owned());
+    Ok(Some(Verdict::End(Ending { status: RunStatus::Cancelled, result: None, error }, None)))
 }
 
 /// Has the run go on that waits for this one. It wakes by itself, too, if this cannot be told.

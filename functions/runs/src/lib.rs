@@ -89,13 +89,13 @@ async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Re
 }
 
 async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
-    let before = deps.runs.get(organization, id).await?;
     let run = deps.runs.cancel(organization, id).await?;
-    // What it waited for goes with it.
-    if let Some(approval) = before.waits_for_approval {
+    // What it waits for goes with it: as the row was when it was cancelled, for it may have gone on until then.
+    let asked = deps.approvals.pending_of_run(organization, id).await?;
+    for approval in asked.into_iter().chain(run.waits_for_approval) {
         deps.approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
     }
-    if let Some(child) = before.waits_for_run {
+    if let Some(child) = run.waits_for_run {
         match deps.runs.cancel(organization, child).await {
             Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
             Err(error) => return Err(error),

@@ -96,6 +96,7 @@ fn row(
         resume_at: None,
         cancel_requested_at: None,
         error: None,
+        outage: false,
         request_hash: keyed.map(|keyed| keyed.hash.clone()),
         started_at: None,
         finished_at: None,

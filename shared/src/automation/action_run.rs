@@ -17,6 +17,7 @@ use crate::{
     cut::{cut, fit},
     injection::Ending,
     models::{ActionResult, ActionStatus, ExecutionStatus, RunStatus, Timestamp},
+    redaction::{MarkedCall, Transcript},
     tool::{Effect, ToolOutcome},
 };
 
@@ -47,6 +48,10 @@ pub struct ActionRun<'a> {
     done: usize,
     /// The ids of those that failed, with the reason.
     failed: Vec<(String, String)>,
+    /// Those of them that failed by no outage.
+    by_themselves: usize,
+    /// What was marked, or is a secret, in the calls so far: their marks, arguments and results.
+    calls: Vec<(Vec<String>, Option<Value>, Value)>,
     /// Why the actions that are left are not begun.
     stopped: Option<String>,
 }
@@ -88,7 +93,9 @@ impl<'a> ActionRun<'a> {
         results: &[ActionResult],
     ) -> Result<Self> {
         let (outputs, failed) = (Map::new(), Vec::new());
-        let mut run = Self { actions, variables, data, outputs, next: 0, done: 0, failed, stopped: None };
+        let (by_themselves, calls, stopped) = (0, Vec::new(), None);
+        let mut run =
+            Self { actions, variables, data, outputs, next: 0, done: 0, failed, by_themselves, calls, stopped };
         results.iter().try_for_each(|result| run.took(result))?;
         Ok(run)
     }
@@ -142,6 +149,8 @@ impl<'a> ActionRun<'a> {
         let Some(action) = self.actions.get(index) else { return Ok(()) };
         let output =
             result.output.as_deref().map(serde_json::from_str::<Value>).transpose().map_err(Error::internal)?;
+        let arguments = result.arguments.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        self.calls.push((result.redact.clone(), arguments, output.clone().unwrap_or_default()));
         match result.status {
             ActionStatus::Succeeded => {
                 self.done += 1;
@@ -158,10 +167,16 @@ impl<'a> ActionRun<'a> {
                 } else if action.on_error == OnError::Stop {
                     self.stopped = Some(format!("the run was to stop if {} fails", result.action_id));
                 }
+                self.by_themselves += usize::from(!result.outage);
                 self.failed.push((result.action_id.clone(), why));
             }
         }
         Ok(())
+    }
+
+    /// Whether no action did anything, and nothing but outages of ours or of vendors kept them from it.
+    pub fn failed_by_outages(&self) -> bool {
+        self.done == 0 && self.by_themselves == 0 && !self.failed.is_empty()
     }
 
     fn ending(&self) -> Ending {
@@ -179,8 +194,15 @@ impl<'a> ActionRun<'a> {
             return None;
         }
         let named = self.failed.iter().take(MOST_NAMED);
-        let named: Vec<String> =
-            named.map(|(id, why)| format!("{id} ({})", cut(why.clone(), LONGEST_REASON))).collect();
+        // It stands where the tools' marks are not known.
+        let calls = self.calls.iter().map(|(marks, arguments, result)| MarkedCall {
+            marks,
+            arguments: arguments.as_ref(),
+            result,
+        });
+        let transcript = Transcript::of(calls);
+        let shown = |why: &str| cut(transcript.text(why, LONGEST_ERROR), LONGEST_REASON);
+        let named: Vec<String> = named.map(|(id, why)| format!("{id} ({})", shown(why))).collect();
         let more = self.failed.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (failed, all) = (self.failed.len(), self.actions.len());
@@ -221,6 +243,7 @@ impl PlannedAction<'_> {
             output: output.map(|output| output.to_string()),
             error: error.map(|error| cut(error, LONGEST_ERROR)),
             execution_id: outcome.execution,
+            outage: outcome.cause.as_ref().is_some_and(clients::Error::transient),
             ..self.result(status, started_at)
         }
     }
@@ -251,6 +274,7 @@ impl PlannedAction<'_> {
             execution_id: None,
             attempts: 0,
             redact: Vec::new(),
+            outage: false,
             started_at,
             duration_ms: 0,
         }
@@ -410,6 +434,33 @@ mod tests {
         ] {
             let (_, ending) = carry_out(&list, outcome);
             assert_eq!((ending.status, ending.error.as_deref()), (status, error), "{list}");
+        }
+    }
+
+    #[test]
+    fn what_a_tools_author_marked_stands_in_no_summary() {
+        let list = json!([action("a", json!({"parameters": {"guest": "Ada Lovelace"}}))]);
+        let (actions, variables, data) = (actions(&list), Map::new(), data(&json!({})));
+        let mut run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
+        let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
+        let failed = planned.failed("There is no room for Ada Lovelace.", now());
+        run.took(&ActionResult { redact: vec!["guest".to_owned()], ..failed }).unwrap();
+        let said = run.ending().error.unwrap();
+        assert_eq!(said, "1 of 1 actions failed: a (There is no room for [redacted].).");
+    }
+
+    #[test]
+    fn what_nothing_but_outages_kept_from_acting_is_told_apart() {
+        let list = json!([action("a", json!({})), action("b", json!({}))]);
+        let (actions, variables, data) = (actions(&list), Map::new(), data(&json!({})));
+        for (outages, expected) in [([true, true], true), ([true, false], false)] {
+            let mut run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
+            for outage in outages {
+                let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
+                let failed = planned.failed("No.", now());
+                run.took(&ActionResult { outage, ..failed }).unwrap();
+            }
+            assert_eq!(run.failed_by_outages(), expected, "{outages:?}");
         }
     }
 

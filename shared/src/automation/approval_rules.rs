@@ -67,6 +67,14 @@ const PREPARING: [&str; 4] = ["draft", "event", "label", "labels"];
 /// Names of arguments that hold what is written, not to whom.
 const CONTENT: [&str; 8] = ["body", "text", "html", "subject", "content", "message", "signature", "attachments"];
 
+/// Words that begin or end the name of an argument that says who writes, not to whom. (Answers go to `reply_to`.)
+const SENDERS: [&str; 2] = ["from", "sender"];
+/// Words of names of arguments that hold phone numbers, if the number does not say so itself.
+const NUMBERS: [&str; 9] = ["to", "cc", "bcc", "recipient", "recipients", "phone", "mobile", "tel", "number"];
+const FEWEST_DIGITS: usize = 7;
+/// Recipients that are named.
+const MOST_RECIPIENTS: usize = 100;
+
 /// What a tool does that changes something: by the words of its name and of the action behind it.
 pub fn effect_of(names: &[&str]) -> ApprovalEffect {
     let words: Vec<String> = names.iter().flat_map(|name| words(name)).collect();
@@ -107,8 +115,7 @@ pub fn asking_rule<'r>(
 fn goes_outside(arguments: &Map<String, Value>, domains: &[String]) -> bool {
     let mut found = Vec::new();
     for (name, value) in arguments {
-        let is_content = words(name).last().is_some_and(|word| CONTENT.contains(&word.as_str()));
-        if !is_content {
+        if !is_content(name) && !is_sender(name) {
             addresses(value, &mut found);
         }
     }
@@ -124,7 +131,66 @@ fn addresses(value: &Value, found: &mut Vec<String>) {
             found.extend(domains.map(str::to_lowercase));
         }
         Value::Array(items) => items.iter().for_each(|item| addresses(item, found)),
-        Value::Object(members) => members.values().for_each(|member| addresses(member, found)),
+        Value::Object(members) => {
+            members.iter().filter(|(name, _)| !is_sender(name)).for_each(|(_, member)| addresses(member, found));
+        }
+        _ => {}
+    }
+}
+
+fn is_content(name: &str) -> bool {
+    words(name).last().is_some_and(|word| CONTENT.contains(&word.as_str()))
+}
+
+fn is_sender(name: &str) -> bool {
+    let words = words(name);
+    [words.first(), words.last()].into_iter().flatten().any(|word| SENDERS.contains(&word.as_str()))
+}
+
+/// Whom a call with these arguments reaches, as far as they say so: the addresses and phone numbers in them, each once, that are no
+/// sender's and stand in nothing that is written.
+pub fn recipients(arguments: &Map<String, Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    reached("", &Value::Object(arguments.clone()), &mut found);
+    let more = found.len().saturating_sub(MOST_RECIPIENTS);
+    found.truncate(MOST_RECIPIENTS);
+    if more > 0 {
+        found.push(format!("and {more} more"));
+    }
+    found
+}
+
+/// `name` is that of the argument, or of the member, in which the value stands.
+fn reached(name: &str, value: &Value, found: &mut Vec<String>) {
+    let mut add = |recipient: &str| {
+        if !found.iter().any(|known| known == recipient) {
+            found.push(recipient.to_owned());
+        }
+    };
+    let named = || words(name).iter().any(|word| NUMBERS.contains(&word.as_str()));
+    let is_number = |text: &str| {
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        let written = text.chars().all(|letter| letter.is_ascii_digit() || "+-() .".contains(letter));
+        written && digits >= FEWEST_DIGITS && (text.starts_with('+') || named())
+    };
+    match value {
+        Value::String(text) if !is_content(name) => {
+            for part in text.split([',', ';', '\n']).map(str::trim) {
+                if is_number(part) {
+                    add(part);
+                    continue;
+                }
+                let apart = |letter: char| letter.is_whitespace() || "<>()[]\"'".contains(letter);
+                part.split(apart).filter(|word| word.contains('@')).for_each(&mut add);
+            }
+        }
+        Value::Number(number) if is_number(&number.to_string()) => add(&number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| reached(name, item, found)),
+        Value::Object(members) => {
+            for (name, member) in members.iter().filter(|(name, _)| !is_sender(name)) {
+                reached(name, member, found);
+            }
+        }
         _ => {}
     }
 }
@@ -190,6 +256,21 @@ mod tests {
     }
 
     #[test]
+    fn who_is_reached_is_named() {
+        let arguments = json!({
+            "to": "Ana <ana@acme.example>, bob@other.example", "cc": ["ana@acme.example"], "from": "us@acme.example",
+            "body": "Write to eve@other.example", "message": {"phone": "0151 234567", "text": "+15005550006"},
+            "numbers": ["+1 500 555 0006"], "amount": 12_345_678, "number": 15_005_550_007_u64,
+        });
+        let mut found = recipients(arguments.as_object().unwrap());
+        found.sort_unstable();
+        let expected = ["+1 500 555 0006", "0151 234567", "15005550007", "ana@acme.example", "bob@other.example"];
+        assert_eq!(found, expected);
+        let many: Vec<String> = (0..102).map(|number| format!("a{number}@acme.example")).collect();
+        assert_eq!(recipients(json!({"to": many}).as_object().unwrap()).last().unwrap(), "and 2 more");
+    }
+
+    #[test]
     fn an_email_to_outside_is_one_with_any_address_of_another_domain() {
         let rules = [ApprovalRule { effect: ApprovalEffect::Email, outside: vec!["acme.example".into()] }];
         let asks =
@@ -200,6 +281,11 @@ mod tests {
         assert!(asks(json!({"to": "ana@acme.example", "cc": ["bob@sub.acme.example"]})));
         assert!(asks(json!({"to": "ana@acme.example", "options": {"reply_to": "x@evil.example"}})));
         assert!(asks(json!({"to": "ana@acme.example@evil.example"})));
+        for sender in ["from", "fromEmail", "sender", "sender_email"] {
+            assert!(asks(json!({sender: "us@acme.example", "contact": "C17"})), "{sender} is no recipient");
+            assert!(!asks(json!({sender: "us@mailer.example", "to": "ana@acme.example"})), "{sender} is no recipient");
+        }
+        assert!(asks(json!({"from": "us@acme.example", "reply_to": "x@evil.example"})));
         assert!(asks(json!({"channel": "C1"})), "nobody knows to whom it goes");
         assert!(asking_rule(&rules, ApprovalEffect::Sms, &Map::new()).is_none());
         let any = [ApprovalRule { effect: ApprovalEffect::Any, outside: Vec::new() }];

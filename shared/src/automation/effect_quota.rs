@@ -13,7 +13,7 @@ use crate::{
     Deadline, Result,
     models::{ApprovalEffect, AutomationId, AutomationQuotas, ExecutionStatus, OrganizationId, RunId},
     store::{Counted, Quotas, Room, Window},
-    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+    tool::{CallContext, Subject, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
 /// The room of a run for what it changes.
@@ -105,7 +105,13 @@ impl Tool for Limited {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>> {
         async move {
-            match self.quota.take(self.effect, context.delivery, context.deadline).await? {
+            // The place of a call is the same in every run, and all runs of a day count on the same item.
+            let run = match context.subject {
+                Subject::Run(run) | Subject::Action { run, .. } => run,
+                Subject::Call(_) | Subject::Caller(_) | Subject::Request(_) => self.quota.run,
+            };
+            let name = context.delivery.map(|delivery| format!("{run} {delivery}"));
+            match self.quota.take(self.effect, name.as_deref(), context.deadline).await? {
                 Some(why) => Ok(ToolOutcome::failed(why).status(ExecutionStatus::Limited)),
                 None => self.tool.call(arguments, context).await,
             }

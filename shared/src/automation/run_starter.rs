@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::run_queue::RunQueue;
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Error, Result, error,
     models::{
         Automation, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger, Spent, Timestamp, UserId,
     },
     store::{Counted, OrganizationMembers, Quotas, Room, Window},
 };
 
+const NOT_COUNTED: &str = "The run could not be counted, so it did not begin; start it again.";
 /// For counting a run.
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -105,6 +106,7 @@ impl RunStarter {
             resume_at: None,
             cancel_requested_at: None,
             error: None,
+            outage: false,
             request_hash: requested.hash.clone(),
             started_at: None,
             finished_at: None,
@@ -118,10 +120,7 @@ impl RunStarter {
         };
         let plan = RunPlan { trigger_data: cause.trigger_data.to_string(), user: person.to_string() };
         if self.queue.runs.create_planned(&run, &plan).await? {
-            return match self.refused(automation, &run).await? {
-                Some(refused) => Ok((refused, true)),
-                None => Ok((self.queue.put(run).await?, true)),
-            };
+            return Ok((self.count_and_put(automation, run).await?, true));
         }
         let earlier = self.queue.runs.get(organization, run.id).await?;
         if earlier.request_hash != requested.hash {
@@ -130,16 +129,41 @@ impl RunStarter {
                 format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
             return Err(Error::Conflict(problem));
         }
+        if earlier.status == RunStatus::Failed && earlier.started_at.is_none() {
+            let again = self.queue.runs.wait_again(organization, earlier.id).await?;
+            if again.status == RunStatus::Queued {
+                return Ok((self.count_and_put(automation, again).await?, false));
+            }
+            return Ok((again, false));
+        }
         Ok((self.queue.put_again(earlier).await?, false))
+    }
+
+    /// Has a run carried out that waits, if there is room for it.
+    async fn count_and_put(&self, automation: &Automation, run: AutomationRun) -> Result<AutomationRun> {
+        match self.refused(automation, &run).await {
+            Ok(Some(refused)) => Ok(refused),
+            Ok(None) => self.queue.put(run).await,
+            Err(error) => {
+                // Nobody would ever carry it out. Its cause may come again, and then it begins.
+                let failed = self.queue.runs.fail_waiting(run.organization_id, run.id, NOT_COUNTED).await;
+                if let Err(error) = failed {
+                    tracing::error!(run.id = %run.id, "a run waits that nobody knows of: {}", error::chain(&error));
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Counts a new run. If there is no room for it, it is over, and given as it then is. What carries it out does not know of it
     /// yet, so that nothing has to be taken back.
     async fn refused(&self, automation: &Automation, run: &AutomationRun) -> Result<Option<AutomationRun>> {
-        let (most, now) = (automation.quotas.runs_per_hour, run.created_at);
+        let (most, now) = (automation.quotas.runs_per_hour, Timestamp::now());
         let counted = if run.dry_run { Counted::DryRuns(automation.id) } else { Counted::Runs(automation.id) };
         let deadline = Deadline::after(COUNTED_WITHIN);
-        let room = self.quotas.take_each(run.organization_id, &[(counted, Window::Hour, most)], None, deadline).await?;
+        // By name, for it may have been counted before its message was lost.
+        let (wanted, name) = ([(counted, Window::Hour, most)], run.id.to_string());
+        let room = self.quotas.take_each(run.organization_id, &wanted, Some(&name), deadline).await?;
         if let Room::Taken(_) = room {
             return Ok(None);
         }

@@ -2,8 +2,8 @@
 //! outside our tables goes, too: that is on record as a change, and `settle` is woken for it.
 //!
 //! Each run counts once, however often its end is told, so that whoever ends it may do so again after a crash. What succeeded in
-//! part did not fail; what was cancelled, or ended by a limit, says nothing of the automation. Dry runs, replays and the runs of
-//! actions do not count.
+//! part did not fail; what was cancelled, ended by a limit, or failed by an outage of ours or of a vendor says nothing of the
+//! automation. Dry runs, replays, the runs of actions and those of another version than the one that is active do not count.
 
 use std::time::Duration;
 
@@ -45,13 +45,13 @@ impl Watch {
 
     async fn note(&self, run: &AutomationRun, status: RunStatus) -> Result<()> {
         let counts = !run.dry_run && run.parent_run_id.is_none() && run.trigger_type != RunTrigger::Replay;
-        let Some(automation) = run.automation_id.filter(|_| counts) else { return Ok(()) };
+        let Some(of) = run.automation_id.zip(run.automation_version).filter(|_| counts) else { return Ok(()) };
         match status {
             RunStatus::Completed | RunStatus::PartialFailure => {
-                self.automations.forget_failures(run.organization_id, automation).await
+                self.automations.forget_failures(run.organization_id, of).await
             }
             RunStatus::Failed => {
-                let automation = self.automations.count_failure(run.organization_id, automation, run.id).await?;
+                let automation = self.automations.count_failure(run.organization_id, of, run.id).await?;
                 match automation.filter(|automation| automation.failures_in_a_row >= MOST_FAILURES) {
                     Some(automation) => {
                         let reason = format!(
@@ -85,6 +85,7 @@ impl Watch {
     }
 
     async fn pause(&self, mut automation: Automation, reason: &str, run: RunId) -> Result<()> {
+        let version = automation.active_version;
         for _ in 0..TRIES {
             match automation.status {
                 AutomationStatus::Active => {
@@ -93,7 +94,10 @@ impl Watch {
                     open(&self.intents, &intent).await?;
                     let paused = self.automations.pause_after(&automation, Some(reason), Some(run)).await;
                     // Whether or not it was paused by this: `settle` compares.
-                    self.intents.leave(intent.id).await?;
+                    if let Err(error) = self.intents.leave(intent.id).await {
+                        let chain = error::chain(&error);
+                        tracing::error!(automation.id = %automation.id, "a pause is settled later than it could be: {chain}");
+                    }
                     if let Some(paused) = paused? {
                         self.settling.wake("automation_trigger").await;
                         tracing::warn!(automation.id = %paused.id, run.id = %run, "an automation was paused");
@@ -111,6 +115,9 @@ impl Watch {
             }
             // Somebody changed it at the same moment.
             automation = self.automations.get(automation.organization_id, automation.id).await?;
+            if automation.active_version != version {
+                return Ok(());
+            }
         }
         Err(Error::Conflict("the automation was changed again and again, and could not be paused".into()))
     }

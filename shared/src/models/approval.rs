@@ -19,8 +19,12 @@ pub struct Approval {
     /// The action's id in the definition.
     pub action_id: String,
     pub tool: String,
-    /// What the tool is to be given, redacted, as JSON text.
+    /// What the tool is to be given, as JSON text, for whoever decides: without secrets and what the tool's author marked. Others
+    /// are shown it without people's numbers and addresses, too.
     pub arguments: String,
+    /// The addresses and numbers that it goes to, as far as the arguments say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<String>,
     /// [`arguments_hash`] of what it is really given.
     pub arguments_hash: String,
     /// Why somebody is asked: a sentence.

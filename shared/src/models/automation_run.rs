@@ -71,6 +71,9 @@ pub struct AutomationRun {
     /// Why there is no result, or none that could be checked: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// It failed because something of ours, or a vendor, did: that says nothing of its automation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outage: bool,
     /// Hash of what was asked for under an idempotency key; the key is in the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<String>,
@@ -305,6 +308,9 @@ pub struct ActionResult {
     /// What its tool's author marked: fields of arguments and output that are hidden when the run is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+    /// It failed because something of ours, or a vendor, did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outage: bool,
     pub started_at: Timestamp,
     /// Milliseconds.
     pub duration_ms: u64,

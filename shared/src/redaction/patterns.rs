@@ -37,16 +37,27 @@ const SHORTEST_KEY: usize = 16;
 
 /// The text without phone numbers, credentials and e-mail addresses.
 pub(super) fn clean(text: &str) -> String {
+    cleaned(text, true)
+}
+
+/// The text without credentials; people's numbers and addresses stand as they are.
+pub(super) fn without_secrets(text: &str) -> String {
+    cleaned(text, false)
+}
+
+fn cleaned(text: &str, hides_people: bool) -> String {
     let mut clean = String::with_capacity(text.len());
+    let push = if hides_people { push_without_numbers } else { |text: &str, clean: &mut String| clean.push_str(text) };
     let (mut written, mut at) = (0, 0);
     while let Some((start, end)) = next_word(text, at) {
         at = end;
         let Some(Found { from, until, shown }) = find(text, start, end) else { continue };
-        push_without_numbers(part(text, written, from), &mut clean);
+        push(part(text, written, from), &mut clean);
+        let shown = shown.filter(|shown| hides_people || *shown != EMAIL);
         clean.push_str(shown.unwrap_or(part(text, from, until)));
         (written, at) = (until, until);
     }
-    push_without_numbers(part(text, written, text.len()), &mut clean);
+    push(part(text, written, text.len()), &mut clean);
     clean
 }
 

@@ -6,7 +6,7 @@ use super::{
     DEEPEST, HIDDEN, SECRET, WINDOW,
     hidden_texts::{HiddenTexts, is_hidden},
     marks::Paths,
-    patterns::clean,
+    patterns::{clean, without_secrets},
 };
 use crate::cut::{cut, cut_to, instead_of};
 
@@ -21,6 +21,8 @@ pub(super) struct Redactor<'a> {
     pub(super) hidden: &'a HiddenTexts,
     /// In bytes, markers apart.
     pub(super) left: usize,
+    /// Numbers and addresses of people are shown.
+    pub(super) people: bool,
 }
 
 impl Redactor<'_> {
@@ -118,7 +120,8 @@ impl Redactor<'_> {
     }
 
     fn clean(&self, text: &str) -> String {
-        clean(&self.hidden.replaced(text))
+        let text = self.hidden.replaced(text);
+        if self.people { without_secrets(&text) } else { clean(&text) }
     }
 
     fn take(&mut self, bytes: usize) {

@@ -4,7 +4,7 @@
 //! name as in the history; and what the tools' authors marked, in the calls themselves and wherever it stands again: in the
 //! model's own words, in later calls, in other results. What cannot be told apart from what is marked is hidden with it.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{HiddenTexts, marks::Paths, redactor::Redactor};
 
@@ -59,8 +59,30 @@ impl Transcript {
     }
 
     pub(super) fn redactor(&self, budget: usize) -> Redactor<'_> {
-        Redactor { hidden: &self.hidden, left: budget }
+        Redactor { hidden: &self.hidden, left: budget, people: false }
     }
+}
+
+/// What a call is to be given, for whoever decides on it: without secrets and what the tool's author marked, but with the people
+/// whom it names. Of each argument at most so many bytes are kept, the marker apart: a long one costs the others nothing.
+pub fn to_decide_on(marks: &[String], arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
+    by_argument(marks, arguments, each, true)
+}
+
+/// The same for whoever only looks on, without people's numbers and addresses.
+pub fn to_look_at(arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
+    by_argument(&[], arguments, each, false)
+}
+
+fn by_argument(marks: &[String], arguments: &Map<String, Value>, each: usize, people: bool) -> Map<String, Value> {
+    let whole = Value::Object(arguments.clone());
+    let Transcript { hidden } = Transcript::of([MarkedCall { marks, arguments: Some(&whole), result: &Value::Null }]);
+    let paths = Paths::of(marks);
+    let shown = arguments.iter().flat_map(|(name, value)| {
+        let one = Map::from_iter([(name.clone(), value.clone())]);
+        Redactor { hidden: &hidden, left: each, people }.members(&one, &paths, 0, |_name| None)
+    });
+    shown.collect()
 }
 
 #[cfg(test)]
@@ -113,6 +135,22 @@ mod tests {
         let call = MarkedCall { marks: &marks, arguments: Some(&arguments), result: &Value::Null };
         let transcript = Transcript::of([call]);
         assert_eq!(transcript.text("guest 299 comes", 500), "[redacted]");
+    }
+
+    #[test]
+    fn whoever_decides_sees_people_and_neither_secrets_nor_what_is_marked() {
+        let arguments = json!({
+            "body": "word ".repeat(1_000), "guest": "Ada Lovelace", "note": "For Ada Lovelace", "password": "blue-horse-7",
+            "to": ["ada@example.com", "+1 415 555 0101"],
+        });
+        let arguments = arguments.as_object().unwrap();
+        let shown = Value::Object(to_decide_on(&marks(&["guest"]), arguments, 50));
+        assert_eq!(shown["to"], json!(["ada@example.com", "+1 415 555 0101"]), "a long body costs it nothing");
+        assert!(shown["body"].as_str().unwrap().contains("(cut: the first"));
+        let hidden = [&shown["guest"], &shown["note"], &shown["password"]];
+        assert_eq!(hidden, ["[redacted]", "For [redacted]", "[secret]"]);
+        let looked_at = to_look_at(shown.as_object().unwrap(), 50);
+        assert_eq!(looked_at["to"], json!(["[email]", "[number]"]));
     }
 
     #[test]

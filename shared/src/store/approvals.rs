@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Approval, ApprovalId, ApprovalStatus, OrganizationId, RunId, Timestamp, UserId},
+    models::{Approval, ApprovalId, ApprovalStatus, E164, OrganizationId, RunId, Timestamp, UserId},
+    redaction,
 };
 
 const WHAT: &str = "approval";
@@ -177,6 +178,18 @@ impl Approvals {
         let found: Vec<OpenApproval> = of.collect().await?;
         let keys: Vec<Item> = found.into_iter().map(|approval| id(approval.id)).collect();
         self.table.delete_all(keys, deadline).await
+    }
+
+    /// Whether what a run has asked for names this number.
+    pub(super) async fn mention(&self, organization: OrganizationId, run: RunId, number: &E164) -> Result<bool> {
+        let of = self.table.query_index("by_run", "#run_id = :run").filter("#organization_id = :organization");
+        let of = of.with([(":run", text(run)), (":organization", text(organization))]);
+        let found: Vec<Approval> = of.collect().await?;
+        Ok(found.iter().any(|approval| {
+            let texts = [Some(&approval.arguments), approval.reason.as_ref(), approval.decision_reason.as_ref()];
+            let mut texts = texts.into_iter().flatten().chain(&approval.recipients);
+            texts.any(|text| redaction::mentions(text, number))
+        }))
     }
 
     /// The approvals that a run has asked for and that nobody decided.

@@ -50,6 +50,8 @@ const ACTION: &str = "#action";
 /// Transactions on the same count refuse each other, so some of many at once must come again.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
+/// A run that waits is kept at least so long after what it waits for.
+const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
 /// Kept back to put the run on its queue.
 const RESERVE: Duration = Duration::from_secs(2);
 
@@ -85,7 +87,8 @@ pub enum Step<'a> {
 pub enum Waits {
     /// Which can be decided until then.
     ForApproval(ApprovalId, Timestamp),
-    ForRun(RunId),
+    /// Which may take until then.
+    ForRun(RunId, Timestamp),
 }
 
 /// How a run ends.
@@ -94,6 +97,8 @@ pub struct RunEnd<'a> {
     pub status: RunStatus,
     pub result: Option<&'a Value>,
     pub error: Option<&'a str>,
+    /// Whether nothing but an outage made it fail.
+    pub outage: bool,
 }
 
 /// A run as [`AutomationRuns::listed`] finds it.
@@ -257,7 +262,7 @@ impl AutomationRuns {
         let begun = lease
             .update_in_transaction(
                 "SET #status = :running, #attempts = #attempts + :one, #updated_at = :now, \
-                 #started_at = if_not_exists(#started_at, :now) REMOVE #waits_for_approval, #waits_for_run",
+                 #started_at = if_not_exists(#started_at, :now)",
             )
             .with([
                 (":running", text(RunStatus::Running.as_str())),
@@ -277,18 +282,25 @@ impl AutomationRuns {
 
     /// Releases a run that goes on when something else has happened. Nothing carries it on until then: it costs nothing.
     pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
-        let (status, name, what, until) = match wait {
-            Waits::ForApproval(approval, until) => {
-                (RunStatus::WaitingForApproval, "#waits_for_approval", text(approval), Some(until))
-            }
-            Waits::ForRun(child) => (RunStatus::Running, "#waits_for_run", text(child), None),
+        let (of_approval, of_run) = ("#waits_for_approval", "#waits_for_run");
+        let (status, what, until) = match wait {
+            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, text(approval), until),
+            Waits::ForRun(child, until) => (RunStatus::Running, text(child), until),
         };
-        let set = format!("SET #status = :status, {name} = :what, #attempts = :none, #updated_at = :now");
-        let mut waiting = lease.update_in_transaction(set);
-        if let Some(until) = until {
-            waiting = waiting.and(", #time_from = :until").with([(":until", text(until))]);
+        let (name, other) = match wait {
+            Waits::ForApproval(..) => (of_approval, of_run),
+            Waits::ForRun(..) => (of_run, of_approval),
+        };
+        let kept = until.plus(KEPT_BEYOND).as_seconds();
+        if kept > run.expires_at {
+            self.keep_parts(run.id, kept).await?;
         }
-        let waiting = waiting.and(" REMOVE #lease_token, #lease_until");
+        let waiting = lease
+            .update_in_transaction(format!(
+                "SET #status = :status, {name} = :what, #time_from = :until, #attempts = :none, #updated_at = :now, \
+                 #expires_at = :kept REMOVE #lease_token, #lease_until, {other}"
+            ))
+            .with([(":until", text(until)), (":kept", number(kept.max(run.expires_at)))]);
         let waiting = waiting.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
             (":status", text(status.as_str())),
             (":what", what),
@@ -300,6 +312,29 @@ impl AutomationRuns {
         }
         let now = self.get(run.organization_id, run.id).await?;
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
+    }
+
+    /// The keys of all items of a run.
+    async fn parts(&self, id: RunId) -> Result<Vec<Item>> {
+        let mut keys = Vec::new();
+        let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
+        parts
+            .each_page(|page| {
+                keys.extend(page);
+                Ok(())
+            })
+            .await?;
+        Ok(keys)
+    }
+
+    /// Keeps what belongs to a run until then, in seconds since 1970: all but its row.
+    async fn keep_parts(&self, id: RunId, until: i64) -> Result<()> {
+        let parts = self.parts(id).await?;
+        for key in parts.into_iter().filter(|key| key.get("part") != Some(&text(RUN))) {
+            let kept = self.table.update(key, "SET #expires_at = :until").when("attribute_exists(#id)");
+            kept.with([(":until", number(until))]).unless_refused().await?;
+        }
+        Ok(())
     }
 
     /// Writes a step and what has been used with it.
@@ -344,6 +379,9 @@ impl AutomationRuns {
             ]);
         if let Some(error) = end.error {
             ended = ended.and(", #error = :error").with([(":error", text(error))]);
+        }
+        if end.outage {
+            ended = ended.and(", #outage = :outage").with([(":outage", AttributeValue::Bool(true))]);
         }
         let mut ended = ended.and(" REMOVE #lease_token, #lease_until");
         if let Some(Step::Action(result)) = last {
@@ -459,14 +497,7 @@ impl AutomationRuns {
 
     /// Deletes all items of a run, its row last: as long as the row is there it can be gone on with.
     pub(super) async fn delete(&self, run: &RunDeletion, deadline: Deadline) -> Result<Result<(), OutOfTime>> {
-        let mut keys = Vec::new();
-        let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(run.0))]);
-        parts
-            .each_page(|page| {
-                keys.extend(page);
-                Ok(())
-            })
-            .await?;
+        let keys = self.parts(run.0).await?;
         let is_row = |key: &Item| key.get("part") == Some(&text(RUN));
         let (row, others): (Vec<Item>, Vec<Item>) = keys.into_iter().partition(is_row);
         if let Err(out_of_time) = self.table.delete_all(others, deadline).await? {

@@ -51,6 +51,8 @@ pub struct Listening {
     pub filter: Option<String>,
 }
 
+/// A run of another version says nothing of the one that is active.
+const OF_VERSION: &str = "#organization_id = :organization AND #active_version = :version";
 /// The key of an automation's versions.
 const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
@@ -228,18 +230,20 @@ impl Automations {
         values.into_iter().fold(paused, |paused, value| paused.with([value])).updated().await
     }
 
-    /// Counts a run that failed, once however often it is told; gives the automation as it then is, none if it is gone.
+    /// Counts a run that failed of the version that is active, once however often it is told; gives the automation as it then
+    /// is, none if it is gone or another version is active.
     pub async fn count_failure(
         &self,
         organization: OrganizationId,
-        automation: AutomationId,
+        (automation, version): (AutomationId, u64),
         run: RunId,
     ) -> Result<Option<Automation>> {
         let counted = self
             .automations
             .update(id(automation), "ADD #failures_in_a_row :one, #failed_runs :runs")
-            .when("#organization_id = :organization AND NOT contains(#failed_runs, :run)")
+            .when(format!("{OF_VERSION} AND NOT contains(#failed_runs, :run)"))
             .with([
+                (":version", amount(version)),
                 (":one", number(1)),
                 (":runs", AttributeValue::Ss(vec![run.to_string()])),
                 (":run", text(run)),
@@ -247,18 +251,25 @@ impl Automations {
             ]);
         match counted.attempt().await? {
             Attempt::Done(row) => from_item(row).map(Some),
-            Attempt::Refused(row) if is_of(&row, organization) => from_item(row).map(Some),
+            Attempt::Refused(row) if is_of(&row, organization) => {
+                let automation: Automation = from_item(row)?;
+                Ok(Some(automation).filter(|automation| automation.active_version == Some(version)))
+            }
             Attempt::Refused(_) => Ok(None),
         }
     }
 
-    /// Counts no failures any more: a run did not fail. Writes only if some were counted.
-    pub async fn forget_failures(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+    /// Counts no failures any more: a run of the version that is active did not fail. Writes only if some were counted.
+    pub async fn forget_failures(
+        &self,
+        organization: OrganizationId,
+        (automation, version): (AutomationId, u64),
+    ) -> Result<()> {
         let forgotten = self
             .automations
             .update(id(automation), "SET #failures_in_a_row = :none REMOVE #failed_runs")
-            .when("#organization_id = :organization AND #failures_in_a_row > :none")
-            .with([(":none", number(0)), (":organization", text(organization))]);
+            .when(format!("{OF_VERSION} AND #failures_in_a_row > :none"))
+            .with([(":none", number(0)), (":organization", text(organization)), (":version", amount(version))]);
         forgotten.unless_refused().await.map(drop)
     }
 

@@ -227,7 +227,8 @@ impl Erasure {
         done: &mut NumberErased,
     ) -> Result<Result<(), OutOfTime>> {
         let read = async |run: ListedRun| {
-            let named = self.runs.mentions(organization, run.id, number).await?;
+            let named = self.runs.mentions(organization, run.id, number).await?
+                || self.approvals.mention(organization, run.id, number).await?;
             Ok::<_, Error>((run, named))
         };
         let read: Vec<(ListedRun, bool)> =
@@ -298,6 +299,25 @@ impl Erasure {
         Ok(Ok(()))
     }
 
+    /// # Errors
+    /// [`Error::Conflict`] if another run has still to take this one's result.
+    async fn nobody_waits_for(&self, organization: OrganizationId, run: RunId) -> Result<()> {
+        // One that is marked is not found, and its deletion goes on.
+        let parent = match self.runs.get(organization, run).await {
+            Ok(run) => run.parent_run_id,
+            Err(Error::NotFound(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(parent) = parent else { return Ok(()) };
+        match self.runs.get(organization, parent).await {
+            Ok(run) if !run.status.is_over() => Err(Error::Conflict(format!(
+                "the run works for the run {parent}, which is not over; delete it when that one has ended, or cancel that one"
+            ))),
+            Ok(_) | Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn erase_run(
         &self,
         organization: OrganizationId,
@@ -308,6 +328,7 @@ impl Erasure {
         if deadline.remaining() < LAST_CALL {
             return Ok(Err(OutOfTime));
         }
+        self.nobody_waits_for(organization, run).await?;
         let deletion = self.runs.begin_deletion(organization, run).await?;
         match self.executions.delete_of_run(organization, run, deadline).await? {
             Ok(executions) => erased.executions += executions,

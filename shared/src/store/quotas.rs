@@ -26,6 +26,8 @@ use crate::{
 
 /// Longer than any call lasts.
 const CALL_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Since its last effect; in between a run may wait for people, a week for each of its actions.
+const RUN_KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 /// An hour, and what clocks may differ by.
 const HOUR_KEPT: Duration = Duration::from_secs(2 * 60 * 60);
 const DAY_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
@@ -143,7 +145,10 @@ impl Quotas {
         let now = Timestamp::now();
         let count = |&(counted, window, most): &(Counted, Window<'_>, u32)| {
             let (limit, name, kept) = match window {
-                Window::Call(name) => (Limit::PerCall, format!("call#{name}"), CALL_KEPT),
+                Window::Call(name) => {
+                    let kept = if matches!(counted, Counted::Effects(_)) { RUN_KEPT } else { CALL_KEPT };
+                    (Limit::PerCall, format!("call#{name}"), kept)
+                }
                 Window::Hour => (Limit::PerHour, format!("hour#{}", now.hour()), HOUR_KEPT),
                 Window::Day => (Limit::PerDay, format!("day#{}", now.day()), DAY_KEPT),
             };

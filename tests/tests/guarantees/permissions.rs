@@ -434,6 +434,15 @@ async fn automation_runs(asked: &mut Permissions, world: &mut World) {
     world.aws.clear_operations();
     world.run_loop(AMPLE).await;
     note(asked, "run-loop", world);
+    // Cancelled while somebody was at it, who died.
+    let run = world.start_automation(&automation, "cancelled", &json!({})).await;
+    let rows = world.aws.rows("automation_runs");
+    let mut row = rows.into_iter().find(|row| row["id"] == json!(run.id) && row["part"] == "run").unwrap();
+    row["cancel_requested_at"] = json!(Timestamp::now());
+    world.aws.put("automation_runs", &row);
+    world.aws.clear_operations();
+    world.run_loop(AMPLE).await;
+    note(asked, "run-loop", world);
     world.aws.clear_operations();
 }
 

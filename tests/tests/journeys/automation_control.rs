@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tests::{Answer, Event, Options, World, automation::AMPLE, automation_event, http_server::Server};
+use tests::{Answer, Event, Fault, Options, World, automation::AMPLE, automation_event, http_server::Server};
 
 /// Books that enter what they are given, unless it is `refused`; and a world with a service for them.
 async fn books_with(options: Options) -> (World, Server) {
@@ -34,6 +34,7 @@ async fn books() -> (World, Server) {
 fn answer(entry: &str) -> Response {
     match entry {
         "refused" => (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"message": "no such account"}))).into_response(),
+        "busy" => StatusCode::TOO_MANY_REQUESTS.into_response(),
         entry => Json(json!({"entered": entry})).into_response(),
     }
 }
@@ -57,10 +58,15 @@ fn and(mut value: Value, more: Value) -> Value {
 
 /// A tool that writes to people: `team_post_message`, which the books take as an entry.
 fn messenger(world: &World) {
+    named_as_it(world, "team_post_message");
+}
+
+/// A tool of this name that does what `ledger_post` does.
+fn named_as_it(world: &World, name: &str) {
     let rows = world.aws.rows("service_tools");
     let row = rows.iter().find(|row| row["name"] == "ledger_post").unwrap();
     let attributes = json!({"binding": row["binding"], "parameters": row["parameters"], "effect": true});
-    world.service_tool_with("Ledger", "team_post_message", &attributes);
+    world.service_tool_with("Ledger", name, &attributes);
 }
 
 fn text(value: &Value) -> &str {
@@ -248,4 +254,43 @@ async fn an_event_is_replayed_in_a_dry_run_unless_it_is_to_act_again() {
     assert_eq!(replay(json!({})).await.expect(202)["runs"].as_array().unwrap().len(), 1);
     world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
     assert_eq!(replay(real).await.status, 409);
+}
+
+#[tokio::test]
+async fn a_replay_for_several_automations_starts_all_of_them_or_none() {
+    let (world, books) = books().await;
+    let active_one = active(&world, &world.manual(&json!([post("a", "one")]))).await;
+    let paused = and(world.manual(&json!([post("a", "two")])), json!({"name": "Paused"}));
+    let paused = active(&world, &paused).await;
+    world.automation("POST", &format!("/{paused}/pause"), &Value::Null).await.expect(200);
+    let event = "01930f5e-0000-7000-8000-0000000000a7";
+    let matched: Value =
+        [&active_one, &paused].iter().map(|id| json!({"automation_id": id, "run_id": event})).collect();
+    world.aws.put("events", &json!({
+        "id": event, "organization_id": world.home.organization_id, "hook_id": event, "service": "slack", "event_type": "message",
+        "data": "{}", "status": "dispatched", "matched": matched, "unmatched": [],
+        "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+    }));
+    let path = format!("/api/{}/events/{event}/replay", world.home.slug);
+    let replay = Event::post(&path, &json!({"dry_run": false})).user(&world.home.user_id);
+    assert_eq!(world.send("deploy", &replay).await.status, 409);
+    assert_eq!((world.aws.rows("automation_runs").len(), world.aws.messages("runs").len()), (0, 0));
+    assert_eq!(entered(&books).len(), 0);
+}
+
+#[tokio::test]
+async fn a_run_that_could_not_be_counted_does_not_wait_for_ever() {
+    let (world, books) = books().await;
+    let definition = and(world.manual(&json!([post("a", "one")])), json!({"quotas": {"runs_per_hour": 1}}));
+    let id = active(&world, &definition).await;
+    world.aws.inject(Fault::throttled("UpdateItem", "idempotency"));
+    assert_eq!(world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.status, 503);
+    let row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
+    assert_eq!((&row["status"], world.aws.messages("runs").len()), (&json!("failed"), 0), "{row}");
+    // Its cause comes again: then it begins, and is counted.
+    let again = world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.expect(200);
+    assert_eq!((&again["id"], &again["status"]), (&row["id"], &json!("queued")));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["one"]);
+    assert_eq!(world.run_by_hand(&id, &json!({})).await.expect(202)["status"], "run_limit");
 }

@@ -507,9 +507,29 @@ async fn a_conversation_that_names_the_number_is_erased() {
     say("about-her", &format!("Her number is {}", phone(1))).await;
     say("other", "What is new?").await;
     let done = erase(&world, &phone(1)).await;
-    assert_eq!(done["deleted"], json!({"calls": 0, "executions": 0, "runs": 0, "threads": 1}), "{done}");
+    assert_eq!(done["deleted"], json!({"calls": 0, "executions": 0, "runs": 0, "events": 0, "threads": 1}), "{done}");
     let user = &world.home.user_id;
     let left = world.threads(user, "GET", "").await.expect(200);
     assert_eq!(left["items"].as_array().unwrap().len(), 1, "{left}");
     assert_eq!(left["items"][0]["thread_id"], "other");
+}
+
+/// What an action is to send stands nowhere else as long as it waits: also where the automation itself names the number.
+#[tokio::test]
+async fn what_is_asked_of_a_number_is_erased_with_its_run() {
+    let world = World::start().await;
+    world.ledger_service("https://ledger.example");
+    let action = json!({
+        "id": "a", "tool": "ledger_post", "approval": true, "parameters": {"entry": "x", "note": format!("Call {}", phone(1))},
+    });
+    let automation = world.activate(&world.manual(&json!([action]))).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert!(text(&world.aws.rows("approvals")[0]["arguments"]).contains(&phone(1)));
+    let waits = erase(&world, &phone(1)).await;
+    assert_eq!(waits["runs_under_way"], json!([run.id]), "{waits}");
+    world.cancel_run(&run.id.to_string()).await.expect(200);
+    assert_eq!(erase(&world, &phone(2)).await["deleted"]["runs"], 0);
+    assert_eq!(erase(&world, &phone(1)).await["deleted"]["runs"], 1);
+    assert_eq!((world.aws.rows("approvals").len(), world.runs_of(&automation.id.to_string()).len()), (0, 0));
 }

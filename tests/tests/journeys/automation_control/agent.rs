@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use tests::{
-    World,
+    Event, World,
     automation::{AMPLE, calls},
     standins::llm::Turn,
 };
 
-use super::{active, and, books, carried_out, entered, post, text};
+use super::{active, and, books, carried_out, entered, messenger, named_as_it, post, text};
 
 fn agent(more: Value) -> Value {
     let parameters =
@@ -130,4 +130,106 @@ async fn what_an_agent_may_call_is_known_before_it_is_activated() {
     assert_eq!(told(json!(["no_such"]), json!({})).await, [format!("{place}/0 unknown_tool")]);
     let pinned = json!({"ledger_post": world.fingerprint("ledger_post")});
     assert_eq!(told(json!(["ledger_post"]), pinned).await, [""; 0]);
+}
+
+/// What an agent is told names no recipient.
+#[tokio::test]
+async fn an_agent_that_may_write_to_outside_asks_whatever_its_prompt_names() {
+    let (world, books) = books().await;
+    named_as_it(&world, "mail_send_email");
+    let parameters = json!({"prompt": "Write to ana@acme.example.", "tools": ["mail_send_email"]});
+    let mut definition = world.manual(&json!([agent(json!({"parameters": parameters}))]));
+    definition["fingerprints"]["mail_send_email"] = json!(world.fingerprint("mail_send_email"));
+    let rules = json!({"approvals": [{"effect": "email", "outside": ["acme.example"]}]});
+    let id = active(&world, &and(definition, rules)).await;
+    let run = carried_out(&world, &id, &json!({})).await;
+    assert_eq!((&run["status"], world.llm.requests().len()), (&json!("waiting_for_approval"), 0), "{run:#}");
+    assert_eq!(world.asked().await[0]["reason"], "The automation asks before an e-mail to outside.");
+    assert_eq!(entered(&books).len(), 0);
+}
+
+#[tokio::test]
+async fn what_agents_send_counts_among_the_messages_of_the_day() {
+    let (world, books) = books().await;
+    messenger(&world);
+    let parameters = json!({"prompt": "Tell them.", "tools": ["team_post_message"], "schema": {"type": "string"}});
+    let mut definition = world.manual(&json!([agent(json!({"parameters": parameters}))]));
+    definition["fingerprints"]["team_post_message"] = json!(world.fingerprint("team_post_message"));
+    let id = active(&world, &and(definition, json!({"quotas": {"messages_per_day": 1}}))).await;
+    for _ in 0..2 {
+        world.llm.script([
+            Turn::text(&calls("return team_post_message({entry: \"hello\"});")),
+            Turn::text(&calls("return finalResponse();")),
+            Turn::text("\"done\""),
+        ]);
+        let run = carried_out(&world, &id, &json!({})).await;
+        assert_eq!(run["status"], "completed", "{run:#}");
+    }
+    assert_eq!(entered(&books), ["hello"], "the second run's call has the same place, and is another one");
+}
+
+/// The rows of a run and of its agent, where the run waits.
+async fn waiting(world: &World, id: &str) -> (Value, Value) {
+    world.run_by_hand(id, &json!({"trigger_data": {"what": "x"}})).await.expect(202);
+    let batch = world.aws.receive("runs", 0).unwrap();
+    assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    let rows: Vec<Value> = world.aws.rows("automation_runs").into_iter().filter(|row| row["part"] == "run").collect();
+    let (children, parents): (Vec<Value>, Vec<Value>) =
+        rows.into_iter().partition(|row| row.get("parent_run_id").is_some());
+    (parents[0].clone(), children[0].clone())
+}
+
+async fn delete(world: &World, run: &Value) -> u16 {
+    let event = Event::new("DELETE", &format!("/api/{}/runs/{}", world.home.slug, text(&run["id"])));
+    world.send("runs", &event.user(&world.home.user_id)).await.status
+}
+
+#[tokio::test]
+async fn an_agent_whose_run_is_over_does_not_go_on() {
+    let (world, books) = books().await;
+    let id = with_agent(&world, json!({})).await;
+    let (parent, child) = waiting(&world, &id).await;
+    // As if it had died before it wrote down that it waits, and was cancelled then.
+    world.aws.put("automation_runs", &and(parent, json!({"status": "cancelled", "waits_for_run": null})));
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let child = world.run(text(&child["id"])).await.expect(200);
+    assert_eq!((&child["status"], world.llm.requests().len()), (&json!("cancelled"), 0), "{child:#}");
+    assert_eq!(entered(&books).len(), 0);
+}
+
+#[tokio::test]
+async fn an_agents_run_is_not_deleted_before_its_result_is_taken_and_never_begun_twice() {
+    let (world, books) = books().await;
+    let id = with_agent(&world, json!({})).await;
+    let (parent, child) = waiting(&world, &id).await;
+    world.aws.put("automation_runs", &and(child.clone(), json!({"status": "completed"})));
+    assert_eq!(delete(&world, &child).await, 409);
+    // Gone all the same.
+    world.aws.put("automation_runs", &and(child.clone(), json!({"status": "completed", "expires_at": 1})));
+    while let Some(batch) = world.aws.receive("runs", 900) {
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    }
+    let run = world.run(text(&parent["id"])).await.expect(200);
+    assert_eq!(run["actions"][0]["status"], "failed", "{run:#}");
+    assert!(text(&run["actions"][0]["error"]).contains("was deleted before its result was taken"), "{run:#}");
+    assert_eq!((entered(&books).len(), world.llm.requests().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn what_an_agent_has_done_is_in_the_history_although_the_time_is_over() {
+    let (world, books) = books().await;
+    let id = with_agent(&world, json!({})).await;
+    let (parent, _) = waiting(&world, &id).await;
+    assert!(text(&parent["time_from"]) > text(&parent["started_at"]), "waiting takes no time from it: {parent}");
+    let long_ago = json!({"time_from": "2026-01-01T00:00:00.000Z"});
+    world.aws.put("automation_runs", &and(parent.clone(), long_ago));
+    world.llm.script(works());
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let run = world.run(text(&parent["id"])).await.expect(200);
+    assert_eq!(
+        (&run["status"], &run["actions"][0]["output"], run["actions"].as_array().unwrap().len()),
+        (&json!("time_limit"), &json!("done"), 1),
+        "{run:#}"
+    );
+    assert_eq!(entered(&books), ["rent"]);
 }

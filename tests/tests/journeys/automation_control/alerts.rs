@@ -4,7 +4,7 @@ use axum::{Router, http::StatusCode, routing::post as route};
 use futures_util::join;
 use serde_json::{Value, json};
 use shared::{automation::MOST_FAILURES, models::RunStatus};
-use tests::{Options, World, automation::whole, http_server::Server};
+use tests::{Fault, Options, World, automation::whole, http_server::Server};
 
 use super::{active, books_with, carried_out, post, text};
 
@@ -97,4 +97,43 @@ async fn an_automation_is_paused_although_nobody_can_be_told() {
         assert_eq!(carried_out(&world, &id, &json!({})).await["status"], "failed");
     }
     assert_eq!(row(&world, &id)["status"], "paused");
+}
+
+/// An hour in which a service takes nothing, or a table is throttled, is no reason to pause what its owners made.
+#[tokio::test]
+async fn outages_do_not_pause_an_automation() {
+    let (world, _books, owners) = told().await;
+    let id = active(&world, &world.manual(&json!([post("a", "busy")]))).await;
+    for _ in 0..=MOST_FAILURES {
+        assert_eq!(carried_out(&world, &id, &json!({})).await["status"], "failed");
+    }
+    let automation = row(&world, &id);
+    assert_eq!((&automation["status"], owners.seen().len()), (&json!("active"), 0));
+    assert!(automation.get("failed_runs").is_none(), "{automation}");
+}
+
+#[tokio::test]
+async fn failures_of_another_version_say_nothing_of_the_one_that_is_active() {
+    let (world, _books, owners) = told().await;
+    let id = active(&world, &world.manual(&json!([post("a", "fine")]))).await;
+    world.put_automation(&id, "\"2\"", &world.manual(&json!([post("a", "refused")]))).await.expect(200);
+    for _ in 0..=MOST_FAILURES {
+        let run = carried_out(&world, &id, &json!({"version": 2})).await;
+        assert_eq!((&run["status"], &run["automation_version"]), (&json!("failed"), &json!(2)));
+    }
+    assert_eq!((&row(&world, &id)["status"], owners.seen().len()), (&json!("active"), 0));
+    assert!(row(&world, &id).get("failed_runs").is_none());
+}
+
+#[tokio::test]
+async fn owners_are_told_of_a_pause_although_its_record_could_not_be_closed() {
+    let (world, _books, owners) = told().await;
+    let id = active(&world, &world.manual(&json!([post("a", "refused")]))).await;
+    for _ in 1..MOST_FAILURES {
+        carried_out(&world, &id, &json!({})).await;
+    }
+    world.aws.inject(Fault::throttled("UpdateItem", "intents").times(6));
+    carried_out(&world, &id, &json!({})).await;
+    world.aws.clear_faults();
+    assert_eq!((&row(&world, &id)["status"], owners.seen().len()), (&json!("paused"), 1));
 }

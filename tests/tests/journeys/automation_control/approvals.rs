@@ -2,9 +2,10 @@
 
 use futures_util::join;
 use serde_json::{Value, json};
-use tests::{Event, World, automation::AMPLE, automation_event};
+use shared::models::Timestamp;
+use tests::{Event, Options, World, automation::AMPLE, automation_event};
 
-use super::{active, and, books, carried_out, entered, messenger, post, text};
+use super::{active, and, books, books_with, carried_out, entered, messenger, post, text};
 
 /// An automation of three actions whose second one asks.
 async fn asking(world: &World) -> String {
@@ -200,5 +201,44 @@ async fn a_rule_asks_for_every_action_with_its_effect() {
     let id = active(&world, &of("any")).await;
     carried_out(&world, &id, &json!({})).await;
     assert!(world.asked().await.iter().any(|asked| asked["action_id"] == "a"));
+    assert_eq!(entered(&books), ["one"]);
+}
+
+/// Who decides must see whom it goes to; who only looks on need not.
+#[tokio::test]
+async fn whoever_decides_sees_exactly_who_gets_it() {
+    let (world, _books) = books().await;
+    let parameters = json!({"entry": "ana@acme.example", "note": "+1 415 555 0101", "amount": 3});
+    let asks = and(post("a", "x"), json!({"parameters": parameters, "approval": true}));
+    let id = active(&world, &world.manual(&json!([asks]))).await;
+    carried_out(&world, &id, &json!({})).await;
+    let asked = world.asked().await.remove(0);
+    assert_eq!(asked["arguments"], parameters, "{asked}");
+    assert_eq!(asked["recipients"], json!(["ana@acme.example", "+1 415 555 0101"]));
+    let path = format!("/api/{}/approvals/{}", world.home.slug, text(&asked["id"]));
+    for role in ["viewer", "member"] {
+        let user = world.member(&world.home, Some(role));
+        let shown = world.send("deploy", &Event::get(&path).user(&user)).await.expect(200);
+        assert_eq!(shown["arguments"], json!({"entry": "[email]", "note": "[number]", "amount": 3}), "{role}");
+        assert_eq!(shown["recipients"], json!(["[email]", "[number]"]), "{role}");
+    }
+    let admin = world.member(&world.home, Some("admin"));
+    assert_eq!(world.send("deploy", &Event::get(&path).user(&admin)).await.expect(200), asked);
+}
+
+#[tokio::test]
+async fn a_run_is_kept_as_long_as_it_waits() {
+    let variables = vec![("HISTORY_DAYS", "1".to_owned())];
+    let (world, books) = books_with(Options { variables, ..Options::default() }).await;
+    let asks = and(post("b", "two"), json!({"approval": {"expires_in_minutes": 10_080}}));
+    let id = active(&world, &world.manual(&json!([post("a", "one"), asks]))).await;
+    carried_out(&world, &id, &json!({})).await;
+    let approval = world.aws.rows("approvals").remove(0);
+    let until = text(&approval["valid_until"]).parse::<Timestamp>().unwrap().as_seconds() + 24 * 60 * 60;
+    let rows = world.aws.rows("automation_runs");
+    assert_eq!(rows.len(), 3, "the row, the plan and the first action");
+    for row in rows.iter().chain([&approval]) {
+        assert!(row["expires_at"].as_i64().unwrap() >= until, "{row}");
+    }
     assert_eq!(entered(&books), ["one"]);
 }
