@@ -44,7 +44,8 @@ impl Claims {
             Self::Hook(None) => Vec::new(),
             Self::Hook(Some(id)) => deps.registry.hooks.find(*id).await?.into_iter().collect(),
             Self::Tenants(tenants) => {
-                let Some(tenants) = tenants.chunks(BESIDE).nth(turn).filter(|_| proven || turn < MOST_UNPROVEN / BESIDE)
+                let Some(tenants) =
+                    tenants.chunks(BESIDE).nth(turn).filter(|_| proven || turn < MOST_UNPROVEN / BESIDE)
                 else {
                     return Ok(None);
                 };

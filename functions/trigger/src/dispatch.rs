@@ -59,12 +59,7 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent) -
 }
 
 /// The event's row as it begins.
-fn noted(
-    deps: &Deps,
-    hook: &Hook,
-    only: Option<&Automation>,
-    inbound: &InboundEvent,
-) -> Event {
+fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundEvent) -> Event {
     let now = Timestamp::now();
     // `<organization>#linear#issue.created`
     let listens = only.and_then(|automation| automation.trigger_key.as_ref()?.split_once('#')?.1.split_once('#'));
@@ -144,7 +139,8 @@ async fn start_one(
     }
     let size = data.to_string().len();
     if size > LARGEST_DATA {
-        let why = format!("Its filter holds, but the event has {} KB, and a run is given 200 KB at most.", size / 1_000);
+        let why =
+            format!("Its filter holds, but the event has {} KB, and a run is given 200 KB at most.", size / 1_000);
         return Ok(Err(DoesNotRun(why)));
     }
     let key = event.id.to_string();

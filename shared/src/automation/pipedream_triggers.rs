@@ -153,7 +153,8 @@ impl PipedreamTriggers {
             Err(error) => return Err(error),
         };
         let address = self.address(row.hook_id);
-        let found = if row.asked { self.found_by_address(&project, organization, &address, deadline).await? } else { None };
+        let found =
+            if row.asked { self.found_by_address(&project, organization, &address, deadline).await? } else { None };
         let is_new = found.is_none();
         let (trigger_id, signing_key) = if let Some((trigger, webhook)) = found {
             (trigger, webhook.signing_key)

@@ -104,7 +104,12 @@ impl Triggers {
     /// Compares what starts an automation with its row and version, and makes it so: for an active one what its trigger asks for,
     /// for any other nothing. May be called at any time, by several at once. What Pipedream runs is done with by the deadline; the
     /// schedule comes first, and needs no other system.
-    pub async fn agree(&self, organization: OrganizationId, automation: AutomationId, deadline: Deadline) -> Result<()> {
+    pub async fn agree(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        deadline: Deadline,
+    ) -> Result<()> {
         self.compare(organization, automation, Some(deadline.reserving(ANSWERING))).await
     }
 
