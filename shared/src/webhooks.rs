@@ -7,7 +7,7 @@
 //! | scheme | what proves it | id of an event | whose it is |
 //! |---|---|---|---|
 //! | `slack` | `X-Slack-Signature` over `v0:{ts}:{body}` | `event_id` | `slack#{api_app_id}#{team}` |
-//! | `github` | `X-Hub-Signature-256` over the body | `X-GitHub-Delivery` | `github#{installation.id}` |
+//! | `github` | `X-Hub-Signature-256` over the body | a hash of the body: no header is signed | `github#{installation.id}` |
 //! | `stripe` | `Stripe-Signature` over `{t}.{body}` | `id` | `stripe#{account}` |
 //! | `notion` | `X-Notion-Signature` over the body | `id` | `notion#{integration_id}#{workspace_id}` |
 //! | `google_pubsub` | a JWT of Google's (RS256), its audience and service account | `message.messageId` | `gmail#{emailAddress}` |
@@ -15,12 +15,14 @@
 //! | `hubspot` | `X-HubSpot-Signature-v3` over method, address, body, time | event, subscription, time | `hubspot#{portalId}` |
 //! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` | the address |
 //! | `microsoft_graph` | `clientState` of each notification | `id`, else what it is about | `microsoft_graph#{subscriptionId}` |
-//! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the body | the address |
+//! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the day and the body | the address |
 
 mod deliveries;
 mod google_token;
 mod headers;
 mod schemes;
+
+use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -181,6 +183,22 @@ impl Scheme {
         }
     }
 
+    /// How long its service waits for an answer, less the way there and back. Those that wait for ten seconds or more get as long
+    /// as we can work: some never send an event again.
+    pub const fn answered_within(self) -> Duration {
+        match self {
+            Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),
+            Self::Hubspot => Duration::from_secs(4),
+            Self::Github
+            | Self::Stripe
+            | Self::Notion
+            | Self::GooglePubsub
+            | Self::GoogleCalendar
+            | Self::StandardWebhooks
+            | Self::Pipedream => Duration::from_secs(9),
+        }
+    }
+
     /// Whether we make its secret, and the service is told.
     pub const fn has_secret_of_ours(self) -> bool {
         matches!(self, Self::Github | Self::GoogleCalendar | Self::StandardWebhooks | Self::MicrosoftGraph)
@@ -219,15 +237,14 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
         .secrets
         .iter()
         .fold(false, |proven, secret| schemes::verify(&hook, secret, request, now).is_some() | proven);
-    if proven { deliveries::read(&hook, request) } else { Err(Rejection::Unauthentic) }
+    if proven { deliveries::read(&hook, request, now) } else { Err(Rejection::Unauthentic) }
 }
 
-/// Whom a request says it is for, each in the form of a hook's `tenant_key`, at most `most`. Nobody has verified it: it only finds
-/// the hooks with whose secrets it must be verified.
-pub fn claimed_tenants(scheme: Scheme, request: &WebhookRequest<'_>, most: usize) -> Vec<String> {
+/// Whom a request says it is for, each once in the form of a hook's `tenant_key`. Nobody has verified it: it only finds the hooks
+/// with whose secrets it must be verified.
+pub fn claimed_tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<String> {
     let mut claimed = deliveries::tenants(scheme, request);
     claimed.sort();
     claimed.dedup();
-    claimed.truncate(most);
     claimed
 }

@@ -133,7 +133,7 @@ impl Process {
             deploy: deploy::Deps::new(platform)?,
             hooks: hooks::Deps::new(platform)?,
             // A machine that is busy with other tests is no fault.
-            trigger: trigger::Deps { answer_within: Duration::from_secs(20), ..trigger::Deps::new(platform)? },
+            trigger: trigger::Deps { answer_within: Some(Duration::from_secs(20)), ..trigger::Deps::new(platform)? },
             tokens: platform.tokens()?,
             run_starter: platform.run_starter()?,
         })

@@ -37,10 +37,10 @@ pub(crate) struct NewBody {
     pub(crate) secret: Secret,
 }
 
-/// A secret as it is stored, and what is shown of it because we made it.
+/// A secret, and what is shown of it because we made it.
 #[derive(Default)]
 pub(crate) struct Secret {
-    pub(crate) content: Option<SecretString>,
+    pub(crate) content: Option<HookSecret>,
     pub(crate) shown: Option<SecretString>,
 }
 
@@ -59,11 +59,11 @@ const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static s
         Scheme::Github => Some(("github", &["id of the installation"])),
         Scheme::Stripe => Some(("stripe", &["id of the connected account"])),
         Scheme::Notion => Some(("notion", &["id of the integration", "id of the workspace"])),
-        Scheme::GooglePubsub => Some(("gmail", &["address of the mailbox"])),
         Scheme::GoogleCalendar => Some(("google_calendar", &["id of the channel"])),
         Scheme::Hubspot => Some(("hubspot", &["id of the portal"])),
         Scheme::MicrosoftGraph => Some(("microsoft_graph", &["id of the subscription"])),
-        Scheme::StandardWebhooks | Scheme::Pipedream => None,
+        // Whoever pushes for a service account could claim anybody's mailbox.
+        Scheme::GooglePubsub | Scheme::StandardWebhooks | Scheme::Pipedream => None,
     }
 }
 
@@ -104,15 +104,12 @@ pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
         None => (None, None),
     };
     let known = |of: Scheme| tenant.clone().filter(|_| scheme == of);
-    let content = (secret.is_some() || account.is_some()).then(|| {
-        HookSecret {
-            channel_id: known(Scheme::GoogleCalendar),
-            subscription_id: known(Scheme::MicrosoftGraph),
-            audience,
-            email: account,
-            ..HookSecret::of(secret.unwrap_or_default())
-        }
-        .to_secret()
+    let content = (secret.is_some() || account.is_some()).then(|| HookSecret {
+        channel_id: known(Scheme::GoogleCalendar),
+        subscription_id: known(Scheme::MicrosoftGraph),
+        audience,
+        email: account,
+        ..HookSecret::of(secret.unwrap_or_default())
     });
     Ok(NewBody { service, label, tenant_key, secret: Secret { content, shown } })
 }
@@ -147,12 +144,11 @@ pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
         (label, given, rotate, remove_secret, reveal)
     });
     let (label, given, rotate, remove_secret, reveal) = problems.into_result(read)?;
-    let stored = |secret: String| Some(HookSecret::of(secret).to_secret());
     let secret = match (given, rotate) {
-        (Some(given), _) => Some(Secret { content: stored(given), shown: None }),
+        (Some(given), _) => Some(Secret { content: Some(HookSecret::of(given)), shown: None }),
         (None, true) => {
             let made = generate(scheme)?;
-            Some(Secret { content: stored(made.clone()), shown: Some(SecretString::from(made)) })
+            Some(Secret { content: Some(HookSecret::of(made.clone())), shown: Some(SecretString::from(made)) })
         }
         (None, false) => None,
     };
@@ -206,8 +202,7 @@ fn tenant_key(fields: &mut Fields<'_>, scheme: Scheme, tenant: Option<&str>) -> 
         fields.problem("tenant", format!("must be {}", parts.join("#")));
         return None;
     }
-    let key = format!("{prefix}#{tenant}");
-    Some(if scheme == Scheme::GooglePubsub { key.to_lowercase() } else { key })
+    Some(format!("{prefix}#{tenant}"))
 }
 
 fn check_secret(fields: &mut Fields<'_>, scheme: Scheme, secret: &str) {

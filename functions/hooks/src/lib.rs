@@ -25,7 +25,7 @@ use shared::{
     models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, Timestamp},
     platform,
     store::{Events, HookChange},
-    webhooks::Scheme,
+    webhooks::{HookSecret, Scheme},
 };
 
 use crate::body::{Change, Secret};
@@ -112,7 +112,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
                 label: new.label,
                 tenant_key: new.tenant_key,
                 automation_id: None,
-                secret: content,
+                secret: content.map(|content| content.to_secret()),
             };
             let hook = Box::pin(deps.registry.create(organization, new, deadline)).await?;
             Reply::created(&HookView::new(deps, hook).with_secret(shown.as_ref()))
@@ -157,6 +157,9 @@ fn must_be_ours(hook: &Hook) -> Result<()> {
 async fn update(deps: &Deps, hook: &Hook, change: Change, deadline: Deadline) -> Result<HookView> {
     let label = change.label.as_deref();
     if let Some(Secret { content: Some(content), shown }) = change.secret {
+        // What is known of a channel or a subscription holds with its next secret, too.
+        let known = deps.registry.secrets(hook).await?.pop().unwrap_or_default();
+        let content = HookSecret { secret: content.secret, ..known }.to_secret();
         let changed = deps.registry.add_secret(hook, &content, false, label, deadline).await?;
         return Ok(HookView::new(deps, changed).with_secret(shown.as_ref()));
     }

@@ -87,18 +87,23 @@ async fn take(
     let first = known.is_none();
     let cursor = known.unwrap_or_else(|| PollCursor { source: told_by, ..PollCursor::default() });
     let begun = !cursor.pending.is_empty();
-    let poll = if begun { cursor.poll_pending(items) } else { cursor.poll(items, first) };
+    let latest = polling.aggregation_mode == "latest";
+    let all = if latest && !begun { items.clone() } else { Vec::new() };
+    let mut poll = if begun { cursor.poll_pending(items) } else { cursor.poll(items, first) };
     let wanted: Vec<&PolledItem> = poll.new.iter().filter(|item| holds(source, person, &item.value, now)).collect();
     match polling.aggregation_mode {
         _ if wanted.is_empty() => {}
         "per_item" if !begun => {
             for item in wanted {
-                start(deps, automation, (&key_of(item), &item.value), scheduled_for).await?;
+                start(deps, automation, (&cursor.key_of(item), &item.value), scheduled_for).await?;
             }
         }
         "latest" if !begun => {
             if let Some(item) = wanted.first() {
-                start(deps, automation, (&key_of(item), &item.value), scheduled_for).await?;
+                start(deps, automation, (&cursor.key_of(item), &item.value), scheduled_for).await?;
+                // Whatever else there is, however much, is older.
+                poll.cursor = cursor.poll(all, true).cursor;
+                poll.more = false;
             }
         }
         mode => {
@@ -131,10 +136,6 @@ async fn take(
     let next =
         if poll.more { now.plus(SOON) } else { next_poll(automation.id, polling.polling_interval_minutes, 0, base) };
     deps.triggers.arm(polled, Some(next), now).await.map(drop)
-}
-
-fn key_of(item: &PolledItem) -> String {
-    format!("item {}", item.id)
 }
 
 /// Whether the automation wants this item.

@@ -10,40 +10,61 @@ use shared::{
 
 use crate::Deps;
 
-/// Of a request no more are tried.
-const MOST: usize = 10;
+/// Looked up beside each other.
+const BESIDE: usize = 10;
+/// So many are looked up while nothing is proven.
+const MOST_UNPROVEN: usize = 100;
 
-type Candidate = (Hook, Vec<HookSecret>);
+pub(crate) type Candidate = (Hook, Vec<HookSecret>);
 
-pub(crate) async fn find(
-    deps: &Deps,
-    scheme: Scheme,
-    service: &str,
-    hook: Option<&str>,
-    asked: &WebhookRequest<'_>,
-) -> Result<Vec<Candidate>> {
-    let service = folded_name(&percent_decode_str(service).decode_utf8_lossy());
-    let found: Vec<Unowned<Hook>> = if let Some(id) = hook {
-        match id.parse::<HookId>() {
-            Ok(id) => deps.registry.hooks.find(id).await?.into_iter().collect(),
-            Err(_no_id) => Vec::new(),
+/// How the hooks of a request are found.
+pub(crate) enum Claims {
+    Hook(Option<HookId>),
+    Tenants(Vec<String>),
+}
+
+impl Claims {
+    pub(crate) fn of(scheme: Scheme, hook: Option<&str>, asked: &WebhookRequest<'_>) -> Self {
+        match hook {
+            Some(id) => Self::Hook(id.parse().ok()),
+            None => Self::Tenants(claimed_tenants(scheme, asked)),
         }
-    } else {
-        let tenants = claimed_tenants(scheme, asked, MOST);
-        let limit = i32::try_from(MOST).unwrap_or(i32::MAX);
-        let mut found: Vec<BoxFuture<'_, _>> = Vec::with_capacity(tenants.len());
-        for tenant in &tenants {
-            found.push(Box::pin(deps.registry.hooks.of_tenant(tenant, limit)));
-        }
-        try_join_all(found).await?.into_iter().flatten().collect()
-    };
-    let taking = |hook: &Hook| hook.service == service && hook.status != HookStatus::Ended;
-    let hooks = found.into_iter().map(Unowned::for_its_owner).filter(taking).take(MOST);
-    let mut read: Vec<BoxFuture<'_, Result<Option<Candidate>>>> = Vec::new();
-    for hook in hooks {
-        read.push(Box::pin(with_secrets(deps, hook)));
     }
-    Ok(try_join_all(read).await?.into_iter().flatten().collect())
+
+    /// The next hooks, which may be none; `None` when there are no more. Of a batch for many tenants all are found once it is
+    /// proven by one; before that, as many as a service sends at once.
+    pub(crate) async fn next(
+        &self,
+        deps: &Deps,
+        service: &str,
+        (turn, proven): (usize, bool),
+    ) -> Result<Option<Vec<Candidate>>> {
+        let found: Vec<Unowned<Hook>> = match self {
+            Self::Hook(_) if turn > 0 => return Ok(None),
+            Self::Hook(None) => Vec::new(),
+            Self::Hook(Some(id)) => deps.registry.hooks.find(*id).await?.into_iter().collect(),
+            Self::Tenants(tenants) => {
+                let Some(tenants) =
+                    tenants.chunks(BESIDE).nth(turn).filter(|_| proven || turn < MOST_UNPROVEN / BESIDE)
+                else {
+                    return Ok(None);
+                };
+                let mut found: Vec<BoxFuture<'_, _>> = Vec::with_capacity(tenants.len());
+                for tenant in tenants {
+                    found.push(Box::pin(deps.registry.hooks.of_tenant(tenant)));
+                }
+                try_join_all(found).await?.into_iter().flatten().collect()
+            }
+        };
+        let service = folded_name(&percent_decode_str(service).decode_utf8_lossy());
+        let taking = |hook: &Hook| hook.service == service && hook.status != HookStatus::Ended;
+        let hooks = found.into_iter().map(Unowned::for_its_owner).filter(taking);
+        let mut read: Vec<BoxFuture<'_, Result<Option<Candidate>>>> = Vec::new();
+        for hook in hooks {
+            read.push(Box::pin(with_secrets(deps, hook)));
+        }
+        Ok(Some(try_join_all(read).await?.into_iter().flatten().collect()))
+    }
 }
 
 /// None if its secrets were deleted by hand: it is not one that waits for its first.

@@ -25,7 +25,7 @@ use shared::{
 
 use crate::Deps;
 
-/// Of what an event says, in bytes of JSON: so much fits into a row beside everything else.
+/// Of what an event says, in bytes of JSON: so much fits into a row beside everything else, an event's or a run's.
 const LARGEST_DATA: usize = 200_000;
 /// Automations that an event is held against beside each other.
 const BESIDE: usize = 8;
@@ -33,7 +33,7 @@ const BESIDE: usize = 8;
 const MOST_REASONS: usize = 100;
 const LONGEST_REASON: usize = 1_000;
 
-pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: InboundEvent) -> Result<()> {
+pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent) -> Result<()> {
     let only = match hook.automation_id {
         Some(automation) => match deps.filters.automations.get(hook.organization_id, automation).await {
             Ok(automation) => Some(automation),
@@ -43,8 +43,8 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: InboundEvent) ->
         },
         None => None,
     };
-    let data = cut::fit(inbound.data, LARGEST_DATA);
-    let event = noted(deps, hook, only.as_ref(), &inbound.event_types, &inbound.id_at_service, &data);
+    // Filters and runs see what came; only what is shown of it later is cut.
+    let event = noted(deps, hook, only.as_ref(), inbound);
     if let Some(earlier) = deps.events.receive(&event).await?
         && earlier.status == EventStatus::Dispatched
     {
@@ -54,33 +54,26 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: InboundEvent) ->
         Some(automation) => vec![automation],
         None => listening(deps, hook.organization_id, &hook.service, &inbound.event_types).await?,
     };
-    let (matched, unmatched) = start(deps, &event, &data, &listening).await?;
+    let (matched, unmatched) = start(deps, &event, &inbound.data, &listening).await?;
     deps.events.dispatched(&event, &matched, &unmatched).await
 }
 
 /// The event's row as it begins.
-fn noted(
-    deps: &Deps,
-    hook: &Hook,
-    only: Option<&Automation>,
-    event_types: &[String],
-    id_at_service: &str,
-    data: &Value,
-) -> Event {
+fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundEvent) -> Event {
     let now = Timestamp::now();
     // `<organization>#linear#issue.created`
     let listens = only.and_then(|automation| automation.trigger_key.as_ref()?.split_once('#')?.1.split_once('#'));
     let (service, event_type) = match listens {
         Some((service, event_type)) => (service.to_owned(), event_type.to_owned()),
-        None => (hook.service.clone(), event_types.first().cloned().unwrap_or_default()),
+        None => (hook.service.clone(), inbound.event_types.first().cloned().unwrap_or_default()),
     };
     Event {
-        id: EventId::of_delivery(hook.organization_id, hook.id, id_at_service),
+        id: EventId::of_delivery(hook.organization_id, hook.id, &inbound.id_at_service),
         organization_id: hook.organization_id,
         hook_id: hook.id,
         service,
         event_type,
-        data: data.to_string(),
+        data: cut::fit(inbound.data.clone(), LARGEST_DATA).to_string(),
         status: EventStatus::Received,
         matched: Vec::new(),
         unmatched: Vec::new(),
@@ -143,6 +136,12 @@ async fn start_one(
     }
     if let Err(refused) = deps.filters.check(automation, data).await? {
         return Ok(Err(refused));
+    }
+    let size = data.to_string().len();
+    if size > LARGEST_DATA {
+        let why =
+            format!("Its filter holds, but the event has {} KB, and a run is given 200 KB at most.", size / 1_000);
+        return Ok(Err(DoesNotRun(why)));
     }
     let key = event.id.to_string();
     let cause = RunCause {

@@ -31,8 +31,8 @@ use shared::{
     },
 };
 
-/// Slack and Microsoft wait for three seconds.
-const ANSWER_WITHIN: Duration = Duration::from_millis(2_700);
+use crate::candidates::{Candidate, Claims};
+
 /// Events of one request that are dispatched beside each other.
 const BESIDE: usize = 8;
 /// No service sends an event again after so long; GitHub does for three days, when asked to.
@@ -48,8 +48,8 @@ pub struct Deps {
     pub public_url: String,
     /// How long events are kept.
     pub kept: Duration,
-    /// When a service must have its answer.
-    pub answer_within: Duration,
+    /// When a service must have its answer, if not as its scheme says.
+    pub answer_within: Option<Duration>,
 }
 
 impl Deps {
@@ -62,18 +62,19 @@ impl Deps {
             google_keys: platform.google_keys()?,
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
-            answer_within: ANSWER_WITHIN,
+            answer_within: None,
         })
     }
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request).at_most(deps.answer_within);
     let (service, hook) = match http::route(&request)[..] {
         ["POST", "api", "hooks", service] => (service.to_owned(), None),
         ["POST", "api", "hooks", service, hook] => (service.to_owned(), Some(hook.to_owned())),
         _ => return Err(Error::NotFound("route")),
     };
+    let within = deps.answer_within.unwrap_or(Scheme::of_service(&service).answered_within());
+    let deadline = http::deadline(&request).at_most(within);
     // What is dropped half-way goes on when the service sends it again.
     let answered = Box::pin(receive_and_dispatch(deps, &request, &service, hook.as_deref(), deadline));
     match tokio::time::timeout(deadline.remaining(), answered).await {
@@ -99,56 +100,87 @@ async fn receive_and_dispatch(
         headers: request.headers(),
         body: http::body(request),
     };
-    let candidates = candidates::find(deps, scheme, service, hook, &asked).await?;
-    let google_key = google_key(deps, scheme, &candidates, &asked, deadline).await?;
-    let mut answer = Err(Rejection::Unauthentic);
-    let mut events = Vec::new();
-    for (candidate, secrets) in &candidates {
-        let keys = HookKeys { scheme, secrets, google_key: google_key.as_ref() };
-        match receive(keys, &asked, Timestamp::now()) {
-            Ok(Delivery::Events(received)) => {
-                answer = Ok(done()?);
-                let ours = received.into_iter().filter(|event| is_for(candidate, event.tenant.as_ref()));
-                events.extend(ours.map(|event| (candidate, event)));
+    let claims = Claims::of(scheme, hook, &asked);
+    let mut received = Received { answer: Err(Rejection::Unauthentic), events: Vec::new() };
+    let (mut turn, mut none) = (0, true);
+    while let Some(found) = claims.next(deps, service, (turn, received.answer.is_ok())).await? {
+        turn += 1;
+        let google_key = google_key(deps, scheme, &found, &asked, deadline).await?;
+        for (candidate, secrets) in found {
+            none = false;
+            let keys = HookKeys { scheme, secrets: &secrets, google_key: google_key.as_ref() };
+            let delivered = receive(keys, &asked, Timestamp::now());
+            if let Some(reply) = received.take(deps, (candidate, hook.is_none()), delivered, deadline).await? {
+                return Ok(reply);
             }
-            Ok(Delivery::Nothing) => answer = Ok(done()?),
-            Ok(Delivery::Ended(tenant)) => {
-                if is_for(candidate, tenant.as_ref()) {
-                    end(deps, candidate).await?;
-                }
-                answer = Ok(done()?);
-            }
-            Ok(Delivery::Handshake(Handshake::Json(challenge))) => return Reply::ok(&challenge),
-            // What nobody has signed is answered at an address only that nobody else knows.
-            Ok(Delivery::Handshake(_)) if hook.is_none() => {}
-            Ok(Delivery::Handshake(Handshake::Text(text))) => return Ok(Reply::text("text/plain", text)),
-            Ok(Delivery::Handshake(Handshake::Secret(secret))) => {
-                let secret = HookSecret { secret, ..HookSecret::default() }.to_secret();
-                let as_of_now = deps.registry.hooks.get(candidate.organization_id, candidate.id).await?;
-                if as_of_now.status == HookStatus::Pending && as_of_now.secrets.is_empty() {
-                    deps.registry.add_secret(&as_of_now, &secret, true, None, deadline).await?;
-                    return done();
-                }
-            }
-            Err(Rejection::Unusable(status)) if answer.is_err() => answer = Err(Rejection::Unusable(status)),
-            Err(_) => {}
         }
     }
-    if candidates.is_empty() {
+    if none {
         // As much is computed for a hook that is not there.
         let decoy = [HookSecret::of("decoy")];
         let keys = HookKeys { scheme, secrets: &decoy, google_key: None };
         drop(receive(keys, &asked, Timestamp::now()));
     }
-    dispatch_all(deps, events).await?;
-    match answer {
-        Ok(reply) => Ok(reply),
+    dispatch_all(deps, &received.events).await?;
+    match received.answer {
+        Ok(()) => done(),
         Err(rejection) => Ok(rejected(rejection)),
     }
 }
 
+/// What the hooks of a request make of it.
+struct Received {
+    answer: std::result::Result<(), Rejection>,
+    events: Vec<(Hook, InboundEvent)>,
+}
+
+impl Received {
+    /// Takes what one hook makes of the request; the answer, if that is all there is to it. `shared`: it came to an address that
+    /// everybody knows.
+    async fn take(
+        &mut self,
+        deps: &Deps,
+        (hook, shared): (Hook, bool),
+        delivered: std::result::Result<Delivery, Rejection>,
+        deadline: Deadline,
+    ) -> Result<Option<Reply>> {
+        match delivered {
+            Ok(Delivery::Events(events)) => {
+                self.answer = Ok(());
+                let ours = events.into_iter().filter(|event| is_for(&hook, event.tenant.as_ref()));
+                self.events.extend(ours.map(|event| (hook.clone(), event)));
+            }
+            Ok(Delivery::Nothing) => self.answer = Ok(()),
+            Ok(Delivery::Ended(tenant)) => {
+                // A hook without a tenant may take the events of several, and one of them goes.
+                if hook.tenant_key.is_some() && hook.tenant_key == tenant {
+                    end(deps, &hook).await?;
+                }
+                self.answer = Ok(());
+            }
+            Ok(Delivery::Handshake(Handshake::Json(challenge))) => return Reply::ok(&challenge).map(Some),
+            // What nobody has signed is answered at an address only that nobody else knows.
+            Ok(Delivery::Handshake(_)) if shared => {}
+            Ok(Delivery::Handshake(Handshake::Text(text))) => return Ok(Some(Reply::text("text/plain", text))),
+            Ok(Delivery::Handshake(Handshake::Secret(secret))) => {
+                let secret = HookSecret { secret, ..HookSecret::default() }.to_secret();
+                let as_of_now = deps.registry.hooks.get(hook.organization_id, hook.id).await?;
+                if as_of_now.status == HookStatus::Pending && as_of_now.secrets.is_empty() {
+                    deps.registry.add_secret(&as_of_now, &secret, true, None, deadline).await?;
+                    return done().map(Some);
+                }
+            }
+            Err(Rejection::Unusable(status)) if self.answer.is_err() => {
+                self.answer = Err(Rejection::Unusable(status));
+            }
+            Err(_) => {}
+        }
+        Ok(None)
+    }
+}
+
 /// Begins what each event begins. All are tried, whatever becomes of one.
-async fn dispatch_all(deps: &Deps, events: Vec<(&Hook, InboundEvent)>) -> Result<()> {
+async fn dispatch_all(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()> {
     let mut dispatched: Vec<BoxFuture<'_, Result<()>>> = Vec::with_capacity(events.len());
     for (hook, event) in events {
         dispatched.push(Box::pin(dispatch::dispatch(deps, hook, event)));
@@ -189,7 +221,7 @@ async fn end(deps: &Deps, hook: &Hook) -> Result<()> {
 async fn google_key(
     deps: &Deps,
     scheme: Scheme,
-    candidates: &[(Hook, Vec<HookSecret>)],
+    candidates: &[Candidate],
     asked: &WebhookRequest<'_>,
     deadline: Deadline,
 ) -> Result<Option<SigningKey>> {

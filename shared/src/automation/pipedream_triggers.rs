@@ -3,6 +3,7 @@
 //! Each has a hook of its own, whose address Pipedream posts to. What is about to be deployed is on record first
 //! (`deployed_triggers`), so what a crash left is found by its address among the triggers that Pipedream has for the organization.
 
+use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -12,10 +13,10 @@ use crate::{
     Deadline, Error, Result,
     clients::{
         self, Failure, Pipedream, Secrets,
-        pipedream::{NewTrigger, Project},
+        pipedream::{NewTrigger, Project, TriggerWebhook},
     },
     connections::{Connection, Connections},
-    lifecycle::{HookRegistry, NewHook},
+    lifecycle::{HookRegistry, MOST_SECRETS, NewHook},
     models::{
         Automation, AutomationId, AutomationStatus, ConnectionKind, DeployedTrigger, HookId, OrganizationId, Timestamp,
         folded_name,
@@ -26,6 +27,8 @@ use crate::{
 
 /// How often it is compared anew.
 const TRIES: u32 = 4;
+/// Triggers that Pipedream is asked about beside each other.
+const BESIDE: usize = 8;
 /// The service in the address of their hooks.
 const PIPEDREAM: &str = "pipedream";
 
@@ -150,10 +153,15 @@ impl PipedreamTriggers {
             Err(error) => return Err(error),
         };
         let address = self.address(row.hook_id);
-        let found = self.found_by_address(&project, organization, &address, deadline).await?;
-        let (trigger_id, signing_key) = if let Some(found) = found {
-            found
+        let found =
+            if row.asked { self.found_by_address(&project, organization, &address, deadline).await? } else { None };
+        let is_new = found.is_none();
+        let (trigger_id, signing_key) = if let Some((trigger, webhook)) = found {
+            (trigger, webhook.signing_key)
         } else {
+            if !row.asked {
+                self.rows.asked(lease).await?;
+            }
             let Configuration { component, version, configured_props } =
                 serde_json::from_str(&row.configuration).map_err(Error::internal)?;
             let new = NewTrigger { component: &component, version: &version, configured_props, webhook_url: &address };
@@ -168,10 +176,15 @@ impl PipedreamTriggers {
                 },
             }
         };
-        if hook.secrets.is_empty() {
+        // A key that is known may be that of an earlier trigger, which is gone.
+        if is_new || hook.secrets.is_empty() {
             let key = match signing_key {
                 Some(key) => key,
                 None => self.signing_key(&project, organization, &trigger_id, &address, deadline).await?,
+            };
+            let hook = match hook.secrets.first().filter(|_| hook.secrets.len() >= MOST_SECRETS) {
+                Some(oldest) => self.hooks.remove_secret(&hook, oldest.id, None, deadline).await?,
+                None => hook,
             };
             let secret = HookSecret { secret: key, ..HookSecret::default() };
             self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await?;
@@ -185,11 +198,13 @@ impl PipedreamTriggers {
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
         let organization = row.organization_id;
         let project: Project = self.secrets.get(&self.pipedream_secret).await?;
-        let trigger = if let Some(trigger) = &row.trigger_id {
-            Some(trigger.clone())
-        } else {
-            let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
-            found.map(|(trigger, _)| trigger)
+        let trigger = match &row.trigger_id {
+            Some(trigger) => Some(trigger.clone()),
+            None if row.asked => {
+                let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
+                found.map(|(trigger, _)| trigger)
+            }
+            None => None,
         };
         if let Some(trigger) = trigger {
             self.pipedream.delete_trigger(&project, organization, &trigger, deadline).await?;
@@ -206,22 +221,36 @@ impl PipedreamTriggers {
         format!("{}/api/hooks/{PIPEDREAM}/{hook}", self.public_url)
     }
 
-    /// The trigger that posts to this address, with what it signs with if that is told.
+    /// The trigger that posts to this address, and how it does.
     async fn found_by_address(
         &self,
         project: &Project,
         organization: OrganizationId,
         address: &str,
         deadline: Deadline,
-    ) -> Result<Option<(String, Option<SecretString>)>> {
-        for trigger in self.pipedream.deployed_triggers(project, organization, deadline).await? {
-            let webhooks = self.pipedream.trigger_webhooks(project, organization, &trigger, deadline).await?;
-            if let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.url == address) {
-                return Ok(Some((trigger, webhook.signing_key)));
-            }
+    ) -> Result<Option<(String, TriggerWebhook)>> {
+        let triggers = self.pipedream.deployed_triggers(project, organization, deadline).await?;
+        let mut asked: Vec<BoxFuture<'_, Result<Option<TriggerWebhook>>>> = Vec::with_capacity(triggers.len());
+        for trigger in &triggers {
+            asked.push(Box::pin(self.webhook(project, organization, (trigger, address), deadline)));
         }
-        Ok(None)
+        let answers: Vec<_> = stream::iter(asked).buffered(BESIDE).try_collect().await?;
+        Ok(triggers.iter().zip(answers).find_map(|(trigger, webhook)| Some((trigger.clone(), webhook?))))
     }
+
+    /// How a trigger posts to this address, if it does.
+    async fn webhook(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        (trigger, address): (&str, &str),
+        deadline: Deadline,
+    ) -> Result<Option<TriggerWebhook>> {
+        let webhooks = self.pipedream.trigger_webhooks(project, organization, trigger, deadline).await?;
+        Ok(webhooks.into_iter().find(|webhook| webhook.url == address))
+    }
+
+    /// What a trigger signs with that was not told with its deployment. A key that is told once only is replaced by a new one.
 
     async fn signing_key(
         &self,
@@ -231,9 +260,16 @@ impl PipedreamTriggers {
         address: &str,
         deadline: Deadline,
     ) -> Result<SecretString> {
-        let webhooks = self.pipedream.trigger_webhooks(project, organization, trigger, deadline).await?;
-        let key = webhooks.into_iter().find(|webhook| webhook.url == address).and_then(|webhook| webhook.signing_key);
-        key.ok_or_else(|| Error::internal("Pipedream does not tell what a deployed trigger signs with"))
+        let webhook = self.webhook(project, organization, (trigger, address), deadline).await?;
+        match webhook {
+            Some(TriggerWebhook { signing_key: Some(key), .. }) => Ok(key),
+            Some(TriggerWebhook { id: Some(webhook), .. }) => {
+                let made =
+                    self.pipedream.regenerate_signing_key(project, organization, (trigger, &webhook), deadline).await;
+                Ok(made?)
+            }
+            _ => Err(Error::internal("Pipedream does not tell what a deployed trigger signs with")),
+        }
     }
 
     /// What is to be deployed for a trigger of an automation.
@@ -282,14 +318,16 @@ fn new_row(organization: OrganizationId, id: AutomationId, configuration: &str) 
         configuration: configuration.to_owned(),
         hook_id: HookId::generate(),
         trigger_id: None,
+        asked: false,
         created_at: Timestamp::now(),
     }
 }
 
-/// What is said of a request that Pipedream will never take: its own words stay in the log.
+/// What is said of a request that Pipedream will never take: its own words stay in the log. Where it refuses us, or does not find
+/// the project, no owner of an automation can do anything about it.
 fn refusal(error: &clients::Error) -> Option<String> {
     match &error.failure {
-        Failure::Rejected { status: 400 | 403 | 404 | 422, .. } => {
+        Failure::Rejected { status: 400 | 422, .. } => {
             tracing::warn!("Pipedream refused to deploy a trigger: {}", crate::error::chain(error));
             Some("Pipedream did not deploy the trigger of this event; check the params of the trigger, and whether the connected account may do this.".to_owned())
         }

@@ -106,7 +106,12 @@ impl PollCursor {
 
     /// What one run for several items is told by.
     pub fn key_of_pending(&self) -> String {
-        format!("items {}", hash(&self.pending.join(" ")))
+        format!("items {} {}", self.source, hash(&self.pending.join(" ")))
+    }
+
+    /// What the run for an item is told by. Another source may have items with the same ids.
+    pub fn key_of(&self, item: &PolledItem) -> String {
+        format!("item {} {}", self.source, item.id)
     }
 }
 
@@ -173,7 +178,8 @@ pub fn next_poll(automation: AutomationId, interval_minutes: u64, failures: u32,
 }
 
 /// Half of the SHA-256, in hexadecimal.
-fn hash(text: &str) -> String {
+/// 32 hexadecimal digits.
+pub(super) fn hash(text: &str) -> String {
     let hash = digest(&SHA256, text.as_bytes());
     hash.as_ref().iter().take(16).fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }

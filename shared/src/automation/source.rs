@@ -9,14 +9,15 @@ use super::{
     Deployment,
     definition::{Body, Definition},
     known::{KnownTool, Purpose},
-    polling::{PolledItem, answered_items},
+    polling::{PolledItem, answered_items, hash},
     templates::{Data, filled_in},
     trigger::Polling,
     validation::endpoint,
 };
 use crate::{
-    Deadline, Result,
+    Deadline, Error, Result,
     catalogue::Resolved,
+    connections::Connection,
     models::{
         Automation, AutomationVersion, ExecutionId, OrganizationId, Timestamp, ToolRef, Trigger as ExecutionTrigger,
         UserId, folded_name,
@@ -30,7 +31,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// What a source tool said.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceAnswer {
-    /// `source` says what was asked and what tells its items apart: items of another one say nothing of these.
+    /// `source` is a hash of what was asked and what tells its items apart: items of another one say nothing of these.
     Items { items: Vec<PolledItem>, source: String },
     /// It may answer the next time; a sentence.
     Failed(String),
@@ -83,6 +84,9 @@ impl Deployment {
             Some(KnownTool::Unusable(why)) => return Ok(SourceAnswer::Failed(format!("{name}: this tool {why}."))),
             _ => return Ok(SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool."))),
         };
+        if let Some((_, Connection::Unknown)) = &tool.service {
+            return Err(Error::Unavailable("the connections of services", "not known now".into()));
+        }
         if let Some((service, connection)) = &tool.service
             && !connection.can_act()
         {
@@ -118,7 +122,7 @@ impl Deployment {
                 let at = |field: &str| described.and_then(|endpoint| endpoint.get(field)?.as_str());
                 let (items, id) = (at("items"), at("id").filter(|id| !id.is_empty()));
                 let Polling { service, source_tool, tool_params, .. } = polling;
-                let source = json!([service, source_tool, tool_params, items, id]).to_string();
+                let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
                 SourceAnswer::Items { items: answered_items(&answer, items, id), source }
             }
         })

@@ -14,6 +14,7 @@ use super::{
     definition::Definition,
     diagnostics::Diagnostics,
     pipedream_triggers::{PipedreamTriggers, Refused},
+    polling::hash,
     schedule_rule::ScheduleRule,
     trigger::{Missed, Trigger},
 };
@@ -36,6 +37,8 @@ const LATE: Duration = Duration::from_secs(120);
 const SWEPT: i32 = 500;
 /// What Pipedream gets to deploy or delete a trigger.
 const PIPEDREAM_WITHIN: Duration = Duration::from_secs(20);
+/// What is kept back of the time to say what became of it.
+const ANSWERING: Duration = Duration::from_secs(3);
 /// How often the outside is compared anew because the automation or its schedule changed meanwhile.
 const TRIES: u32 = 5;
 
@@ -52,7 +55,7 @@ pub struct Triggers {
     pub settling: Settling,
 }
 
-/// The version of an automation that runs, what its trigger says, and type and configuration of that as text.
+/// The version of an automation that runs, what its trigger says, and a hash of type and configuration of that.
 struct Running {
     version: AutomationVersion,
     trigger: Trigger,
@@ -78,7 +81,7 @@ impl Triggers {
         let changed = Box::pin(change).await;
         let failure = match &changed {
             // A deletion that could not be finished has begun.
-            Ok(_) | Err(Error::Conflict(_)) => Box::pin(self.agree(organization, automation)).await.err(),
+            Ok(_) | Err(Error::Conflict(_)) => Box::pin(self.agree(organization, automation, deadline)).await.err(),
             // Nothing was changed, as far as is known.
             Err(Error::Invalid(_) | Error::NotFound(_)) => None,
             Err(_unknown) => Some(Error::internal("the change failed, and may have taken effect")),
@@ -87,7 +90,7 @@ impl Triggers {
             None => close(&self.intents, &intent).await,
             Some(failure) => {
                 let settled = settle_now(&self.intents, &intent, &failure, async {
-                    Box::pin(self.agree(organization, automation)).await?;
+                    Box::pin(self.agree(organization, automation, deadline)).await?;
                     Ok(Progress::Settled("what starts the automation is as it is to be"))
                 });
                 if !settled.await {
@@ -99,21 +102,27 @@ impl Triggers {
     }
 
     /// Compares what starts an automation with its row and version, and makes it so: for an active one what its trigger asks for,
-    /// for any other nothing. May be called at any time, by several at once.
-    pub async fn agree(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
-        self.compare(organization, automation, true).await
+    /// for any other nothing. May be called at any time, by several at once. What Pipedream runs is done with by the deadline; the
+    /// schedule comes first, and needs no other system.
+    pub async fn agree(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        deadline: Deadline,
+    ) -> Result<()> {
+        self.compare(organization, automation, Some(deadline.reserving(ANSWERING))).await
     }
 
     /// As [`Triggers::agree`], of the schedule alone: for whoever handles occurrences, and may not touch what Pipedream runs.
     pub async fn schedule_follows(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
-        self.compare(organization, automation, false).await
+        self.compare(organization, automation, None).await
     }
 
     async fn compare(
         &self,
         organization: OrganizationId,
         automation: AutomationId,
-        with_pipedream: bool,
+        with_pipedream: Option<Deadline>,
     ) -> Result<()> {
         for _ in 0..TRIES {
             let row = found(self.automations.get(organization, automation).await)?;
@@ -122,9 +131,10 @@ impl Triggers {
                 None => None,
             };
             let both = row.as_ref().zip(running.as_ref());
-            if with_pipedream {
+            let scheduled = self.schedule_agrees(organization, automation, both).await?;
+            if let Some(deadline) = with_pipedream {
                 let listens = both.map(|(row, running)| (row, &running.trigger));
-                let within = Deadline::after(PIPEDREAM_WITHIN);
+                let within = deadline.at_most(PIPEDREAM_WITHIN);
                 let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
                 if let (Some(Refused(why)), Some(row)) = (refused, &row) {
                     // Whoever activated it reads why; it is compared again as paused.
@@ -132,7 +142,7 @@ impl Triggers {
                     continue;
                 }
             }
-            if self.schedule_agrees(organization, automation, both).await? {
+            if scheduled {
                 // Somebody may have changed it after it was read, and have compared before this was written.
                 let now = found(self.automations.get(organization, automation).await)?;
                 if now.map(|now| now.revision) == row.map(|row| row.revision) {
@@ -264,22 +274,23 @@ impl SettleAbove for Triggers {
         &self,
         organization: OrganizationId,
         automation: AutomationId,
+        deadline: Deadline,
     ) -> BoxFuture<'_, Result<&'static str>> {
         Box::pin(async move {
-            self.agree(organization, automation).await?;
+            self.agree(organization, automation, deadline).await?;
             Ok("what starts the automation is as it is to be")
         })
     }
 }
 
-/// The trigger of a version, and its type and configuration as text.
+/// The trigger of a version, and a hash of its type and configuration.
 pub(super) fn trigger_of(version: &AutomationVersion) -> Result<(Trigger, String)> {
     let stored: Value = serde_json::from_str(&version.definition).map_err(Error::internal)?;
     let mut diagnostics = Diagnostics::default();
     let definition = Definition::read(&stored, &mut diagnostics);
     let trigger = definition.and_then(|definition| definition.trigger);
     let trigger = trigger.ok_or_else(|| unreadable::<AutomationVersion>(&version.automation_id))?;
-    Ok((trigger, json!([stored.get("trigger_type"), stored.get("trigger_config")]).to_string()))
+    Ok((trigger, hash(&json!([stored.get("trigger_type"), stored.get("trigger_config")]).to_string())))
 }
 
 /// The schedule of an automation that is active, and its next occurrence: the one that was to come, if the rule is the same.

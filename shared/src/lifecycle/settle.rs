@@ -57,6 +57,7 @@ pub trait SettleAbove: Send + Sync {
         &self,
         organization: OrganizationId,
         automation: AutomationId,
+        deadline: Deadline,
     ) -> BoxFuture<'_, Result<&'static str>>;
 }
 
@@ -183,7 +184,7 @@ impl Lifecycle {
         }
         let progress = match intent.change {
             Change::AutomationTrigger { automation_id } => {
-                Settled(above.settle_trigger(intent.organization_id, automation_id).await?)
+                Settled(above.settle_trigger(intent.organization_id, automation_id, deadline).await?)
             }
             _ => self.settle_change(intent, deadline).await?,
         };

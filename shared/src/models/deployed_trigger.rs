@@ -17,5 +17,8 @@ pub struct DeployedTrigger {
     /// Pipedream's `dc_…`; absent while it is not known whether it is deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_id: Option<String>,
+    /// Pipedream was asked to deploy it, with whatever outcome. Until then there is nothing to be looked for.
+    #[serde(default)]
+    pub asked: bool,
     pub created_at: Timestamp,
 }

@@ -12,7 +12,7 @@ pub struct Schedule {
     pub organization_id: OrganizationId,
     /// The version that it was made for.
     pub automation_version: u64,
-    /// Type and configuration of that version's trigger, as JSON text: while they are the same, so are the occurrences.
+    /// Hash of the type and configuration of that version's trigger: while they are the same, so are the occurrences.
     pub rule: String,
     /// The occurrence that is to come, or is under way. Absent when there is none any more. A paused automation keeps the one that
     /// it was paused before.
@@ -48,7 +48,7 @@ pub struct Schedule {
 /// What is known of a source that is polled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PollCursor {
-    /// Service, tool, its parameters and what tells its items apart, as JSON text: of another source nothing is known.
+    /// Hash of service, tool, its parameters and what tells its items apart: of another source nothing is known.
     pub source: String,
     /// Hashes of the ids of items that are not new any more, those that were seen last first.
     #[serde(default)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
 use super::{
     Lease,
     database::{Database, id, text},
@@ -55,6 +57,12 @@ impl DeployedTriggers {
         deadline: Deadline,
     ) -> Result<(DeployedTrigger, Lease)> {
         Lease::acquire(organization, &self.table, id(automation), WHAT, LEASE, deadline).await
+    }
+
+    /// Writes down that Pipedream is about to be asked to deploy it.
+    pub async fn asked(&self, lease: &Lease) -> Result<()> {
+        let asked = lease.update_in_transaction("SET #asked = :asked").with([(":asked", AttributeValue::Bool(true))]);
+        asked.send().await
     }
 
     /// Writes down that it is deployed, under this id at Pipedream.

@@ -1,20 +1,25 @@
-//! `hooks`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_tenant`: `tenant_key`, `created_at`, of those
-//! that have one: what a service is told apart by that sends all organizations' events to one address. Each change raises
-//! `revision` under the condition that it is the one that was read.
+//! `hooks`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Each change raises `revision` under the condition that
+//! it is the one that was read.
+//!
+//! `tenant#<tenant_key>` names the one active hook (`hook_id`) of a tenant, among those of all organizations: what a service is told
+//! apart by that sends all organizations' events to one address. It is there while that hook is active.
+
+use serde::Deserialize;
 
 use super::{
     Cursor, Intents, Page,
-    database::{Database, id, rows, text, to_attribute},
+    database::{Database, Item, id, text, to_attribute},
     table::Table,
-    write::{Write, transact},
+    write::{Refused, Write, transact},
 };
 use crate::{
-    Result,
+    Error, Result,
     models::{Hook, HookId, HookSecretRef, HookStatus, Intent, IntentId, OrganizationId, Timestamp, Unowned},
 };
 
 const WHAT: &str = "hook";
 const OVERTAKEN: &str = "another change of this hook came in between; try again";
+const TAKEN: &str = "another active hook has this tenant; a tenant's events are for one hook only";
 
 #[derive(Clone)]
 pub struct Hooks {
@@ -27,12 +32,15 @@ impl Hooks {
         Self { table: database.table("hooks"), intents: Intents::new(database) }
     }
 
-    /// Writes a new hook, and closes the intent of its secret if it has one: both or neither.
+    /// Writes a new hook, and closes the intent of its secret if it has one: both or neither. An active one takes its tenant.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if another active hook, of whichever organization, has the tenant.
     pub async fn create(&self, hook: &Hook, secret: Option<IntentId>) -> Result<()> {
         let new = self.table.put(hook)?.when("attribute_not_exists(#id)");
         let closed = secret.map(|secret| self.intents.close_in_transaction(secret));
-        let written = transact([new].into_iter().chain(closed).collect()).await;
-        written.map_err(|refused| refused.or("a hook with this id exists already"))
+        let tenant = self.tenant_follows(hook, HookStatus::Pending, hook.status);
+        self.with_tenant(tenant, [new].into_iter().chain(closed).collect(), "a hook with this id exists already").await
     }
 
     /// The hook as of now.
@@ -45,11 +53,16 @@ impl Hooks {
         Ok(self.table.get(id(hook)).await?.map(Unowned::new))
     }
 
-    /// The oldest hooks, at most `limit`, of whoever a request claims to be for. It is theirs whose secret verifies it.
-    pub async fn of_tenant(&self, tenant_key: &str, limit: i32) -> Result<Vec<Unowned<Hook>>> {
-        let of = self.table.query_index("by_tenant", "#tenant_key = :tenant").with([(":tenant", text(tenant_key))]);
-        let (items, _) = of.page(None, Some(limit)).await?;
-        Ok(rows(items).into_iter().map(Unowned::new).collect())
+    /// The active hook of whoever a request claims to be for. It is theirs if its secret verifies it.
+    pub async fn of_tenant(&self, tenant_key: &str) -> Result<Option<Unowned<Hook>>> {
+        #[derive(Deserialize)]
+        struct Tenant {
+            hook_id: HookId,
+        }
+        match self.table.get::<Tenant>(tenant(tenant_key)).await? {
+            Some(tenant) => self.find(tenant.hook_id).await,
+            None => Ok(None),
+        }
     }
 
     /// A page of the organization's hooks, newest first.
@@ -58,10 +71,11 @@ impl Hooks {
     }
 
     /// Gives a hook, which is as it was read, another label, other secrets or another status; closes the intent `made` of a new
-    /// secret and opens the intent `left` of one that it leaves. The row as it is then.
+    /// secret and opens the intent `left` of one that it leaves. One that becomes active takes its tenant, one that is not any more
+    /// gives it up. The row as it is then.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody else changed it since.
+    /// [`Error::Conflict`] if somebody else changed it since, or if another active hook has the tenant.
     pub async fn change(
         &self,
         read: &Hook,
@@ -96,7 +110,10 @@ impl Hooks {
                 (":organization", text(read.organization_id)),
                 (":read", to_attribute(&read.revision)?),
             ]);
-        self.with_intents(update, made, left).await?;
+        let closed = made.map(|made| self.intents.close_in_transaction(made));
+        let opened = left.map(|left| self.intents.open_in_transaction(left)).transpose()?;
+        let tenant = self.tenant_follows(read, read.status, after.status);
+        self.with_tenant(tenant, [update].into_iter().chain(closed).chain(opened).collect(), OVERTAKEN).await?;
         Ok(changed)
     }
 
@@ -112,16 +129,37 @@ impl Hooks {
             .with([(":organization", text(read.organization_id)), (":read", to_attribute(&read.revision)?)]);
         let opened =
             secrets.iter().map(|secret| self.intents.open_in_transaction(secret)).collect::<Result<Vec<_>>>()?;
-        let deleted = transact([gone].into_iter().chain(opened).collect()).await;
-        deleted.map_err(|refused| refused.or(OVERTAKEN))
+        let tenant = self.tenant_follows(read, read.status, HookStatus::Ended);
+        self.with_tenant(tenant, [gone].into_iter().chain(opened).collect(), OVERTAKEN).await
     }
 
-    async fn with_intents(&self, change: Write, made: Option<IntentId>, left: Option<&Intent>) -> Result<()> {
-        let closed = made.map(|made| self.intents.close_in_transaction(made));
-        let opened = left.map(|left| self.intents.open_in_transaction(left)).transpose()?;
-        let written = transact([change].into_iter().chain(closed).chain(opened).collect()).await;
-        written.map_err(|refused| refused.or(OVERTAKEN))
+    /// What the row of a hook's tenant needs when the hook's status changes.
+    fn tenant_follows(&self, hook: &Hook, before: HookStatus, after: HookStatus) -> Option<Write> {
+        let key = tenant(hook.tenant_key.as_deref()?);
+        let hook_id = text(hook.id);
+        let active = HookStatus::Active;
+        if before != active && after == active {
+            let taken = self.table.update(key, "SET #hook_id = :hook, #organization_id = :organization");
+            let taken = taken.when("attribute_not_exists(#id) OR #hook_id = :hook");
+            return Some(taken.with([(":hook", hook_id), (":organization", text(hook.organization_id))]));
+        }
+        let given_up = self.table.delete(key).when("attribute_not_exists(#id) OR #hook_id = :hook");
+        (before == active && after != active).then(|| given_up.with([(":hook", hook_id)]))
     }
+
+    /// These writes and that of the tenant, all or nothing.
+    async fn with_tenant(&self, tenant: Option<Write>, mut writes: Vec<Write>, otherwise: &str) -> Result<()> {
+        let at = writes.len();
+        writes.extend(tenant);
+        transact(writes).await.map_err(|refused| match refused {
+            Refused::Condition(place) if place == at => Error::Conflict(TAKEN.into()),
+            refused => refused.or(otherwise),
+        })
+    }
+}
+
+fn tenant(tenant_key: &str) -> Item {
+    id(format!("tenant#{tenant_key}"))
 }
 
 /// What may change of a hook; what is not said stays as [`HookChange::none`] has it.

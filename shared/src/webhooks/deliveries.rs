@@ -14,6 +14,7 @@ use super::{
     headers::{at, single},
     schemes::BASE64,
 };
+use crate::models::Timestamp;
 
 const BAD_REQUEST: Rejection = Rejection::Unusable(400);
 /// In bytes; a longer one is not what it should be.
@@ -42,7 +43,7 @@ pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>
 }
 
 /// What a verified request brings.
-pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
+pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp) -> Read {
     match hook.scheme {
         Scheme::Slack => slack(json_of(request)?),
         Scheme::Github => github(request),
@@ -56,7 +57,7 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
         Scheme::GoogleCalendar => calendar(request.headers),
         Scheme::Hubspot => {
             let Value::Array(batch) = json_of(request)? else { return Err(BAD_REQUEST) };
-            batch.into_iter().map(hubspot).collect::<Result<_, _>>().map(Delivery::Events)
+            readable(batch.into_iter().map(hubspot))
         }
         Scheme::StandardWebhooks => {
             let id = single(request.headers, "webhook-id").or_else(|| single(request.headers, "svix-id"));
@@ -65,7 +66,7 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Read {
             Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), vec![event_type], None, data))
         }
         Scheme::MicrosoftGraph => graph(hook, &json_of(request)?),
-        Scheme::Pipedream => Ok(pipedream(request.body, json_of(request)?)),
+        Scheme::Pipedream => Ok(pipedream(request.body, json_of(request)?, now)),
     }
 }
 
@@ -98,6 +99,17 @@ fn json_of(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     serde_json::from_slice(request.body).map_err(|_no_json| BAD_REQUEST)
 }
 
+/// The events of a batch that can be read: one that cannot costs the others nothing. An error if none can.
+fn readable(batch: impl Iterator<Item = Result<InboundEvent, Rejection>>) -> Read {
+    let (read, unreadable): (Vec<_>, Vec<_>) = batch.partition(Result::is_ok);
+    match (read.is_empty(), unreadable.len()) {
+        (_, 0) => {}
+        (false, count) => tracing::warn!(count, "items of a webhook's batch cannot be read and are left out"),
+        (true, _) => return Err(BAD_REQUEST),
+    }
+    Ok(Delivery::Events(read.into_iter().flatten().collect()))
+}
+
 /// A name or an id that must be there.
 fn text(value: &Value) -> Result<String, Rejection> {
     let text = match value {
@@ -117,7 +129,11 @@ fn one(id_at_service: String, event_types: Vec<String>, tenant: Option<String>, 
     Delivery::Events(vec![InboundEvent { id_at_service, event_types, tenant, data }])
 }
 
-fn slack(data: Value) -> Read {
+fn slack(mut data: Value) -> Read {
+    // What Slack proved itself by before it signed; it is nobody's business.
+    if let Some(members) = data.as_object_mut() {
+        members.remove("token");
+    }
     let event_type = match at(&data, "/type").as_str() {
         Some("url_verification") => {
             let challenge = text(at(&data, "/challenge"))?;
@@ -186,9 +202,10 @@ fn github_json(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     serde_json::from_slice(&body).map_err(|_no_json| BAD_REQUEST)
 }
 
+/// The headers are not signed, and the body has no time: whoever has seen a delivery could send it again under another id. So the
+/// body alone says which event it is. One that is sent again has the same.
 fn github(request: &WebhookRequest<'_>) -> Read {
     let event = single(request.headers, "x-github-event").ok_or(BAD_REQUEST)?;
-    let id = single(request.headers, "x-github-delivery").ok_or(BAD_REQUEST)?;
     let data = github_json(request)?;
     if event == "ping" {
         return Ok(Delivery::Nothing);
@@ -198,7 +215,7 @@ fn github(request: &WebhookRequest<'_>) -> Read {
     if event == "installation" && at(&data, "/action") == "deleted" {
         return Ok(Delivery::Ended(tenant));
     }
-    Ok(one(id.to_owned(), action.into_iter().chain([event.to_owned()]).collect(), tenant, data))
+    Ok(one(hash(request.body), action.into_iter().chain([event.to_owned()]).collect(), tenant, data))
 }
 
 fn github_tenant(data: &Value) -> Option<String> {
@@ -282,8 +299,7 @@ fn graph(hook: &HookKeys<'_>, body: &Value) -> Read {
         known.is_empty() || at(notification, "/subscriptionId").as_str().is_some_and(|id| known.contains(&id))
     };
     let all = body.get("value").and_then(Value::as_array).ok_or(BAD_REQUEST)?;
-    let events = all.iter().filter(ours).map(notification).collect::<Result<Vec<_>, _>>()?;
-    Ok(Delivery::Events(events))
+    readable(all.iter().filter(ours).map(notification))
 }
 
 fn notification(one: &Value) -> Result<InboundEvent, Rejection> {
@@ -315,12 +331,15 @@ fn graph_tenant(notification: &Value) -> Option<String> {
     key("microsoft_graph", &[notification.get("subscriptionId")?])
 }
 
-/// What a component emitted: as it is, or in the form in which Pipedream stores it. Without an id of the event, the same body is
-/// the same event.
-fn pipedream(body: &[u8], data: Value) -> Delivery {
+/// What a component emitted: as it is, or in the form in which Pipedream stores it. Without an id of the event, the same body on
+/// the same day (of UTC) is the same event.
+fn pipedream(body: &[u8], data: Value, now: Timestamp) -> Delivery {
     let stored = at(&data, "/k") == "emit" && data.get("e").is_some();
     let id = if stored { text(at(&data, "/id")).ok() } else { None };
-    let id = id.unwrap_or_else(|| hash(body));
+    let id = id.unwrap_or_else(|| {
+        let day: String = now.to_string().chars().take(10).collect();
+        hash(&[day.as_bytes(), b" ", body].concat())
+    });
     let data = match data {
         Value::Object(mut members) if stored => members.remove("e").unwrap_or_default(),
         data => data,

@@ -189,13 +189,31 @@ fn an_event_has_the_services_id_its_names_and_its_tenant() {
         panic!()
     };
     assert_eq!(events[0].event_types[1], "issues");
-    assert_eq!(events[0].id_at_service.len(), 36);
+    assert_eq!(events[0].id_at_service.len(), 43, "a hash of the body");
+    let mut again = Case::read(&case("github", "form_content_type"));
+    again.headers.insert("x-github-delivery", "another".parse().unwrap());
+    let Delivery::Events(same) = again.receive().unwrap() else { panic!() };
+    assert_eq!(same[0].id_at_service, events[0].id_at_service, "what is not signed says nothing");
+}
+
+#[test]
+fn each_service_is_answered_while_it_waits() {
+    for scheme in Scheme::ALL {
+        let within = scheme.answered_within().as_millis();
+        let waits = match scheme {
+            Scheme::Slack | Scheme::MicrosoftGraph => 3_000,
+            Scheme::Hubspot => 5_000,
+            _ => 10_000,
+        };
+        assert!(within < waits && within * 10 >= waits * 8, "{scheme:?}: {within}");
+    }
 }
 
 #[test]
 fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
-    let id = |body: &Value| {
+    let on_day = |body: &Value, days: u64| {
         let mut case = Case::read(&case("pipedream", "trigger_event"));
+        case.now = case.now.plus(std::time::Duration::from_secs(days * 86_400));
         case.body = body.to_string().into_bytes();
         let at = case.now.as_seconds();
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"whsk_3f8a1c9be07d4e52");
@@ -206,6 +224,7 @@ fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
         let Delivery::Events(events) = case.receive().unwrap() else { panic!("no events") };
         (events[0].id_at_service.clone(), events[0].data.clone())
     };
+    let id = |body: &Value| on_day(body, 0);
     let stored = |at: u64| json!({"e": {"row": 1}, "k": "emit", "ts": at, "id": "ev1"});
     assert_eq!(id(&stored(1)), ("ev1".to_owned(), json!({"row": 1})));
     assert_eq!(id(&stored(2)).0, "ev1");
@@ -213,4 +232,6 @@ fn the_same_event_of_pipedream_is_the_same_and_another_is_another() {
     assert_eq!(data, json!({"row": 1}));
     assert_eq!(id(&json!({"row": 1})).0, one);
     assert_ne!(id(&json!({"row": 2})).0, one);
+    assert_ne!(on_day(&json!({"row": 1}), 1).0, one, "the same may happen again another day");
+    assert_eq!(on_day(&stored(1), 1).0, "ev1");
 }

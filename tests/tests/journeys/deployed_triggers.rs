@@ -156,6 +156,51 @@ async fn a_deployment_whose_answer_is_lost_is_found_and_not_repeated() {
     assert_eq!(world.runs_of(&id).len(), 1);
 }
 
+#[tokio::test]
+async fn what_pipedream_refuses_us_is_no_fault_of_the_automations() {
+    for status in [403, 404] {
+        let world = world().await;
+        let id = saved(&world, &invoices(&world, "INBOX")).await;
+        world.pipedream.inject(VendorFault::status(status).on("POST", DEPLOY));
+        post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+        assert_eq!(world.aws.rows("automations")[0]["status"], "active", "{status}");
+        world.settle().await;
+        assert_eq!(world.pipedream.triggers().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_told_is_made_anew() {
+    let world = world().await;
+    world.pipedream.hide_signing_keys();
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    let trigger = world.pipedream.triggers().remove(0);
+    let mail = json!({"id": "18c2", "subject": "Invoice", "sender": "Ana"});
+    world.deliver_signed(&hook_of(&world), Signer::Pipedream(&trigger.signing_key), &mail).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+}
+
+#[tokio::test]
+async fn a_trigger_that_is_deployed_again_signs_with_its_own_key() {
+    let mut world = world().await;
+    let id = saved(&world, &invoices(&world, "INBOX")).await;
+    // The lease, what is asked, and then what is deployed: that is not written down any more.
+    world.aws.inject(Fault::throttled("UpdateItem", "deployed_triggers").after(2).times(1_000));
+    post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
+    assert_eq!(world.aws.rows("hooks")[0]["secrets"].as_array().unwrap().len(), 1);
+    world.aws.clear_faults();
+    world.pipedream.lose_triggers();
+    world.restart();
+    world.later();
+    world.settle().await;
+    let triggers = world.pipedream.triggers();
+    assert_eq!(triggers.len(), 1, "{triggers:?}");
+    let mail = json!({"id": "18c2", "subject": "Invoice", "sender": "Ana"});
+    world.deliver_signed(&hook_of(&world), Signer::Pipedream(&triggers[0].signing_key), &mail).await.expect(200);
+    assert_eq!(world.runs_of(&id).len(), 1);
+}
+
 /// Whatever write is the last of a process, settling makes both sides agree.
 #[tokio::test]
 async fn settling_repairs_what_a_crash_left_at_any_point() {

@@ -188,13 +188,13 @@ async fn a_body_alone_never_says_whose_it_is() {
     // By a hook of theirs: it is authentic, and what it says is of others is not theirs.
     let by_theirs = world.deliver_signed(&theirs, Signer::Slack("their-own-secret"), &body).await;
     by_theirs.expect(200);
-    // Who says they are that tenant, too, with a secret of their own, gets what they sign themselves.
-    let claim = json!({"service": "slack", "secret": "claimed", "tenant": SLACK_TENANT});
-    world.hooks(&world.other, "POST", "", &claim).await.expect(201);
-    world.send("trigger", &world.signed("/api/hooks/slack", Signer::Slack("claimed"), &body)).await.expect(200);
-    let rows = world.aws.rows("events");
-    assert_eq!((rows.len(), &rows[0]["organization_id"]), (1, &json!(world.other.organization_id)));
-    assert!(world.runs_of(&automation).is_empty());
+    // A tenant is one hook's, also where somebody knows the app's secret.
+    let claim = json!({"service": "slack", "secret": SLACK_SECRET, "tenant": SLACK_TENANT});
+    for tenant in [&world.other, &world.home] {
+        let refused = world.hooks(tenant, "POST", "", &claim).await.expect(409);
+        assert!(refused["detail"].as_str().unwrap().contains("tenant"), "{refused}");
+    }
+    assert!(world.aws.rows("events").is_empty() && world.runs_of(&automation).is_empty());
 
     // The shared address and the hook's own: the same event.
     for path in ["/api/hooks/slack", &world.hook_path(&ours)] {
@@ -317,7 +317,8 @@ async fn what_our_own_bot_did_and_pings_are_no_events() {
 
 #[tokio::test]
 async fn an_app_that_was_uninstalled_ends_the_hook() {
-    let (world, automation, hook) = world().await;
+    let (world, automation, all) = world().await;
+    let hook = world.hook(&json!({"service": "Slack", "secret": SLACK_SECRET, "tenant": SLACK_TENANT})).await;
     let mut gone = slack_message("Ev1", "");
     gone["event"] = json!({"type": "tokens_revoked", "tokens": {"oauth": ["U1"], "bot": []}});
     world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
@@ -329,6 +330,29 @@ async fn an_app_that_was_uninstalled_ends_the_hook() {
     assert_eq!(shown["status"], "ended");
     assert_eq!(world.slack_says(&hook, "Ev3", "urgent").await.status, 401);
     assert_eq!(world.runs_of(&automation).len(), 1);
+    // One that takes the events of every workspace goes on with the others'.
+    world.deliver_signed(&all, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
+    world.slack_says(&all, "Ev4", "urgent").await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 2);
+}
+
+#[tokio::test]
+async fn what_github_signed_once_is_one_event_under_whatever_id_it_is_sent() {
+    let world = World::start().await;
+    world.catalogue_service("github");
+    let automation = world.active(&manual_body("GitHub", "issues.opened", &Value::Null)).await;
+    let hook = world.hook(&json!({"service": "GitHub"})).await;
+    let secret = text(&hook["secret"]);
+    let body = json!({"action": "opened", "issue": {"number": 7, "title": "Pump 3 leaks"}});
+    let event = world.signed(&world.hook_path(&hook), Signer::Github(secret, "issues"), &body);
+    for id in ["1", "2", "3"] {
+        world.send("trigger", &event.clone().header("x-github-delivery", id)).await.expect(200);
+    }
+    world.send("trigger", &event.header("x-github-event", "push")).await.expect(200);
+    assert_eq!((world.runs_of(&automation).len(), world.aws.rows("events").len()), (1, 1));
+    let other = json!({"action": "opened", "issue": {"number": 8, "title": "Pump 3 leaks"}});
+    world.deliver_signed(&hook, Signer::Github(secret, "issues"), &other).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 2);
 }
 
 #[tokio::test]
@@ -348,13 +372,32 @@ async fn a_body_in_base64_is_verified_as_what_it_stands_for() {
 }
 
 #[tokio::test]
-async fn a_large_event_is_cut_with_a_marker_and_runs() {
+async fn a_filter_sees_the_whole_of_a_large_event_and_no_run_is_given_a_part_of_it() {
     let (world, automation, hook) = world().await;
-    let text_of = format!("urgent {}", "word ".repeat(200_000));
-    world.slack_says(&hook, "Ev1", &text_of).await.expect(200);
+    for (id, end, said) in [("Ev1", "urgent", "200 KB at most"), ("Ev2", "lunch", "contains")] {
+        let text_of = format!("{}{end}", "word ".repeat(200_000));
+        world.slack_says(&hook, id, &text_of).await.expect(200);
+        assert!(world.runs_of(&automation).is_empty());
+        let listed = world.events("?matched=false").await.expect(200);
+        let why = text(&listed["items"][0]["unmatched"][0]["why"]);
+        assert!(why.contains(said), "{why}");
+    }
+    for row in world.aws.rows("events") {
+        assert!(text(&row["data"]).len() <= 200_000 && text(&row["data"]).contains("(cut: "), "it says so");
+    }
+    world.slack_says(&hook, "Ev3", &format!("{} urgent", "word ".repeat(35_000))).await.expect(200);
     assert_eq!(world.runs_of(&automation).len(), 1);
-    let row = world.aws.rows("events").remove(0);
-    assert!(text(&row["data"]).len() <= 200_000 && text(&row["data"]).contains("(cut: "), "it says so");
+}
+
+#[tokio::test]
+async fn slacks_token_is_in_no_row() {
+    let (world, automation, hook) = world().await;
+    let mut message = slack_message("Ev1", "urgent");
+    message["token"] = json!("XXYYZZ-verification");
+    world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &message).await.expect(200);
+    assert_eq!(world.runs_of(&automation).len(), 1);
+    let rows = json!([world.aws.rows("events"), world.aws.rows("automation_runs")]).to_string();
+    assert!(!rows.contains("XXYYZZ-verification"));
 }
 
 #[tokio::test]
@@ -395,6 +438,17 @@ async fn a_batch_of_hubspots_is_an_event_each_and_routed_by_portal() {
     let of = |tenant: &str| rows.iter().filter(|row| row["organization_id"] == tenant).count();
     assert_eq!((of(&world.home.organization_id), of(&world.other.organization_id), rows.len()), (2, 1, 3));
     assert_eq!(world.runs_of(&automation).len(), 2);
+    // Of more portals than are looked up at once, with an item that nobody can read.
+    let mut batch: Vec<Value> = (0..40).map(|number| event(100 + number, 1_000 + number)).collect();
+    batch.push(json!({"portalId": 62515, "subscriptionType": {"of": "a newer version"}}));
+    batch.push(event(4, 62515));
+    batch.push(event(5, 70000));
+    let batch = Value::Array(batch);
+    world.send("trigger", &world.signed("/api/hooks/hubspot", Signer::Hubspot(secret), &batch)).await.expect(200);
+    assert_eq!((world.runs_of(&automation).len(), world.aws.rows("events").len()), (3, 5));
+    let unreadable = json!([{"portalId": 62515}]);
+    let answer = world.send("trigger", &world.signed("/api/hooks/hubspot", Signer::Hubspot(secret), &unreadable)).await;
+    assert_eq!(answer.status, 400);
 }
 
 /// A definition that runs when this event comes.

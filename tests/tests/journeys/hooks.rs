@@ -178,6 +178,60 @@ async fn a_channel_of_google_calendars_is_opened_and_tells_of_changes() {
 }
 
 #[tokio::test]
+async fn what_is_known_of_a_channel_holds_with_its_next_secret() {
+    let world = World::start().await;
+    let hook = world.hook(&json!({"service": "Google Calendar", "tenant": "4ba78bf0"})).await;
+    let rotated = patch(&world, &hook, &json!({"rotate": true})).await.expect(200);
+    for name in world.aws.secret_names(SECRETS) {
+        assert_eq!(world.aws.secret(&name).unwrap()["channel_id"], "4ba78bf0");
+    }
+    let change = |channel: &str| json!({"channel-id": channel, "resource-id": "r", "resource-state": "exists", "message-number": "2"});
+    let next = Signer::GoogleCalendar(text(&rotated["secret"]));
+    assert_eq!(world.deliver_signed(&hook, next, &change("another")).await.status, 401);
+    let next = Signer::GoogleCalendar(text(&rotated["secret"]));
+    world.deliver_signed(&hook, next, &change("4ba78bf0")).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_tenant_is_one_active_hooks_of_all_organizations() {
+    let world = World::start().await;
+    let new = |secret: &str| {
+        let mut body = json!({"service": "Slack", "tenant": "A0MDYCDME#T061EG9R6"});
+        if !secret.is_empty() {
+            body["secret"] = json!(secret);
+        }
+        body
+    };
+    // What waits for its secret holds nobody up.
+    for _pending in 0..12 {
+        let theirs = world.hooks(&world.other, "POST", "", &new("")).await.expect(201);
+        assert_eq!(theirs["status"], "pending");
+    }
+    let ours = world.hook(&new(SLACK_SECRET)).await;
+    let listed = world.hooks(&world.other, "GET", "", &Value::Null).await.expect(200);
+    let pending = text(&listed["items"][0]["id"]).to_owned();
+    let activated = json!({"secret": "of their own"});
+    let path = format!("/{pending}");
+    assert_eq!(world.hooks(&world.other, "PATCH", &path, &activated).await.status, 409);
+    assert_eq!(world.aws.secret_names(SECRETS).len(), 1, "and its secret is gone again");
+    let message = slack_message("Ev1", "Hello");
+    let shared = world.signed("/api/hooks/slack", Signer::Slack(SLACK_SECRET), &message);
+    world.send("trigger", &shared).await.expect(200);
+    assert_eq!(world.aws.rows("events")[0]["organization_id"], world.home.organization_id.as_str());
+    // It is free when the hook has ended, and when it is deleted.
+    let mut gone = slack_message("Ev2", "");
+    gone["event"] = json!({"type": "app_uninstalled"});
+    world.deliver_signed(&ours, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
+    let again = world.hook(&new(SLACK_SECRET)).await;
+    assert_eq!(patch(&world, &ours, &json!({"secret": "next"})).await.status, 409, "the ended one");
+    world.hooks(&world.home, "DELETE", &format!("/{}", text(&again["id"])), &Value::Null).await.expect(200);
+    world.hooks(&world.other, "PATCH", &path, &activated).await.expect(200);
+    let deleted = world.hooks(&world.home, "DELETE", &format!("/{}", text(&ours["id"])), &Value::Null).await;
+    assert_eq!(deleted.status, 200, "what is not active holds no tenant");
+    assert_eq!(world.hooks(&world.home, "POST", "", &new(SLACK_SECRET)).await.status, 409);
+}
+
+#[tokio::test]
 async fn gmails_token_must_be_of_the_service_account_that_was_named() {
     let world = World::start().await;
     let account = "push@acme.iam.gserviceaccount.com";
@@ -201,6 +255,8 @@ async fn everything_wrong_with_a_hook_is_named_at_once() {
         (json!({"service": "Slack", "tenant": "T061EG9R6", "audience": "x"}), vec!["audience", "tenant"]),
         (json!({"service": "Linear", "tenant": "x", "secret": "short"}), vec!["secret", "tenant"]),
         (json!({"service": "Gmail"}), vec!["service_account"]),
+        // Whoever pushes for an account that is known could claim anybody's mailbox.
+        (json!({"service": "Gmail", "service_account": "push@p", "tenant": "ana@example.com"}), vec!["tenant"]),
         (json!({"service": "Pipedream"}), vec!["service"]),
     ] {
         let answer = world.hooks(&world.home, "POST", "", &body).await;

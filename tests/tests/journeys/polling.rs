@@ -199,6 +199,45 @@ async fn items_are_put_together_as_the_definition_says() {
 }
 
 #[tokio::test]
+async fn the_latest_is_one_run_however_much_is_new() {
+    let polled = Polled::start(&json!({"aggregation_mode": "latest"})).await;
+    let many: Vec<u32> = (1..=250).rev().collect();
+    polled.poll(&many).await;
+    polled.ask().await;
+    polled.ask().await;
+    assert_eq!(json!(polled.runs()), json!([{"id": 250, "title": "Item 250"}]));
+    let more: Vec<u32> = (1..=251).rev().collect();
+    polled.poll(&more).await;
+    assert_eq!(polled.titles(), titles([250, 251]));
+}
+
+#[tokio::test]
+async fn an_item_of_another_source_is_another_one() {
+    let mut polled = Polled::start(&json!({})).await;
+    polled.poll(&[3, 2, 1]).await;
+    assert_eq!(polled.titles(), titles([3]));
+    polled.world.service_capabilities(
+        "Feed",
+        &json!({
+            "supports_polling": true,
+            "polling_endpoints": {"item.new": {"source_tool": "feed_list", "items": "page.entries", "id": "id"}},
+        }),
+    );
+    polled.world.restart();
+    let entries = |ids: &[u32]| {
+        let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "title": format!("Entry {id}")})).collect();
+        (200, json!({"page": {"entries": entries}}))
+    };
+    *polled.feed.lock().unwrap() = entries(&[2, 1]);
+    polled.ask().await;
+    *polled.feed.lock().unwrap() = entries(&[3, 2, 1]);
+    polled.ask().await;
+    assert_eq!(polled.titles(), BTreeSet::from(["Item 3".to_owned(), "Entry 3".to_owned()]));
+    let row = polled.row().to_string();
+    assert!(!row.contains("feed_list") && !row.contains("page.entries"), "configuration is kept as a hash: {row}");
+}
+
+#[tokio::test]
 async fn a_source_that_fails_is_asked_less_often_and_it_is_said_why() {
     let polled = Polled::start(&json!({"polling_interval_minutes": 60})).await;
     *polled.feed.lock().unwrap() = (500, json!({"message": "out of paper"}));

@@ -428,7 +428,7 @@ async fn events_that_name_a_number_are_erased_with_the_runs_that_they_began() {
         world.cancel_run(text(&run["id"])).await.expect(200);
     }
     let done = erase(&world, &phone(1)).await;
-    assert_eq!(done["deleted"], json!({"calls": 0, "executions": 0, "runs": 1, "events": 2}), "{done}");
+    assert_eq!(done["deleted"], json!({"calls": 0, "executions": 0, "runs": 1, "events": 2, "threads": 0}), "{done}");
     let left = world.aws.rows("events");
     let of_home = |row: &&Value| row["organization_id"] == world.home.organization_id.as_str();
     assert_eq!((left.len(), left.iter().filter(of_home).count()), (2, 1));

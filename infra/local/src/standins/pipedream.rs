@@ -15,7 +15,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     net::SocketAddr,
-    sync::Mutex,
+    sync::{Mutex, atomic::AtomicBool},
 };
 
 use serde::Serialize;
@@ -116,6 +116,8 @@ pub struct Pipedream {
     links: Mutex<BTreeMap<String, String>>,
     runs: Mutex<Vec<Run>>,
     deployed: Mutex<Vec<DeployedTrigger>>,
+    /// Signing keys are told by their regeneration alone.
+    hides_keys: AtomicBool,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedream>> {
@@ -127,6 +129,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedr
         links: Mutex::default(),
         runs: Mutex::default(),
         deployed: Mutex::default(),
+        hides_keys: AtomicBool::default(),
     };
     server::serve(address, service)
 }
@@ -184,6 +187,9 @@ impl Service for Pipedream {
                 self.let_in(project, request).and_then(|_environment| match (method, rest) {
                     ("GET", []) => self.deployed(request),
                     ("GET", [id, "webhooks"]) => self.webhooks(id, request),
+                    ("POST", [id, "webhooks", webhook, "regenerate_signing_key"]) => {
+                        self.regenerate_key(id, webhook, request)
+                    }
                     ("DELETE", [id]) => self.undeploy(id, request),
                     _ => Err(Problem::new(404, "not_found", "Not found")),
                 })

@@ -36,6 +36,8 @@ pub struct DeployedTrigger {
 /// Where the events of a deployed trigger are posted to.
 #[derive(Debug, Clone, Deserialize)]
 pub struct TriggerWebhook {
+    #[serde(default)]
+    pub id: Option<String>,
     pub url: String,
     #[serde(default)]
     pub signing_key: Option<SecretString>,
@@ -130,9 +132,35 @@ impl Pipedream {
         };
         // Without an OAuth client of its own, only the addresses are told.
         answer.webhook_urls.retain(|url| answer.webhooks.iter().all(|webhook| webhook.url != *url));
-        let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { url, signing_key: None });
+        let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { id: None, url, signing_key: None });
         answer.webhooks.extend(unsigned);
         Ok(answer.webhooks)
+    }
+
+    /// Has a deployed trigger sign with a new key from now on: the present one is told once only.
+    pub async fn regenerate_signing_key(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        (trigger, webhook): (&str, &str),
+        deadline: Deadline,
+    ) -> Result<SecretString, Error> {
+        #[derive(Deserialize)]
+        struct Answer {
+            data: Regenerated,
+        }
+        #[derive(Deserialize)]
+        struct Regenerated {
+            signing_key: SecretString,
+        }
+        let (trigger, webhook) = (segment(trigger), segment(webhook));
+        let path = format!(
+            "deployed-triggers/{trigger}/webhooks/{webhook}/regenerate_signing_key?external_user_id={organization}"
+        );
+        // The last key holds, however many are made.
+        let call = Call { method: Method::POST, path, body: None };
+        let answer: Answer = self.send(project, &call, Retry::Harmless, deadline).await?;
+        Ok(answer.data.signing_key)
     }
 
     /// Deletes a deployed trigger, also where the service does not let it clean up; one that is gone is fine.

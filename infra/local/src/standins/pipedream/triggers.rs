@@ -1,6 +1,8 @@
 //! Deployed triggers: components that would emit events to an address. They never do by themselves; whoever tests signs an
 //! event with the key and posts it.
 
+use std::sync::atomic::Ordering;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -39,6 +41,16 @@ impl Standin<Pipedream> {
     pub fn triggers(&self) -> Vec<DeployedTrigger> {
         locked(&self.service.deployed).clone()
     }
+
+    /// From here on a signing key is told when it is regenerated, and never else.
+    pub fn hide_signing_keys(&self) {
+        self.service.hides_keys.store(true, Ordering::Relaxed);
+    }
+
+    /// Deletes what is deployed behind everybody's back.
+    pub fn lose_triggers(&self) {
+        locked(&self.service.deployed).clear();
+    }
 }
 
 impl Pipedream {
@@ -76,7 +88,7 @@ impl Pipedream {
             signing_key: Uuid::new_v4().simple().to_string(),
             emit_on_deploy: body.get("emit_on_deploy") != Some(&Value::Bool(false)),
         };
-        let answer = json!({
+        let mut answer = json!({
             "data": {
                 "id": trigger.id, "owner_id": user, "component_id": "sc_local", "component_key": key, "active": true,
                 "configurable_props": component.configurable_props, "configured_props": props, "name": component.name,
@@ -84,6 +96,9 @@ impl Pipedream {
                 "webhook_signing_key": trigger.signing_key,
             },
         });
+        if self.hides_keys() {
+            answer["data"]["webhook_signing_key"] = Value::Null;
+        }
         locked(&self.deployed).push(trigger);
         Ok(Answer::json(200, &answer))
     }
@@ -126,8 +141,24 @@ impl Pipedream {
         let deployed = locked(&self.deployed);
         let found = deployed.iter().find(|trigger| trigger.id == id && trigger.external_user_id == user);
         let trigger = found.ok_or_else(|| Problem::new(404, "not_found", "trigger not found"))?;
-        let webhook = json!({"id": format!("wh_{id}"), "url": trigger.webhook_url, "signing_key": trigger.signing_key});
+        let key = Some(&trigger.signing_key).filter(|_| !self.hides_keys());
+        let webhook = json!({"id": format!("wh_{id}"), "url": trigger.webhook_url, "signing_key": key});
         Ok(Answer::json(200, &json!({"webhook_urls": [trigger.webhook_url], "webhooks": [webhook]})))
+    }
+
+    pub(super) fn regenerate_key(&self, id: &str, webhook: &str, request: &Request) -> Result<Answer, Problem> {
+        let user = user_of(request)?;
+        let mut deployed = locked(&self.deployed);
+        let found = deployed.iter_mut().find(|trigger| trigger.id == id && trigger.external_user_id == user);
+        let trigger = found.filter(|_| webhook == format!("wh_{id}"));
+        let trigger = trigger.ok_or_else(|| Problem::new(404, "not_found", "webhook not found"))?;
+        trigger.signing_key = Uuid::new_v4().simple().to_string();
+        let data = json!({"id": webhook, "url": trigger.webhook_url, "signing_key": trigger.signing_key});
+        Ok(Answer::json(200, &json!({"data": data})))
+    }
+
+    fn hides_keys(&self) -> bool {
+        self.hides_keys.load(Ordering::Relaxed)
     }
 
     pub(super) fn undeploy(&self, id: &str, request: &Request) -> Result<Answer, Problem> {
