@@ -108,7 +108,7 @@ impl Tool for Limited {
             // The place of a call is the same in every run, and all runs of a day count on the same item.
             let run = match context.subject {
                 Subject::Run(run) | Subject::Action { run, .. } => run,
-                Subject::Call(_) | Subject::Caller(_) | Subject::Request(_) => self.quota.run,
+                _ => self.quota.run,
             };
             let name = context.delivery.map(|delivery| format!("{run} {delivery}"));
             match self.quota.take(self.effect, name.as_deref(), context.deadline).await? {

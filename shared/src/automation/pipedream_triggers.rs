@@ -251,7 +251,6 @@ impl PipedreamTriggers {
     }
 
     /// What a trigger signs with that was not told with its deployment. A key that is told once only is replaced by a new one.
-
     async fn signing_key(
         &self,
         project: &Project,

@@ -9,6 +9,7 @@
 )]
 
 mod iam;
+mod triggers;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -166,6 +167,7 @@ async fn asked(own: bool) -> Permissions {
     keys(&world).await.expect(200);
     note(&mut asked, "keys", &mut world);
     hooks(&mut asked, &mut world).await;
+    triggers::deployed_triggers(&mut asked, &mut world).await;
     asked
 }
 

@@ -97,7 +97,9 @@ impl Pipedream {
             },
         });
         if self.hides_keys() {
-            answer["data"]["webhook_signing_key"] = Value::Null;
+            if let Some(key) = answer.pointer_mut("/data/webhook_signing_key") {
+                *key = Value::Null;
+            }
         }
         locked(&self.deployed).push(trigger);
         Ok(Answer::json(200, &answer))
