@@ -16,16 +16,19 @@
 //!
 //! Each step is written in one transaction with the row, under the lease: whoever lost the lease can write nothing.
 
+mod parts;
+
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
+use self::parts::{Parts, StoredResult};
 use super::{
     Budgets, Cursor, Lease, Page,
     backoff::Backoff,
-    database::{Database, Item, from_item, is_of, key, number, rows, text, to_attribute, to_item},
+    database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
     table::Table,
     write::{Attempt, Refused, Write, transact, transact_unless_refused},
@@ -127,12 +130,6 @@ pub enum Saved {
     CancelRequested,
     /// Nothing was written: the lease is no longer ours.
     Lost,
-}
-
-/// The final answer, as JSON text: DynamoDB's own maps take neither empty names nor every depth and number.
-#[derive(Serialize, Deserialize)]
-struct StoredResult {
-    result: String,
 }
 
 impl AutomationRuns {
@@ -605,49 +602,4 @@ fn row(id: RunId) -> Item {
 /// The row of a run, if its time is not over: DynamoDB may drop it up to two days late.
 fn visible(run: AutomationRun) -> Result<AutomationRun> {
     if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
-}
-
-/// What a query finds of a run.
-#[derive(Default)]
-struct Parts {
-    run: Option<AutomationRun>,
-    plan: Option<RunPlan>,
-    prompt: Option<RunPrompt>,
-    actions: Vec<ActionResult>,
-    answers: Vec<RunAnswer>,
-    replies: Vec<RunReply>,
-    result: Option<Value>,
-}
-
-impl Parts {
-    fn add(&mut self, item: Item) -> Result<()> {
-        let part = match item.get("part") {
-            Some(AttributeValue::S(part)) => part.clone(),
-            _ => return Err(Error::internal("an item of a run names no part")),
-        };
-        match part.as_str() {
-            RUN => self.run = Some(from_item(item)?),
-            PLAN => self.plan = Some(from_item(item)?),
-            PROMPT => self.prompt = Some(from_item(item)?),
-            RESULT => {
-                let stored: StoredResult = from_item(item)?;
-                self.result = Some(serde_json::from_str(&stored.result).map_err(Error::internal)?);
-            }
-            part if part.ends_with(ANSWER) => self.answers.push(from_item(item)?),
-            part if part.ends_with(REPLY) => self.replies.push(from_item(item)?),
-            part if part.ends_with(ACTION) => self.actions.push(from_item(item)?),
-            // Of a later version.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn into_run(self) -> Result<WholeRun> {
-        let run = visible(self.run.ok_or(Error::NotFound(RUN))?)?;
-        let Self { plan, prompt, actions, answers, replies, result, .. } = self;
-        if plan.is_none() && prompt.is_none() {
-            return Err(Error::internal("a run has no plan and no prompt"));
-        }
-        Ok(WholeRun { run, plan, prompt, actions, answers, replies, result })
-    }
 }

@@ -199,6 +199,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "deploy", &format!("{path}/1")).await.status, 503);
             }
             "schedules" => a_schedule(world).await,
+            "deployed_triggers" => a_deployed_trigger(world).await,
             "agent_tools" => an_attachment(world).await,
             "organizations" => an_organization(world).await,
             "organization_members" => {
@@ -248,6 +249,20 @@ async fn every_table_takes_rows_of_a_newer_version() {
             other => panic!("no test says what becomes of a row of {other} that a newer version wrote"),
         }
     }
+}
+
+/// What is deployed for an automation is taken away by a program that does not know all that is written of it.
+async fn a_deployed_trigger(world: &World) {
+    world.catalogue_service("gmail.json");
+    world.service("Gmail", Some("gmail"));
+    let definition = json!({
+        "name": "Mail", "trigger_type": "webhook", "prompt": "Look", "tools": [],
+        "trigger_config": {"service": "Gmail", "event_type": "message.received"},
+    });
+    let id = world.active(&definition).await;
+    world.aws.change("deployed_triggers", &id, json!({"newer": CONTENT}));
+    world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
+    assert_eq!((world.aws.rows("deployed_triggers").len(), world.pipedream.triggers().len()), (0, 0));
 }
 
 async fn a_schedule(world: &World) {

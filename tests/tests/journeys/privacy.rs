@@ -103,6 +103,7 @@ fn every_table_with_something_of_a_person_drops_its_rows() {
         "agents",
         "automation_versions",
         "automations",
+        "deployed_triggers",
         "hooks",
         "intents",
         "knowledge_bases",

@@ -82,7 +82,7 @@ async fn a_process_that_dies_in_the_middle_of_an_effect_leaves_it_unknown_and_go
     let (world, books) = books().await;
     let run = begun(&world, &json!([post("a", "one"), post("b", "two")])).await;
     // The claim is made, the effect happens, and what became of it is not recorded.
-    assert!(killed(&world, Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(1)).await);
+    assert!(killed(&world, Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(2)).await);
     for row in world.aws.rows("idempotency") {
         if row.get("lease_until").is_some() {
             world.aws.change("idempotency", row["id"].as_str().unwrap(), json!({"lease_until": 1}));

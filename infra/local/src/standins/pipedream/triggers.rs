@@ -96,10 +96,10 @@ impl Pipedream {
                 "webhook_signing_key": trigger.signing_key,
             },
         });
-        if self.hides_keys() {
-            if let Some(key) = answer.pointer_mut("/data/webhook_signing_key") {
-                *key = Value::Null;
-            }
+        if self.hides_keys()
+            && let Some(key) = answer.pointer_mut("/data/webhook_signing_key")
+        {
+            *key = Value::Null;
         }
         locked(&self.deployed).push(trigger);
         Ok(Answer::json(200, &answer))

@@ -1,0 +1,65 @@
+//! The items of a run, put together.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    super::database::{Item, from_item},
+    ACTION, ANSWER, PLAN, PROMPT, REPLY, RESULT, RUN, visible,
+};
+use crate::{
+    Error, Result,
+    models::{ActionResult, AutomationRun, RunAnswer, RunPlan, RunPrompt, RunReply, WholeRun},
+};
+
+/// The final answer, as JSON text: DynamoDB's own maps take neither empty names nor every depth and number.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredResult {
+    pub(super) result: String,
+}
+
+/// What a query finds of a run.
+#[derive(Default)]
+pub(super) struct Parts {
+    run: Option<AutomationRun>,
+    plan: Option<RunPlan>,
+    prompt: Option<RunPrompt>,
+    actions: Vec<ActionResult>,
+    answers: Vec<RunAnswer>,
+    replies: Vec<RunReply>,
+    result: Option<Value>,
+}
+
+impl Parts {
+    pub(super) fn add(&mut self, item: Item) -> Result<()> {
+        let part = match item.get("part") {
+            Some(AttributeValue::S(part)) => part.clone(),
+            _ => return Err(Error::internal("an item of a run names no part")),
+        };
+        match part.as_str() {
+            RUN => self.run = Some(from_item(item)?),
+            PLAN => self.plan = Some(from_item(item)?),
+            PROMPT => self.prompt = Some(from_item(item)?),
+            RESULT => {
+                let stored: StoredResult = from_item(item)?;
+                self.result = Some(serde_json::from_str(&stored.result).map_err(Error::internal)?);
+            }
+            part if part.ends_with(ANSWER) => self.answers.push(from_item(item)?),
+            part if part.ends_with(REPLY) => self.replies.push(from_item(item)?),
+            part if part.ends_with(ACTION) => self.actions.push(from_item(item)?),
+            // Of a later version.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn into_run(self) -> Result<WholeRun> {
+        let run = visible(self.run.ok_or(Error::NotFound(RUN))?)?;
+        let Self { plan, prompt, actions, answers, replies, result, .. } = self;
+        if plan.is_none() && prompt.is_none() {
+            return Err(Error::internal("a run has no plan and no prompt"));
+        }
+        Ok(WholeRun { run, plan, prompt, actions, answers, replies, result })
+    }
+}
