@@ -1,6 +1,6 @@
 //! An agent builds an automation over the Model Context Protocol, as a user asked: "alert me when someone posts 'urgent' in
 //! Slack". It finds the services, reads two schemas, deploys, is refused, repairs what it was told, and is accepted; a person
-//! activates it.
+//! activates it, and pauses it again.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -50,6 +50,9 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let activated = user.ask(Method::POST, &path, Some(&json!({"version": version}))).await?;
     let active = activated.pointer("/automation/status").is_some_and(|status| status == "active");
     must(active, &format!("the automation was not activated: {activated}"))?;
+    // Its notifications would go to a service that the demo has no stand-in for.
+    let id = text(&automation, "id")?;
+    user.ask(Method::POST, &format!("/automations/{id}/pause"), None).await?;
     step.done("it is active");
 
     progress.line(&format!("\nThe agent, over MCP with {}:", said_by(&server)));
@@ -66,7 +69,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
         }
     }
     progress.line(&format!(
-        "  then a person activates version {version}: {}",
+        "  then a person activates version {version}: {}, and pauses it, because the demo's key for notifications is nobody's",
         activated.pointer("/automation/status").unwrap_or(&Value::Null)
     ));
     Ok(())
