@@ -24,7 +24,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::parts::{Parts, StoredResult};
+use self::parts::{Parts, StoredResult, names};
 use super::{
     Budgets, Cursor, Lease, Page,
     backoff::Backoff,
@@ -39,7 +39,6 @@ use crate::{
         ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan,
         RunPrompt, RunReply, RunStatus, Spent, Timestamp, WholeRun,
     },
-    redaction,
 };
 
 const RUN: &str = "run";
@@ -581,18 +580,6 @@ fn start_key(organization: OrganizationId, after: &Cursor) -> Item {
     let mut key = after.start_key(organization);
     key.insert("part".into(), text(RUN));
     key
-}
-
-/// Whether a number stands in any text of a value.
-fn names(value: &AttributeValue, number: &E164) -> bool {
-    match value {
-        AttributeValue::S(text) => redaction::mentions(text, number),
-        AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
-        AttributeValue::M(members) => {
-            members.iter().any(|(name, value)| redaction::mentions(name, number) || names(value, number))
-        }
-        _ => false,
-    }
 }
 
 fn row(id: RunId) -> Item {
