@@ -125,7 +125,7 @@ async fn actions_are_carried_out_in_order_and_pass_on_what_they_gave_back_with_i
     assert_eq!((&history["run_id"], &history["status"]), (&json!(run.id), &json!("succeeded")));
 }
 
-/// Known failures 1 and 2: `contains_any` and nested groups hold, and numbers and truth values equal their texts.
+/// `contains_any` and nested groups hold, and numbers and truth values equal their texts.
 #[tokio::test]
 async fn what_was_always_false_elsewhere_holds_here() {
     let (world, books) = books().await;
@@ -148,7 +148,7 @@ async fn what_was_always_false_elsewhere_holds_here() {
     assert_eq!(entered(&books), ["e0", "e1", "e2", "e3"]);
 }
 
-/// Known failure 8: what comes twice acts once.
+/// What comes twice acts once.
 #[tokio::test]
 async fn the_same_cause_and_every_message_of_it_act_once() {
     let (world, books) = books().await;
