@@ -1,8 +1,8 @@
 // Front ends of other people against a running system: prints what they saw as one line of JSON. See stack.mjs for the environment.
 import { randomUUID } from 'node:crypto';
-import { CLIENTS, briefly, run } from './agents.mjs';
+import { CLIENTS, run } from './agents.mjs';
 import { throughCore } from './core.mjs';
-import { STREAM, headers, none, plan, reminder, sales, says, script, sent, stop } from './stack.mjs';
+import { OTHER_SLUG, REMINDER, SALES, STREAM, headers, none, plan, says, script, sent, stop } from './stack.mjs';
 
 const GREETING = 'Good morning! What can I do for you today?';
 const LONG = Array.from({ length: 400 }, (_, number) => `word${number}`).join(' ');
@@ -18,7 +18,7 @@ for (const name of ['log', 'info', 'warn', 'error', 'debug']) {
 }
 
 /** AG-UI's own client at the address for any AG-UI client. */
-async function throughAgent(HttpAgent, tools) {
+async function throughAgent(HttpAgent) {
   const at = (path, more = {}) => new HttpAgent({ url: `${STREAM}${path}`, headers, threadId: randomUUID(), ...more });
   const begin = () => at('/copilotkit/stream');
   const ask = async (agent, content, parameters, onEvent) => {
@@ -37,7 +37,7 @@ async function throughAgent(HttpAgent, tools) {
   seen.history = await run(at('/copilotkit/agent/default/connect', { threadId: talk.threadId }));
   seen.nothing = await run(at('/copilotkit/agent/default/connect'));
 
-  await script(plan(tools.sales), says('Here are the sales.'));
+  await script(plan(SALES), says('Here are the sales.'));
   seen.widget = await ask(begin(), 'Show me the sales');
 
   // A tool of the front end: called and not answered; the client answers in a run of its own.
@@ -58,7 +58,7 @@ async function throughAgent(HttpAgent, tools) {
   ]) {
     const secretary = begin();
     const before = await sent();
-    await script(plan(tools.reminder, { text: 'See you at nine' }));
+    await script(plan(REMINDER, { text: 'See you at nine' }));
     const asked = await ask(secretary, 'Remind her that we meet at nine');
     const [interrupt] = asked.outcome?.interrupts ?? [];
     const waiting = await sent();
@@ -89,17 +89,16 @@ async function throughAgent(HttpAgent, tools) {
   seen.wrongAgent = await ask(at('/copilotkit/agent/another/run'), 'Hello');
   seen.noToken = await ask(at('/copilotkit/stream', { headers: {} }), 'Hello');
   seen.otherOrganization = await ask(
-    at('/copilotkit/stream', { headers: { ...headers, 'x-organization': 'lakeside-garage' } }),
+    at('/copilotkit/stream', { headers: { ...headers, 'x-organization': OTHER_SLUG } }),
     'Hello',
   );
   return seen;
 }
 
-const tools = { reminder: (await reminder()).name, sales: (await sales()).name };
-const seen = { greeting: GREETING, long: LONG.length };
-for (const [version, HttpAgent] of Object.entries(CLIENTS)) seen[version] = await throughAgent(HttpAgent, tools);
+const seen = {};
+for (const [version, HttpAgent] of Object.entries(CLIENTS)) seen[version] = await throughAgent(HttpAgent);
 for (const transport of ['rest', 'single']) {
-  seen[transport] = await throughCore(transport, { tools, greeting: GREETING, long: LONG, briefly });
+  seen[transport] = await throughCore(transport, { greeting: GREETING, long: LONG });
 }
 process.stdout.write(`${JSON.stringify(seen)}\n`);
 process.exit(0);

@@ -1,12 +1,13 @@
 // CopilotKit without its pages: @copilotkit/core, which all its front ends are made of, as `runtimeUrl` leads it.
 import { randomUUID } from 'node:crypto';
 import { CopilotKitCore } from '@copilotkit/core';
-import { STREAM, headers, none, plan, says, script, sent } from './stack.mjs';
+import { briefly } from './agents.mjs';
+import { REMINDER, STREAM, headers, none, plan, says, script, sent } from './stack.mjs';
 
 // Without a window it waits for a browser.
 globalThis.window ??= {};
 
-/** A core that has read `/info`; the requests that it makes are counted by path. */
+/** A core that has read `/info`, and what it complains of. */
 async function connected(runtimeTransport, more = {}) {
   const errors = [];
   const core = new CopilotKitCore({ runtimeUrl: `${STREAM}/copilotkit`, runtimeTransport, headers, ...more });
@@ -18,7 +19,7 @@ async function connected(runtimeTransport, more = {}) {
   return { core, errors };
 }
 
-export async function throughCore(transport, { tools, greeting, long, briefly }) {
+export async function throughCore(transport, { greeting, long }) {
   const picked = [];
   const colour = {
     name: 'pick_colour',
@@ -68,7 +69,7 @@ export async function throughCore(transport, { tools, greeting, long, briefly })
 
   agent = begin();
   const before = await sent();
-  await script(plan(tools.reminder, { text: 'See you at ten' }));
+  await script(plan(REMINDER, { text: 'See you at ten' }));
   await ask(agent, 'Remind her that we meet at ten');
   const [interrupt] = agent.pendingInterrupts;
   await script(says('I have sent the reminder.'));

@@ -179,7 +179,11 @@ impl Service for Llm {
             (None, None) => {
                 let model = body.get("model").or_else(|| body.get("models")?.get(0)).cloned().unwrap_or_default();
                 let completion = Completion::of(&turn, model, &body);
-                if streaming { Answer::frames(completion.chunks(), pause) } else { Answer::json(200, &completion.whole()) }
+                if streaming {
+                    Answer::frames(completion.chunks(), pause)
+                } else {
+                    Answer::json(200, &completion.whole())
+                }
             }
         };
         answer.with_headers(&turn.headers)
