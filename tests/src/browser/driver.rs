@@ -111,11 +111,11 @@ impl Drop for Session {
         if !self.path.is_empty()
             && let Ok(mut stream) = TcpStream::connect(&self.address)
         {
-            let request =
-                format!("DELETE {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.path, self.address);
+            let request = format!("DELETE {} HTTP/1.1\r\nHost: {}\r\n\r\n", self.path, self.address);
             drop(stream.set_read_timeout(Some(Duration::from_secs(10))));
             drop(stream.write_all(request.as_bytes()));
-            drop(stream.read_to_end(&mut Vec::new()));
+            // It answers when the browser has ended.
+            drop(stream.read(&mut [0; 64]));
         }
         drop(self.chromedriver.kill());
         drop(self.chromedriver.wait());
