@@ -16,6 +16,7 @@ import { organizationsIn, Refused, SignInNeeded, Unreachable } from './problems.
 
 const THREAD = 'switchboard.thread';
 const ORGANIZATION = 'switchboard.organization';
+const ORGANIZATIONS = 'switchboard.organizations';
 /** How long a run may go on after it was asked to stop, in milliseconds. */
 const STOPS_WITHIN = 15_000;
 
@@ -43,7 +44,8 @@ export class Chat {
     if (!claims) return this.#state.set({ phase: 'signed-out' });
     this.#state.set({ person: claims.name ?? claims.email ?? claims.sub });
     this.#api.organization = sessionStorage.getItem(ORGANIZATION);
-    this.#state.set({ organization: this.#api.organization });
+    const organizations = sessionStorage.getItem(ORGANIZATIONS)?.split(' ') ?? [];
+    this.#state.set({ organization: this.#api.organization, organizations });
     await this.#enter();
   }
 
@@ -114,7 +116,9 @@ export class Chat {
   async send(text, id = crypto.randomUUID()) {
     const before = this.#state.get().conversation;
     this.#show(said(before, { id, text }));
-    return this.#answer({ message: { id, text } });
+    const taken = await this.#answer({ message: { id, text } });
+    this.#waitsAgain(taken, before);
+    return taken;
   }
 
   /** Sends the message again that got no answer; under its name of before, so nothing happens twice. */
@@ -129,8 +133,13 @@ export class Chat {
     if (!before.waiting) return;
     this.#show({ ...before, waiting: null });
     const taken = await this.#answer({ decision: { id: before.waiting.id, approved } });
-    const after = this.#state.get().conversation;
-    if (!taken && after.thread === before.thread) this.#show({ ...after, waiting: before.waiting });
+    this.#waitsAgain(taken, before);
+  }
+
+  /** What waited still does if nothing was taken. */
+  #waitsAgain(taken, before) {
+    const { conversation: of } = this.#state.get();
+    if (!taken && of.thread === before.thread) this.#show({ ...of, waiting: before.waiting });
   }
 
   async stop() {
@@ -159,7 +168,10 @@ export class Chat {
       await this.#readThreads();
     } catch (error) {
       const organizations = organizationsIn(error);
-      if (organizations) return this.#state.set({ phase: 'choosing', organizations });
+      if (organizations) {
+        sessionStorage.setItem(ORGANIZATIONS, organizations.join(' '));
+        return this.#state.set({ phase: 'choosing', organizations });
+      }
       const lost = error instanceof Refused && error.status === 404;
       if (lost && this.#api.organization) {
         // They have left it, or it is gone.

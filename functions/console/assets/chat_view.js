@@ -73,17 +73,25 @@ function titleOf({ threads, conversation }) {
 function Items({ conversation, loading, children }) {
   const scrolled = useRef(null);
   const follows = useRef(true);
+  const { items, thread } = conversation;
+  const questions = items.filter((item) => item.role === 'user').length;
   const onScroll = () => {
     const { scrollTop, clientHeight, scrollHeight } = scrolled.current;
     follows.current = scrollTop + clientHeight > scrollHeight - 80;
   };
-  useEffect(() => {
-    follows.current = true;
-  }, [conversation.thread]);
-  useLayoutEffect(() => {
+  const toEnd = () => {
     if (follows.current) scrolled.current.scrollTop = scrolled.current.scrollHeight;
-  });
-  const { items } = conversation;
+  };
+  useLayoutEffect(() => {
+    follows.current = true;
+  }, [thread, questions]);
+  useLayoutEffect(toEnd);
+  // A keyboard on the screen, or a turned device.
+  useEffect(() => {
+    const observer = new ResizeObserver(toEnd);
+    observer.observe(scrolled.current);
+    return () => observer.disconnect();
+  }, []);
   // Who uses the keyboard alone must be able to scroll it.
   return html`
     <div class="items" ref=${scrolled} onScroll=${onScroll} tabindex="0" role="region" aria-label="Messages">

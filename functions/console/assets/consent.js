@@ -19,9 +19,12 @@ export function Consent({ waiting, onDecide }) {
   };
   return html`
     <section class="consent" aria-labelledby="consent">
-      <h2 id="consent" tabindex="-1" ref=${heading}>May <code>${waiting.tool}</code> be called?</h2>
-      ${waiting.message && html`<p>${waiting.message}</p>`}
-      <${Values} values=${waiting.arguments} />
+      <h2 id="consent" tabindex="-1" ref=${heading}>Your consent is needed</h2>
+      <p>${waiting.message || `May ${waiting.tool} be called?`}</p>
+      <div>
+        <p class="part">What <code>${waiting.tool}</code> is given</p>
+        <${Values} values=${waiting.arguments} />
+      </div>
       <div class="actions">
         <button type="button" id="consent-approve" class="main" onClick=${() => say(true)}>Allow this once</button>
         <button type="button" id="consent-refuse" onClick=${() => say(false)}>Do not allow</button>

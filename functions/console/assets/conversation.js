@@ -7,6 +7,7 @@
  *   - `{kind: 'call', id, name, arguments, state, outcome?, result?}`; `arguments` and `result` are text, `state` is `calling`,
  *     `running` or `over`
  *   - `{kind: 'widget', id, widget}`
+ *   - `{kind: 'note', id, text}`: what neither of them said
  * - `run`: `{id, step}` while an answer is being made
  * - `waiting`: `{id, message, tool, arguments, expires}` if something waits for the person's consent
  * - `failure`: `{message, code}` of the last run
@@ -67,7 +68,7 @@ const EVENTS = {
     changed(before, event.toolCallId, (item) => ({ ...item, arguments: item.arguments + (event.delta ?? '') })),
   TOOL_CALL_END: (before, event) =>
     changed(before, event.toolCallId, (item) => (item.state === 'calling' ? { ...item, state: 'running' } : item)),
-  TOOL_CALL_RESULT: (before, event) => changed(before, event.toolCallId, (item) => answered(item, event.content)),
+  TOOL_CALL_RESULT: (before, event) => changed(before, event.toolCallId, (item) => answered(item, event.content, event.outcome)),
 
   ACTIVITY_SNAPSHOT: (before, event) =>
     event.activityType === 'widget' ? withItem(before, widget(event.messageId, event.content)) : before,
@@ -106,20 +107,13 @@ function changed(before, id, change) {
   return { ...before, items: before.items.map((item) => (item.id === id ? change(item) : item)) };
 }
 
-/** A call with its result, a text that is JSON as a rule. */
-function answered(item, content) {
+/** A call with its result, a text that is JSON as a rule. How it ended is known only if the server adds that to the protocol. */
+function answered(item, content, outcome = 'answered') {
   const result = typeof content === 'string' ? content : JSON.stringify(content ?? null);
-  let read;
-  try {
-    read = JSON.parse(result);
-  } catch {
-    // Any text will do.
-  }
-  const outcome = typeof read?.outcome === 'string' ? read.outcome : read?.success === false || read?.error ? 'failed' : 'succeeded';
   return { ...item, state: 'over', outcome, result };
 }
 
-/** The items of a history. What the model is told, and nobody said, is left out. */
+/** The items of a history. */
 function ofMessages(messages) {
   let history = conversation(null);
   for (const [place, told] of messages.entries()) {
@@ -131,7 +125,11 @@ function ofMessages(messages) {
         history = withItem(history, call(made.id, made.function?.name ?? 'a tool', made.function?.arguments ?? '', 'over'));
       }
     } else if (told.role === 'tool') {
-      history = changed(history, told.toolCallId, (item) => answered(item, told.error ? JSON.stringify({ error: told.error }) : told.content));
+      history = changed(history, told.toolCallId, (item) =>
+        told.error ? answered(item, told.error, 'failed') : answered(item, told.content, told.outcome),
+      );
+    } else if (told.role === 'system') {
+      history = withItem(history, { kind: 'note', id, text: textOf(told.content) });
     } else if (told.role === 'activity' && told.activityType === 'widget') {
       history = withItem(history, widget(id, told.content));
     }

@@ -14,6 +14,7 @@ export class Item extends Component {
   render({ item }) {
     if (item.kind === 'call') return html`<${Call} call=${item} />`;
     if (item.kind === 'widget') return html`<li class="drawn"><${Widget} widget=${item.widget} /></li>`;
+    if (item.kind === 'note') return html`<li class="quiet middle">${item.text}</li>`;
     return html`<${Message} message=${item} />`;
   }
 }
@@ -38,6 +39,7 @@ function Message({ message }) {
 
 /** How a call ended, in words, and what kind of end that is. */
 const OUTCOMES = {
+  answered: ['answered', 'told'],
   succeeded: ['done', 'good'],
   failed: ['failed', 'bad'],
   unconfirmed: ['may have been done', 'bad'],
@@ -55,9 +57,9 @@ function Call({ call }) {
           <span class="sign ${kind}" aria-hidden="true"></span>
           <span class="aloud">Tool</span> <code>${call.name}</code> <span class="quiet outcome">${words}</span>
         </summary>
-        <h3>Arguments</h3>
+        <p class="part">Arguments</p>
         <${Values} values=${read(call.arguments)} />
-        ${call.result !== undefined && html`<h3>Result</h3><${Values} values=${read(call.result)} />`}
+        ${call.result !== undefined && html`<p class="part">Result</p><${Values} values=${read(call.result)} />`}
       </details>
     </li>
   `;

@@ -8,7 +8,8 @@ export function ThreadList({ threads, current, listed, onList, open, begin, remo
   const gone = async () => {
     const deleted = await remove(doomed.thread_id);
     doom(null);
-    if (deleted) fresh.current?.focus();
+    // The dialog gives the focus back to what is gone now.
+    if (deleted) setTimeout(() => fresh.current?.focus());
   };
   return html`
     <aside class="threads" aria-label="Conversations">
