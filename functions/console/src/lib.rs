@@ -40,7 +40,8 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         _ => return Err(Error::NotFound("route")),
     };
     let tag = file.tag();
-    let reply = if policy::has(&request, &tag) { Reply::not_modified() } else { Reply::of(200, file.kind, file.bytes.into()) };
+    let reply =
+        if policy::has(&request, &tag) { Reply::not_modified() } else { Reply::of(200, file.kind, file.bytes.into()) };
     Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers([("etag", tag)]))
 }
 
