@@ -109,7 +109,7 @@ export class Chat {
 
   async moreThreads() {
     const { threads } = this.#state.get();
-    await this.#readThreads(threads.next, threads.items);
+    await this.#readThreads(threads.next, threads.items).catch((error) => this.#problem(error));
   }
 
   /** Sends a message. Gives false if it was not taken, so that it can go back to where it was written. */
@@ -171,6 +171,10 @@ export class Chat {
       if (organizations) {
         sessionStorage.setItem(ORGANIZATIONS, organizations.join(' '));
         return this.#state.set({ phase: 'choosing', organizations });
+      }
+      if (error instanceof SignInNeeded) {
+        this.#state.set({ phase: 'signed-out', person: null });
+        return this.#say({ text: error.message, kind: 'problem' });
       }
       const lost = error instanceof Refused && error.status === 404;
       if (lost && this.#api.organization) {
@@ -286,11 +290,12 @@ export class Chat {
       : 'The answer broke off. What is known of the conversation is shown; your message was not sent again.';
     const answered = asked >= 0 && of.items.slice(asked).some((item) => item.role === 'assistant' && item.state === 'whole');
     this.#state.set({ unanswered: message && !stopped && !answered ? message : null });
-    this.#say({ text, kind: 'problem', action: { label: 'Load the conversation again', act: () => this.#again() } });
+    this.#say({ text, kind: 'problem', action: AGAIN(this) });
     return true;
   }
 
-  async #again() {
+  /** Reads the open thread again. */
+  async reload() {
     this.#state.set({ notice: null });
     await this.#reload();
   }
@@ -309,7 +314,7 @@ export class Chat {
       return true;
     } catch (error) {
       if (this.#state.get().conversation.thread === thread && !(error instanceof Refused && error.status === 404)) {
-        this.#problem(error);
+        this.#problem(error, AGAIN(this));
       }
       return false;
     } finally {
@@ -338,6 +343,8 @@ export class Chat {
 }
 
 const UNEXPECTED = 'Something went wrong in this page. Load it again; what you have written is kept.';
+
+const AGAIN = (chat) => ({ label: 'Load the conversation again', act: () => chat.reload() });
 
 const none = () => ({ items: [], next: null, loading: false });
 

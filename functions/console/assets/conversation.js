@@ -155,8 +155,8 @@ function question(asked) {
   };
 }
 
-/** The last words of the assistant, for who listens in place of reading. */
+/** The last words of the assistant, without the signs of their markup, for who listens in place of reading. */
 export function lastAnswer(of) {
   const said = of.items.filter((item) => item.kind === 'message' && item.state !== 'void').at(-1);
-  return said?.role === 'assistant' ? said.text : '';
+  return said?.role === 'assistant' ? said.text.replace(/[*`#]/g, '') : '';
 }

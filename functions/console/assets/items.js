@@ -7,11 +7,18 @@ import { Widget } from './widget.js';
 
 /** One item. An item that has not changed is not drawn again, so a long conversation costs a growing answer nothing. */
 export class Item extends Component {
-  shouldComponentUpdate(next) {
-    return next.item !== this.props.item;
+  shouldComponentUpdate(next, { broken = false }) {
+    return next.item !== this.props.item || broken !== (this.state.broken ?? false);
   }
 
-  render({ item }) {
+  /** What a tool wants drawn may be of a form that nobody has thought of; the rest of the page goes on. */
+  componentDidCatch(error) {
+    console.error(error);
+    this.setState({ broken: true });
+  }
+
+  render({ item }, { broken }) {
+    if (broken) return html`<li class="quiet">This cannot be drawn.</li>`;
     if (item.kind === 'call') return html`<${Call} call=${item} />`;
     if (item.kind === 'widget') return html`<li class="drawn"><${Widget} widget=${item.widget} /></li>`;
     if (item.kind === 'note') return html`<li class="quiet middle">${item.text}</li>`;

@@ -1,7 +1,7 @@
 // The page as a whole: its head, what stands in its middle, and what is said aloud.
 
 import { ChatView } from './chat_view.js';
-import { html, useEffect, useState } from './htm-preact.js';
+import { html, useEffect, useRef, useState } from './htm-preact.js';
 import { Notice } from './notice.js';
 
 const TITLES = { starting: 'Switchboard', 'signed-out': 'Sign in', choosing: 'Choose an organization', broken: 'Switchboard' };
@@ -18,6 +18,7 @@ export function Page({ state, chat }) {
   }, [phase]);
 
   return html`
+    ${phase === 'chatting' && html`<a class="skip" href="#message">Write a message</a>`}
     <${Head} shown=${shown} chat=${chat} />
     ${phase === 'chatting' && html`<${ChatView} shown=${shown} chat=${chat} />`}
     ${phase === 'signed-out' && html`<${SignedOut} shown=${shown} chat=${chat} />`}
@@ -53,10 +54,17 @@ function Head({ shown, chat }) {
   `;
 }
 
+/** What a page is about; who comes to it goes on reading here. */
+function Heading({ children }) {
+  const heading = useRef(null);
+  useEffect(() => heading.current.focus(), []);
+  return html`<h1 tabindex="-1" ref=${heading}>${children}</h1>`;
+}
+
 function SignedOut({ shown, chat }) {
   return html`
     <main class="alone">
-      <h1>Sign in</h1>
+      <${Heading}>Sign in<//>
       <p>Chat with the tools of your organization: ask, see what is called and what it gives, and decide what may be done.</p>
       <${Notice} notice=${shown.notice} />
       <button type="button" id="sign-in" class="main" onClick=${() => chat.signIn()}>Sign in</button>
@@ -72,7 +80,7 @@ function SignedOut({ shown, chat }) {
 function Choice({ shown, chat }) {
   return html`
     <main class="alone">
-      <h1>Choose an organization</h1>
+      <${Heading}>Choose an organization<//>
       <p>You belong to several. You can change to another one later.</p>
       <${Notice} notice=${shown.notice} />
       <ul class="choices">

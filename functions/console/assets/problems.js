@@ -3,7 +3,7 @@
 /** The token is not taken any more. */
 export class SignInNeeded extends Error {
   constructor() {
-    super('Your sign-in has expired. Sign in again; what you have written is kept.');
+    super('Your sign-in has expired, or is not accepted any more. Sign in again; what you have written is kept.');
   }
 }
 
