@@ -269,26 +269,24 @@ export class Chat {
 
   /** A run that did not end as it should. Whether its message was taken. */
   async #failed(error, { begun, message }) {
-    this.#show(ended(this.#state.get().conversation));
-    const known = error instanceof Refused || error instanceof SignInNeeded;
-    if (!begun && (known || !(error instanceof BrokenOff || error instanceof Unreachable || error.name === 'AbortError'))) {
-      if (message) this.#show(unsaid(this.#state.get().conversation, message.id));
+    const shown = ended(this.#state.get().conversation);
+    this.#show(shown);
+    const stopped = error.name === 'AbortError';
+    const mayHaveCome = begun || stopped || error instanceof BrokenOff || error instanceof Unreachable;
+    if (!mayHaveCome) {
+      if (message) this.#show(unsaid(shown, message.id));
       this.#problem(error);
       return false;
     }
     // Nobody knows how far it came, so the thread is asked, and nothing is sent again by itself.
     const read = await this.#reload();
     const { conversation: of } = this.#state.get();
-    const asked = of.items.findLastIndex((item) => item.id === message?.id || (item.role === 'user' && item.text === message?.text));
-    if (message && read && asked < 0) {
-      const items = said(of, message).items.map((item) => (item.id === message.id ? { ...item, state: 'whole' } : item));
-      this.#show({ ...of, items });
-    }
-    const stopped = error.name === 'AbortError';
-    const text = stopped
-      ? 'You stopped the answer. What there is of it is shown.'
-      : 'The answer broke off. What is known of the conversation is shown; your message was not sent again.';
-    const answered = asked >= 0 && of.items.slice(asked).some((item) => item.role === 'assistant' && item.state === 'whole');
+    const asked = message && read ? questionIn(of, message.text, questions(shown).length) : null;
+    if (message && read && !asked) this.#show(ended(said(of, message)));
+    let text = 'The answer broke off. What is known of the conversation is shown; your message was not sent again.';
+    if (stopped) text = 'You stopped the answer. What there is of it is shown.';
+    if (error instanceof Unreachable) text = `${error.message} Your message may have arrived; it was not sent again.`;
+    const answered = asked && of.items.at(-1) !== asked;
     this.#state.set({ unanswered: message && !stopped && !answered ? message : null });
     this.#say({ text, kind: 'problem', action: AGAIN(this) });
     return true;
@@ -345,6 +343,14 @@ export class Chat {
 const UNEXPECTED = 'Something went wrong in this page. Load it again; what you have written is kept.';
 
 const AGAIN = (chat) => ({ label: 'Load the conversation again', act: () => chat.reload() });
+
+const questions = (of) => of.items.filter((item) => item.role === 'user');
+
+/** The last question, if it is this one and as many were asked as we know of: people say "yes" more than once. */
+function questionIn(of, text, count) {
+  const asked = questions(of);
+  return asked.length >= count && asked.at(-1)?.text === text ? asked.at(-1) : null;
+}
 
 const none = () => ({ items: [], next: null, loading: false });
 

@@ -32,6 +32,7 @@ export function unsaid(before, id) {
 export function ended(before) {
   const close = (item) => {
     if (item.state === 'growing') return { ...item, state: 'cut' };
+    if (item.state === 'sending') return { ...item, state: 'whole' };
     if (item.kind === 'call' && item.state !== 'over') return { ...item, state: 'over', outcome: item.outcome ?? 'unknown' };
     return item;
   };
