@@ -286,7 +286,8 @@ export class Chat {
     let text = 'The answer broke off. What is known of the conversation is shown; your message was not sent again.';
     if (stopped) text = 'You stopped the answer. What there is of it is shown.';
     if (error instanceof Unreachable) text = `${error.message} Your message may have arrived; it was not sent again.`;
-    const answered = asked && of.items.at(-1) !== asked;
+    const since = asked ? of.items.slice(of.items.indexOf(asked)) : [];
+    const answered = of.waiting || since.some((item) => item.role === 'assistant');
     this.#state.set({ unanswered: message && !stopped && !answered ? message : null });
     this.#say({ text, kind: 'problem', action: AGAIN(this) });
     return true;
