@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::chat::{Chat, installed};
+use crate::conversation::{Chat, installed};
 
 /// What the person and the tools say in `check.mjs`.
 const GREETING: &str = "Good morning! What can I do for you today?";

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use tests::browser::{Browser, Finding};
 
-use crate::chat::{Chat, installed, no_tool, plan, says, words};
+use crate::conversation::{Chat, installed, no_tool, plan, says, words};
 
 const ANSWER: &str = "[data-message-role=assistant]";
 

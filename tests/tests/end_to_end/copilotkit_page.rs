@@ -11,7 +11,7 @@ use axum::{
 use serde_json::{Value, json};
 use tests::{browser::Browser, http_server::Server};
 
-use crate::chat::{Chat, installed, no_tool, plan, says, words};
+use crate::conversation::{Chat, installed, no_tool, plan, says, words};
 
 const FIELD: &str = "[data-testid=copilot-chat-textarea]";
 const ANSWER: &str = "[data-testid=copilot-assistant-message]";

@@ -8,9 +8,9 @@
     reason = "a test says what is wrong and stops"
 )]
 
-mod chat;
 mod chat_clients;
 mod console_page;
+mod conversation;
 mod copilotkit_page;
 
 use local::{Options, Ports, Progress, Stack};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tests::browser::Browser;
 use uuid::Uuid;
 
-use crate::chat::Chat;
+use crate::conversation::Chat;
 
 /// A user of the running system.
 struct User<'a> {
