@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use http_body_util::BodyExt;
 use lambda_http::{Body, Request, Response};
 use shared::{
     Platform,
     actions::ToolTokens,
     automation::RunStarter,
     config::Environment,
-    http::{Afterwards, answer},
+    http::{Afterwards, answer, answer_streaming},
 };
 
 use crate::{
@@ -39,6 +40,8 @@ pub struct Process {
     pub call_start: call_start::Deps,
     pub chat: chat::Deps,
     pub settle: settle::Deps,
+    /// Its answers go on after it has returned.
+    pub stream: &'static stream::Deps,
     pub catalogue: catalogue::Deps,
     pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
@@ -121,6 +124,7 @@ impl Process {
             call_start: call_start::Deps::new(platform)?,
             chat: chat::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
+            stream: Box::leak(Box::new(stream::Deps::new(platform)?)),
             catalogue: catalogue::Deps::new(platform)?,
             tools_test: tools_test::Deps::new(platform)?,
             agents: agents::Deps::new(platform)?,
@@ -191,6 +195,14 @@ impl Process {
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
             "chat" => Box::pin(answer("chat", request, |request| chat::handle(&self.chat, request))).await,
+            "stream" => {
+                let stream = self.stream;
+                let answered = answer_streaming("stream", request, |request| stream::handle(stream, request));
+                let (response, afterwards) = Box::pin(answered).await;
+                let (head, body) = response.into_parts();
+                let Ok(body) = body.collect().await;
+                (Response::from_parts(head, Body::from(body.to_bytes().to_vec())), afterwards)
+            }
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,
             "trigger" => Box::pin(answer("trigger", request, |request| trigger::handle(&self.trigger, request))).await,

@@ -12,6 +12,7 @@ mod queues;
 mod runs;
 mod seed;
 mod services;
+mod stream;
 mod tool_calls;
 mod tool_configs;
 mod tools;
@@ -34,6 +35,7 @@ use uuid::Uuid;
 pub use automations::automation_event;
 pub use hooks::{SLACK_SECRET, SLACK_TENANT, slack_message};
 pub use mcp::{PROTOCOL, said};
+pub use stream::run_input;
 use seed::seed;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 

@@ -45,6 +45,11 @@ impl Frames {
         buffer.extend_from_slice(b"\n\n");
     }
 
+    /// What was written and is not sent yet.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
     fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -38,6 +38,7 @@ mod runs;
 mod runs_api;
 mod schedules;
 mod service_tools;
+mod stream;
 mod sync;
 mod tool_secrets;
 mod tools_test;
