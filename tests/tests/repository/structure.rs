@@ -36,7 +36,7 @@ const LAYERS: [&[&str]; 17] = [
     &["discovery"],
     &["injection"],
     &["automation", "planner"],
-    &["agent_tools"],
+    &["agent_tools", "chat"],
     &["http", "queue", "schedule"],
     &["platform"],
 ];
