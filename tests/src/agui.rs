@@ -131,7 +131,8 @@ impl Client {
                 Ok(())
             }
             "TEXT_MESSAGE_CONTENT" if self.texts.contains(&id) => {
-                let message = self.messages.iter_mut().find(|message| message["id"] == id.as_str()).ok_or("no message")?;
+                let message =
+                    self.messages.iter_mut().find(|message| message["id"] == id.as_str()).ok_or("no message")?;
                 let content = format!("{}{}", message["content"].as_str().unwrap_or_default(), text(event, "delta")?);
                 message["content"] = content.into();
                 Ok(())

@@ -83,7 +83,8 @@ async fn answer(State(script): State<Arc<Script>>, Json(request): Json<Value>) -
         match pieces.recv().await? {
             Piece::Words(words) => Some((Ok(chunk(&json!({"content": words}), &Value::Null)), Some(pieces))),
             Piece::End => {
-                let usage = json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}});
+                let usage =
+                    json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}});
                 let end = format!("{}data: {usage}\n\ndata: [DONE]\n\n", chunk(&json!({}), &json!("stop")));
                 Some((Ok(end), None))
             }

@@ -35,8 +35,8 @@ use uuid::Uuid;
 pub use automations::automation_event;
 pub use hooks::{SLACK_SECRET, SLACK_TENANT, slack_message};
 pub use mcp::{PROTOCOL, said};
-pub use stream::run_input;
 use seed::seed;
+pub use stream::run_input;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
 use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};

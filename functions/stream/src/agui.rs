@@ -4,7 +4,7 @@
 //! nothing open at it; no optional field is `null`, a tool's result is text. [`Run`] cannot write anything else, whatever a turn
 //! tells and in whatever order.
 
-use std::{collections::HashSet, ops::ControlFlow};
+use std::collections::HashSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use shared::{
     Error,
     http::Frames,
     models::PendingCall,
-    planner::{Event, Observer, Stop},
+    planner::{Event, Observer},
 };
 
 /// What a client is asked where an effect waits for consent.
@@ -21,21 +21,66 @@ const CONSENT: &str = "tool_consent";
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 enum Written<'a> {
-    RunStarted { thread_id: &'a str, run_id: &'a str },
-    RunFinished { thread_id: &'a str, run_id: &'a str, #[serde(skip_serializing_if = "Option::is_none")] outcome: Option<Outcome<'a>> },
-    RunError { message: &'a str, code: &'a str },
-    StepStarted { step_name: &'a str },
-    StepFinished { step_name: &'a str },
-    TextMessageStart { message_id: &'a str, role: &'a str },
-    TextMessageContent { message_id: &'a str, delta: &'a str },
-    TextMessageEnd { message_id: &'a str },
-    ToolCallStart { tool_call_id: &'a str, tool_call_name: &'a str },
-    ToolCallArgs { tool_call_id: &'a str, delta: &'a str },
-    ToolCallEnd { tool_call_id: &'a str },
-    ToolCallResult { message_id: &'a str, tool_call_id: &'a str, content: &'a str, role: &'a str },
-    ActivitySnapshot { message_id: &'a str, activity_type: &'a str, content: &'a Value },
-    MessagesSnapshot { messages: &'a [Value] },
-    Custom { name: &'a str, value: Value },
+    RunStarted {
+        thread_id: &'a str,
+        run_id: &'a str,
+    },
+    RunFinished {
+        thread_id: &'a str,
+        run_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome<'a>>,
+    },
+    RunError {
+        message: &'a str,
+        code: &'a str,
+    },
+    StepStarted {
+        step_name: &'a str,
+    },
+    StepFinished {
+        step_name: &'a str,
+    },
+    TextMessageStart {
+        message_id: &'a str,
+        role: &'a str,
+    },
+    TextMessageContent {
+        message_id: &'a str,
+        delta: &'a str,
+    },
+    TextMessageEnd {
+        message_id: &'a str,
+    },
+    ToolCallStart {
+        tool_call_id: &'a str,
+        tool_call_name: &'a str,
+    },
+    ToolCallArgs {
+        tool_call_id: &'a str,
+        delta: &'a str,
+    },
+    ToolCallEnd {
+        tool_call_id: &'a str,
+    },
+    ToolCallResult {
+        message_id: &'a str,
+        tool_call_id: &'a str,
+        content: &'a str,
+        role: &'a str,
+    },
+    ActivitySnapshot {
+        message_id: &'a str,
+        activity_type: &'a str,
+        content: &'a Value,
+    },
+    MessagesSnapshot {
+        messages: &'a [Value],
+    },
+    Custom {
+        name: &'a str,
+        value: Value,
+    },
 }
 
 #[derive(Debug, Serialize)]
@@ -45,7 +90,7 @@ enum Outcome<'a> {
 }
 
 /// A run that is told to a client.
-pub(crate) struct Run {
+pub struct Run {
     frames: Frames,
     thread: String,
     id: String,
@@ -75,7 +120,7 @@ struct Message {
 }
 
 impl Run {
-    pub(crate) fn start(frames: Frames, thread: &str, id: &str) -> Self {
+    pub fn start(frames: Frames, thread: &str, id: &str) -> Self {
         frames.data(&Written::RunStarted { thread_id: thread, run_id: id });
         Self {
             frames,
@@ -92,18 +137,18 @@ impl Run {
     }
 
     /// The thread so far. A client puts this in the place of what it has.
-    pub(crate) fn snapshot(&mut self, messages: &[Value]) {
+    pub fn snapshot(&mut self, messages: &[Value]) {
         self.frames.data(&Written::MessagesSnapshot { messages });
     }
 
     /// The person is asked when the run ends.
-    pub(crate) fn waits(&mut self, pending: &PendingCall) {
+    pub fn waits(&mut self, pending: &PendingCall) {
         self.interrupt = Some(interrupt(pending));
     }
 
     /// Ends the run with this answer, of which what was not told yet is told now: the answer to a request that came before is
     /// told as a whole.
-    pub(crate) fn answered(&mut self, content: &str, widget: Option<&Value>) {
+    pub fn answered(&mut self, content: &str, widget: Option<&Value>) {
         if let Some(widget) = widget.filter(|_| !self.told.widget) {
             self.widget(widget);
         }
@@ -114,7 +159,7 @@ impl Run {
     }
 
     /// Ends the run.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.end_message();
         self.end_step();
         if std::mem::replace(&mut self.over, true) {
@@ -198,7 +243,12 @@ impl Run {
     fn result(&mut self, id: &str, result: &Value) {
         let message_id = self.next_id();
         let content = result.to_string();
-        self.frames.data(&Written::ToolCallResult { message_id: &message_id, tool_call_id: id, content: &content, role: "tool" });
+        self.frames.data(&Written::ToolCallResult {
+            message_id: &message_id,
+            tool_call_id: id,
+            content: &content,
+            role: "tool",
+        });
     }
 
     fn widget(&mut self, widget: &Value) {
@@ -232,14 +282,10 @@ impl Observer for Run {
             Event::Message(whole) => self.message(whole),
         }
     }
-
-    async fn spent(&mut self, _cost: f64) -> ControlFlow<Stop> {
-        ControlFlow::Continue(())
-    }
 }
 
 /// What a run ends with that failed, wherever it was; a client keeps what it has been told.
-pub(crate) fn failed(frames: &Frames, error: &Error) {
+pub fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::RunError { message: &error.to_string(), code: error.code() });
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The newest of a thread, which are shown.
-const MOST_MESSAGES: usize = 200;
+const MOST_MESSAGES: i32 = 200;
 
 /// The messages of a thread as one event, and what it waits for. Of a thread that there is not yet, nothing: a snapshot would take
 /// from the front end what it has.
@@ -50,7 +50,9 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     let mut messages = Vec::new();
     if has_more {
         let id = format!("{}-earlier", thread.id);
-        messages.push(json!({"id": id, "role": "system", "content": "Earlier messages of this conversation are not shown."}));
+        messages.push(
+            json!({"id": id, "role": "system", "content": "Earlier messages of this conversation are not shown."}),
+        );
     }
     for message in newest.into_iter().rev() {
         let ThreadMessage { number, role, content, widget, .. } = message;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use shared::{
-    Error, Result,
+    Result,
     chat::{Asked, Awaited, Consent, FrontEndResult, FrontEndTool, LONGEST_MESSAGE, LONGEST_THREAD},
     error::Problems,
     fields::{Fields, kind},
@@ -33,7 +33,7 @@ pub(crate) struct RunInput {
 /// The thread and the run that a client names, and nothing else of its request.
 ///
 /// # Errors
-/// [`Error::Invalid`] with every wrong field.
+/// [`shared::Error::Invalid`] with every wrong field.
 pub(crate) fn thread_and_run(body: &Value, path: &str) -> Result<(String, String)> {
     let mut problems = Problems::default();
     let named = Fields::of(body, path, &mut problems).and_then(|mut fields| names(&mut fields));
@@ -50,7 +50,7 @@ impl RunInput {
     /// Reads the body, which stands at `path` of the request.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with every wrong field.
+    /// [`shared::Error::Invalid`] with every wrong field.
     pub(crate) fn read(body: &Value, path: &str) -> Result<Self> {
         let mut problems = Problems::default();
         let input = Fields::of(body, path, &mut problems).and_then(|mut fields| {
@@ -112,7 +112,9 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
         return None;
     };
     // Results of our own tools are told to clients, and come back with the rest.
-    let called = |id: &Value| calls(messages).find(|call| call.get("id") == Some(id)).and_then(|call| call.pointer("/function/name"));
+    let called = |id: &Value| {
+        calls(messages).find(|call| call.get("id") == Some(id)).and_then(|call| call.pointer("/function/name"))
+    };
     let is_of_front_end = |result: &Value| {
         let name = result.get("toolCallId").and_then(called);
         name.is_none_or(|name| tools.iter().any(|tool| *name == tool.name))
@@ -229,6 +231,8 @@ fn list<'a>(fields: &mut Fields<'a>, name: &'static str) -> &'a [Value] {
 
 #[cfg(test)]
 mod tests {
+    use shared::Error;
+
     use super::*;
 
     fn input(changes: Value) -> Value {
@@ -288,14 +292,16 @@ mod tests {
             {"id": "a1", "role": "assistant", "toolCalls": []}, {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "ok"},
             {"id": "t2", "role": "tool", "toolCallId": "c2", "content": [{"type": "text", "text": "no"}], "error": "broken"},
         ]}));
-        let result = |id: &str, content: &str, failed| FrontEndResult { id: id.into(), content: content.into(), failed };
+        let result =
+            |id: &str, content: &str, failed| FrontEndResult { id: id.into(), content: content.into(), failed };
         let results = vec![result("c1", "ok", false), result("c2", "no", true)];
         assert_eq!((asked.awaited, asked.name), (Some(Awaited::Results(results)), Some("results c1 c2".to_owned())));
     }
 
     #[test]
     fn results_of_our_own_tools_are_nothing_that_a_front_end_says() {
-        let call = |name: &str| json!([{"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}]);
+        let call =
+            |name: &str| json!([{"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}]);
         for (called, message) in [("find", "Show it"), ("show", "")] {
             let asked = read(json!({"tools": [{"name": "show"}], "messages": [
                 {"id": "u1", "role": "user", "content": "Show it"}, {"id": "c1", "role": "assistant", "toolCalls": call(called)},
@@ -336,15 +342,26 @@ mod tests {
             (json!({"messages": {}}), vec!["messages", "messages"]),
             (json!({"messages": [{"role": "user", "content": " "}]}), vec!["messages[0].content"]),
             (json!({"messages": [{"role": "user", "content": 7}]}), vec!["messages[0].content"]),
-            (json!({"messages": [{"role": "user", "content": "x".repeat(LONGEST_MESSAGE + 1)}]}), vec!["messages[0].content"]),
-            (json!({"tools": [{"name": "show"}, {"name": "a b"}, {"name": "show"}, 7]}), vec!["tools[1].name", "tools[2].name", "tools[3]"]),
+            (
+                json!({"messages": [{"role": "user", "content": "x".repeat(LONGEST_MESSAGE + 1)}]}),
+                vec!["messages[0].content"],
+            ),
+            (
+                json!({"tools": [{"name": "show"}, {"name": "a b"}, {"name": "show"}, 7]}),
+                vec!["tools[1].name", "tools[2].name", "tools[3]"],
+            ),
             (json!({"tools": [{"name": "show", "parameters": []}]}), vec!["tools[0].parameters"]),
-            (json!({"tools": [{"name": "show", "parameters": {"x": "y".repeat(LARGEST_SCHEMA)}}]}), vec!["tools[0].parameters"]),
+            (
+                json!({"tools": [{"name": "show", "parameters": {"x": "y".repeat(LARGEST_SCHEMA)}}]}),
+                vec!["tools[0].parameters"],
+            ),
             (json!({"tools": vec![json!({"name": "x"}); 65]}), vec!["tools"]),
         ] {
             assert_eq!(wrong(changes.clone()), fields, "{changes}");
         }
-        let Err(Error::Invalid(problems)) = RunInput::read(&json!({"messages": []}), "body") else { panic!("it was read") };
+        let Err(Error::Invalid(problems)) = RunInput::read(&json!({"messages": []}), "body") else {
+            panic!("it was read")
+        };
         let fields: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["body.threadId", "body.messages"]);
     }

@@ -1,7 +1,5 @@
 //! The events of `POST /agent/stream`, each as `data: {"type", …}`.
 
-use std::ops::ControlFlow;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::{
@@ -9,19 +7,41 @@ use shared::{
     chat::{Answer, waiting_view},
     http::Frames,
     models::Timestamp,
-    planner::{Event, Observer, Stop},
+    planner::{Event, Observer},
 };
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Written<'a> {
-    Progress { node: &'a str, step: &'a str },
-    Token { content: &'a str },
-    ToolCall { id: &'a str, tool: &'a str, arguments: &'a Map<String, Value> },
-    ToolResult { id: &'a str, tool: &'a str, outcome: &'a str, result: &'a Value },
-    Widget { widget: &'a Value },
-    Consent { pending_action: &'a Value },
-    Message { content: &'a str, role: &'a str, corrected: bool },
+    Progress {
+        node: &'a str,
+        step: &'a str,
+    },
+    Token {
+        content: &'a str,
+    },
+    ToolCall {
+        id: &'a str,
+        tool: &'a str,
+        arguments: &'a Map<String, Value>,
+    },
+    ToolResult {
+        id: &'a str,
+        tool: &'a str,
+        outcome: &'a str,
+        result: &'a Value,
+    },
+    Widget {
+        widget: &'a Value,
+    },
+    Consent {
+        pending_action: &'a Value,
+    },
+    Message {
+        content: &'a str,
+        role: &'a str,
+        corrected: bool,
+    },
     Done {
         thread_id: &'a str,
         timestamp: &'a Timestamp,
@@ -29,7 +49,10 @@ enum Written<'a> {
         widget: Option<&'a Value>,
         metadata: &'a Value,
     },
-    Error { message: &'a str, code: &'a str },
+    Error {
+        message: &'a str,
+        code: &'a str,
+    },
 }
 
 /// A turn that is told to a client.
@@ -103,9 +126,5 @@ impl Observer for Stream {
             Event::Consent(pending) => self.frames.data(&Written::Consent { pending_action: &waiting_view(pending) }),
             Event::Message(content) => self.message(content),
         }
-    }
-
-    async fn spent(&mut self, _cost: f64) -> ControlFlow<Stop> {
-        ControlFlow::Continue(())
     }
 }

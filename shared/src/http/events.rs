@@ -258,7 +258,10 @@ mod tests {
         let mut slow = events(&frames, work);
         slow.silent_for = Duration::from_millis(20);
         let sent = chunks(slow).await;
-        assert_eq!((sent.first().unwrap().as_str(), sent.last().unwrap().as_str()), (": keep-alive\n\n", "data: 1\n\n"));
+        assert_eq!(
+            (sent.first().unwrap().as_str(), sent.last().unwrap().as_str()),
+            (": keep-alive\n\n", "data: 1\n\n")
+        );
         assert_eq!(chunks(events(&Frames::default(), async { Ok(()) })).await, [":\n\n"]);
     }
 }

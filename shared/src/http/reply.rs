@@ -166,7 +166,8 @@ impl Reply {
 
     /// The HTTP response, and what remains to be done. No header stands there twice: it would reach a streaming runtime as a list.
     pub(super) fn into_response(self) -> Result<(Response<ReplyBody>, Option<Afterwards>)> {
-        let content_type = (!matches!(&self.body, ReplyBody::Whole(body) if body.is_empty())).then_some(self.content_type);
+        let content_type =
+            (!matches!(&self.body, ReplyBody::Whole(body) if body.is_empty())).then_some(self.content_type);
         let mut response = Response::builder().status(self.status).body(self.body).map_err(Error::internal)?;
         let headers = response.headers_mut();
         headers.insert("cache-control", HeaderValue::from_static("no-store"));

@@ -46,7 +46,13 @@ enum Told {
 }
 
 fn told() -> impl Strategy<Value = Told> {
-    let step = prop_oneof![Just(Step::Plan), Just(Step::Execute), Just(Step::Answer), Just(Step::Validate), Just(Step::Consent)];
+    let step = prop_oneof![
+        Just(Step::Plan),
+        Just(Step::Execute),
+        Just(Step::Answer),
+        Just(Step::Validate),
+        Just(Step::Consent)
+    ];
     prop_oneof![
         step.prop_map(Told::Step),
         "(?s).{0,8}".prop_map(Told::Token),
@@ -70,7 +76,9 @@ fn tell(run: &mut Run, told: &Told, said: &mut String) {
             run.event(Event::Token(words));
         }
         Told::Call(number) => run.event(Event::ToolCall { id: &id(number), tool: "find", arguments: &arguments }),
-        Told::FrontEndCall(number) => run.event(Event::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments }),
+        Told::FrontEndCall(number) => {
+            run.event(Event::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments })
+        }
         Told::Result(number) => {
             let (outcome, result) = (TurnCall::Succeeded, json!({"found": null}));
             let result = ToolResult { tool: "find".to_owned(), arguments, outcome, effect: false, result };

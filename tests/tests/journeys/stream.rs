@@ -70,7 +70,10 @@ async fn words_are_told_as_the_model_says_them() {
     assert_eq!((&begun[0]["threadId"], &begun[0]["runId"]), (&json!("t1"), &json!("run-u1")));
     model.says("Hel");
     let first = [stream.next().await.unwrap(), stream.next().await.unwrap()];
-    assert_eq!((types(&first), &first[1]["delta"]), (vec!["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"], &json!("Hel")));
+    assert_eq!(
+        (types(&first), &first[1]["delta"]),
+        (vec!["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"], &json!("Hel"))
+    );
     model.says("lo");
     assert_eq!(stream.next().await.unwrap()["delta"], "lo");
     model.ends();
@@ -146,11 +149,15 @@ async fn a_claim_that_was_told_is_taken_back() {
     for way in WAYS {
         let world = way.world().await;
         send(&world).await;
-        let script = || [way.none(), Turn::text("Sure! I have sent the SMS."), Turn::text("I have not sent it. Shall I?")];
+        let script =
+            || [way.none(), Turn::text("Sure! I have sent the SMS."), Turn::text("I have not sent it. Shall I?")];
         world.llm.script(script());
         let events = world.chat_stream(&json!({"message": "Tell Ada I am late"})).await.rest().await;
         let message = events.iter().find(|event| event["type"] == "message").unwrap();
-        assert_eq!((&message["content"], &message["corrected"]), (&json!("I have not sent it. Shall I?"), &json!(true)));
+        assert_eq!(
+            (&message["content"], &message["corrected"]),
+            (&json!("I have not sent it. Shall I?"), &json!(true))
+        );
 
         world.llm.script(script());
         let (events, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "Tell Ada I am late")).await).await;

@@ -220,8 +220,7 @@ fn a_queue_fits_its_function() {
 fn every_function_has_a_route_and_a_permission_for_each() {
     let template = Template::read();
     let routes = template.routes();
-    let called: BTreeSet<String> =
-        set(routes.iter().chain(&template.url_routes()).map(|route| route.function.clone()));
+    let called: BTreeSet<String> = set(routes.iter().chain(&template.url_routes()).map(|route| route.function.clone()));
     assert_eq!(called.union(&unattended(&template)).cloned().collect::<BTreeSet<_>>(), functions());
     let permissions = template.resources("AWS::Lambda::Permission");
     let of_urls: BTreeSet<String> = set(template.url_routes().into_iter().map(|route| route.function));

@@ -63,12 +63,14 @@ async fn the_requests_of_a_real_front_end_are_answered() {
 #[tokio::test]
 async fn one_endpoint_does_what_the_others_do() {
     let world = World::start().await;
-    let call = async |body: &Value| world.open_stream(&world.stream_event(&world.home.user_id, "/copilotkit", body)).await;
+    let call =
+        async |body: &Value| world.open_stream(&world.stream_event(&world.home.user_id, "/copilotkit", body)).await;
     world.llm.script([Way::Written.none(), Turn::text("Hello!")]);
     let run = json!({"method": "agent/run", "params": {"agentId": "default"}, "body": run_input("t1", "u1", "Hi")});
     let (_, client) = taken(&mut call(&run).await).await;
     assert_eq!(client.messages[0]["content"], "Hello!");
-    let connect = json!({"method": "agent/connect", "params": {"agentId": "default"}, "body": {"threadId": "t1", "runId": "r"}});
+    let connect =
+        json!({"method": "agent/connect", "params": {"agentId": "default"}, "body": {"threadId": "t1", "runId": "r"}});
     let (_, client) = taken(&mut call(&connect).await).await;
     assert_eq!(client.messages.len(), 2);
     let path = "/copilotkit";

@@ -43,7 +43,10 @@ async fn a_token_is_needed_and_says_who_asks() {
         let challenge = &refused.headers["www-authenticate"];
         match why {
             None => assert_eq!(challenge, "Bearer"),
-            Some(why) => assert!(challenge.starts_with("Bearer error=\"invalid_token\"") && challenge.contains(why), "{challenge}"),
+            Some(why) => assert!(
+                challenge.starts_with("Bearer error=\"invalid_token\"") && challenge.contains(why),
+                "{challenge}"
+            ),
         }
     }
     assert_eq!((world.asked_of_model().len(), world.aws.rows("threads").len()), (0, 0));
@@ -71,7 +74,8 @@ async fn the_person_is_who_the_token_says() {
     let world = World::start().await;
     let mut claims = world.issuer.claims(&world.home.user_id);
     claims["email"] = json!("ada@harbour.example");
-    for (verified, known) in [(json!(null), true), (json!(true), true), (json!(false), false), (json!("false"), false)] {
+    for (verified, known) in [(json!(null), true), (json!(true), true), (json!(false), false), (json!("false"), false)]
+    {
         claims["email_verified"] = verified.clone();
         let token = world.issuer.signed("es256", &claims);
         let mut input = run_input(&format!("t {verified}"), "u1", "Hi");
@@ -135,7 +139,10 @@ async fn a_body_that_cannot_be_used_is_named() {
         world.send("stream", &world.stream_event(&world.home.user_id, path, body)).await
     };
     for path in [RUN, "/copilotkit/stream", "/copilotkit/agent/default/connect"] {
-        assert_eq!(send(path, &json!({"runId": "r"})).await.wrong_fields()[0], if path.ends_with("connect") { "threadId" } else { "messages" });
+        assert_eq!(
+            send(path, &json!({"runId": "r"})).await.wrong_fields()[0],
+            if path.ends_with("connect") { "threadId" } else { "messages" }
+        );
     }
     let mut input = run_input("t1", "u1", "Hi");
     input["tools"] = json!([{"name": "no good name"}]);
@@ -162,7 +169,11 @@ async fn a_body_that_cannot_be_used_is_named() {
 #[tokio::test]
 async fn a_budget_that_is_used_up_is_said_before_anything_else() {
     let world = World::start().await;
-    world.aws.change("organizations", &world.home.organization_id, json!({"budgets": {"platform_cost_per_month": 0.0}}));
+    world.aws.change(
+        "organizations",
+        &world.home.organization_id,
+        json!({"budgets": {"platform_cost_per_month": 0.0}}),
+    );
     let path = "/agent/stream";
     let refused = world.send("stream", &world.stream_event(&world.home.user_id, path, &json!({"message": "Hi"}))).await;
     assert_eq!((refused.status, refused.retry_after.is_some()), (429, true), "{}", refused.body);

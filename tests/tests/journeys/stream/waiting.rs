@@ -39,7 +39,10 @@ async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
         let world = way.world().await;
         asked_first(&world).await;
         let interrupt = ask(&world, way, "u1").await;
-        assert_eq!((&interrupt["reason"], &interrupt["metadata"]["tool"]), (&json!("tool_consent"), &json!("send_confirmation")));
+        assert_eq!(
+            (&interrupt["reason"], &interrupt["metadata"]["tool"]),
+            (&json!("tool_consent"), &json!("send_confirmation"))
+        );
         assert_eq!(interrupt["metadata"]["arguments"], json!({"text": "See you at nine"}));
         assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
         assert!(interrupt["expiresAt"].as_str().unwrap().ends_with('Z') && interrupt["message"].is_string());
@@ -61,7 +64,10 @@ async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
         let input = resume(&interrupt["id"], json!({"status": "resolved", "payload": {"approved": true}}));
         let (events, client) = taken(&mut world.run_agent(&input).await).await;
         assert!(types(&events).contains(&"TOOL_CALL_RESULT"), "{events:#?}");
-        assert_eq!((client.messages.last().unwrap()["content"].as_str(), sent(&world)), (Some("I have sent the message."), 1));
+        assert_eq!(
+            (client.messages.last().unwrap()["content"].as_str(), sent(&world)),
+            (Some("I have sent the message."), 1)
+        );
         assert_eq!(client.interrupts.len(), 0);
         // The same decision again is the same answer; another one is too late.
         let (_, again) = taken(&mut world.run_agent(&input).await).await;
@@ -153,6 +159,9 @@ async fn results_that_nobody_waits_for_are_refused() {
     let world = World::start().await;
     let mut input = run_input("t1", "u1", "Show me");
     input["tools"] = json!([{"name": "show", "description": "Shows"}]);
-    input["messages"].as_array_mut().unwrap().push(json!({"id": "r", "role": "tool", "toolCallId": "made-up", "content": "x"}));
+    input["messages"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": "r", "role": "tool", "toolCallId": "made-up", "content": "x"}));
     assert_eq!(refused(&world, &input).await.status, 409);
 }
