@@ -39,6 +39,7 @@ pub struct Process {
     pub schedule: schedule::Deps,
     pub call_start: call_start::Deps,
     pub chat: chat::Deps,
+    pub console: console::Deps,
     pub settle: settle::Deps,
     /// Its answers go on after it has returned.
     pub stream: &'static stream::Deps,
@@ -123,6 +124,7 @@ impl Process {
             schedule: schedule::Deps::new(platform)?,
             call_start: call_start::Deps::new(platform)?,
             chat: chat::Deps::new(platform)?,
+            console: console::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
             stream: Box::leak(Box::new(stream::Deps::new(platform)?)),
             catalogue: catalogue::Deps::new(platform)?,
@@ -203,6 +205,7 @@ impl Process {
                 let Ok(body) = body.collect().await;
                 (Response::from_parts(head, Body::from(body.to_bytes().to_vec())), afterwards)
             }
+            "console" => Box::pin(answer("console", request, |request| console::handle(&self.console, request))).await,
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,
             "trigger" => Box::pin(answer("trigger", request, |request| trigger::handle(&self.trigger, request))).await,

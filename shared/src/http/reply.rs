@@ -29,6 +29,7 @@ pub struct Reply {
     body: ReplyBody,
     /// Beside those that every answer has.
     headers: Vec<(&'static str, String)>,
+    cache_control: &'static str,
     afterwards: Option<Afterwards>,
 }
 
@@ -70,6 +71,11 @@ impl Reply {
         Self::of(204, "application/json", Vec::new())
     }
 
+    /// 304: whoever asks has it already.
+    pub fn not_modified() -> Self {
+        Self::of(304, "", Vec::new())
+    }
+
     /// TwiML, for Twilio: another content type than `text/xml` is an error to it.
     pub fn twiml(twiml: String) -> Self {
         Self::of(200, "text/xml", twiml.into_bytes())
@@ -101,14 +107,27 @@ impl Reply {
 
     /// An answer whose form a protocol prescribes.
     pub fn of(status: u16, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Self {
-        let body = ReplyBody::Whole(body);
-        Self { status, content_type: content_type.into(), body, headers: Vec::new(), afterwards: None }
+        Self {
+            status,
+            content_type: content_type.into(),
+            body: ReplyBody::Whole(body),
+            headers: Vec::new(),
+            cache_control: "no-store",
+            afterwards: None,
+        }
     }
 
     /// The same with these headers, too.
     #[must_use]
     pub fn with_headers(mut self, headers: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.headers.extend(headers);
+        self
+    }
+
+    /// The same, kept by whoever asked as this says (`Cache-Control`). Without it nobody keeps an answer.
+    #[must_use]
+    pub fn cache_control(mut self, directives: &'static str) -> Self {
+        self.cache_control = directives;
         self
     }
 
@@ -170,7 +189,7 @@ impl Reply {
             (!matches!(&self.body, ReplyBody::Whole(body) if body.is_empty())).then_some(self.content_type);
         let mut response = Response::builder().status(self.status).body(self.body).map_err(Error::internal)?;
         let headers = response.headers_mut();
-        headers.insert("cache-control", HeaderValue::from_static("no-store"));
+        headers.insert("cache-control", HeaderValue::from_static(self.cache_control));
         if let Some(content_type) = content_type {
             headers.insert("content-type", content_type.parse().map_err(Error::internal)?);
         }

@@ -430,6 +430,7 @@ const WIRINGS: [(&str, Wiring); 29] = [
     ("calls", |platform| calls::Deps::new(platform).map(drop)),
     ("catalogue", |platform| catalogue::Deps::new(platform).map(drop)),
     ("chat", |platform| chat::Deps::new(platform).map(drop)),
+    ("console", |platform| console::Deps::new(platform).map(drop)),
     ("create", |platform| create::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
     ("deploy", |platform| deploy::Deps::new(platform).map(drop)),

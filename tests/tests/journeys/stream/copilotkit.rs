@@ -27,7 +27,9 @@ async fn the_requests_of_a_real_front_end_are_answered() {
             }
             event = event.header("authorization", &bearer);
             let mut body = request["body"].clone();
-            if let Some(messages) = body.get_mut("messages").and_then(Value::as_array_mut).filter(|messages| messages.len() == 3) {
+            if let Some(messages) =
+                body.get_mut("messages").and_then(Value::as_array_mut).filter(|messages| messages.len() == 3)
+            {
                 // The id of the call is what our run said.
                 messages[1]["toolCalls"][0]["id"] = call.clone();
                 messages[2]["toolCallId"] = call.clone();
