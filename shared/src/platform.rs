@@ -18,6 +18,7 @@ use crate::{
         AlertHook, Alerts, Deployment, EventFilters, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
+    chat::{TurnSettings, Turns},
     clients::{
         self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
     },
@@ -35,11 +36,14 @@ use crate::{
     store::{
         Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
         KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
-        Services as ServicesTable, Tools,
+        Services as ServicesTable, Threads, Tools,
     },
     telemetry,
     tool::Tool,
 };
+
+/// A turn may be tried again long after an effect, and must still find it.
+const EFFECTS_OF_TURNS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why a function could not be put together; names the variable if one is to blame.
 pub type Result<T> = std::result::Result<T, lambda_http::Error>;
@@ -414,17 +418,28 @@ impl Platform {
         })
     }
 
-    /// How the planner works: whether the model calls functions by itself (`PLANNER_FUNCTION_CALLING`, false), what a turn may cost
-    /// on the platform's key of an LLM (`TURN_COST`, 1, in the gateway's credits), and how long threads are kept (`THREAD_DAYS`, 90).
-    pub fn planner_settings(&self) -> Result<PlannerSettings> {
+    /// What takes turns of conversations: whether the model calls functions by itself (`PLANNER_FUNCTION_CALLING`, false), what a turn may
+    /// cost on the platform's key of an LLM (`TURN_COST`, 1, in the gateway's credits) and how long it may take (`TURN_SECONDS`, 120), and
+    /// how long threads are kept (`THREAD_DAYS`, 90).
+    pub fn turns(&self) -> Result<Turns> {
+        let database = self.database()?;
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;
-        Ok(PlannerSettings {
-            function_calling: self
-                .environment
-                .optional("PLANNER_FUNCTION_CALLING")
-                .is_some_and(|wanted| wanted == "true"),
-            limits: TurnLimits { cost: self.environment.parsed("TURN_COST", 1.0)?, ..TurnLimits::default() },
-            threads_kept: Duration::from_secs(days * 24 * 60 * 60),
+        let function_calling =
+            self.environment.optional("PLANNER_FUNCTION_CALLING").is_some_and(|wanted| wanted == "true");
+        Ok(Turns {
+            threads: Threads::new(database),
+            catalogue: self.catalogue()?,
+            discovery: self.discovery()?.clone(),
+            executor: self.executor(Idempotency::new(database, EFFECTS_OF_TURNS_COUNT_FOR))?,
+            accounts: self.accounts_with_llm()?,
+            llm: self.llm()?,
+            budgets: self.budgets()?.clone(),
+            settings: TurnSettings {
+                function_calling,
+                limits: TurnLimits { cost: self.environment.parsed("TURN_COST", 1.0)?, ..TurnLimits::default() },
+                turn_within: Duration::from_secs(self.environment.parsed("TURN_SECONDS", 120)?),
+                threads_kept: Duration::from_secs(days * 24 * 60 * 60),
+            },
         })
     }
 
@@ -435,6 +450,26 @@ impl Platform {
         let origins = self.environment.optional("MCP_ORIGINS").unwrap_or_default();
         let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned);
         Ok(McpSettings { scopes, origins: origins.collect() })
+    }
+
+    /// What the console tells its page. Tokens are those of `JWT_ISSUER`, whose configuration stands at `OIDC_CONFIGURATION_URL`, or
+    /// where OpenID Connect Discovery says; `CONSOLE_CLIENT_ID` asks for them, or the first of `JWT_AUDIENCE`, for `CONSOLE_SCOPES`
+    /// (`openid email`). Answers stream from `STREAM_URL`. `CONSOLE_CONNECT_ORIGINS` (separated by commas) may be asked, too.
+    pub fn console_settings(&self) -> Result<ConsoleSettings> {
+        let issuer = self.environment.required("JWT_ISSUER")?;
+        let audiences = self.environment.required("JWT_AUDIENCE")?;
+        let first = audiences.split(',').next().unwrap_or_default().trim().to_owned();
+        let discovered = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let origins = self.environment.optional("CONSOLE_CONNECT_ORIGINS").unwrap_or_default();
+        let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned);
+        Ok(ConsoleSettings {
+            openid_configuration: self.environment.optional("OIDC_CONFIGURATION_URL").unwrap_or(discovered),
+            issuer,
+            client_id: self.environment.optional("CONSOLE_CLIENT_ID").unwrap_or(first),
+            scopes: self.environment.optional("CONSOLE_SCOPES").unwrap_or_else(|| "openid email".to_owned()),
+            stream_url: self.environment.optional("STREAM_URL").map(|url| url.trim_end_matches('/').to_owned()),
+            connect_origins: origins.collect(),
+        })
     }
 
     /// The tools that runs are offered; what asks a model is described only.
@@ -505,20 +540,29 @@ impl Platform {
     }
 }
 
-/// What may differ between planners.
-#[derive(Debug, Clone, Copy)]
-pub struct PlannerSettings {
-    pub function_calling: bool,
-    pub limits: TurnLimits,
-    pub threads_kept: Duration,
-}
-
 /// What may differ between MCP servers.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
     pub scopes: Option<String>,
     /// `https://app.example`, or `*` for any.
     pub origins: Vec<String>,
+}
+
+/// What the console's page needs to know before anybody has signed in. Addresses have no slash at the end, but for the issuer, which
+/// is as tokens name it.
+#[derive(Debug, Clone)]
+pub struct ConsoleSettings {
+    pub issuer: String,
+    /// Address of the issuer's OpenID Connect configuration.
+    pub openid_configuration: String,
+    pub client_id: String,
+    /// Separated by blanks.
+    pub scopes: String,
+    /// The streaming door.
+    pub stream_url: Option<String>,
+    /// Origins that the page may ask beside our own, the issuer's and the streaming door's: where an issuer gives tokens on another
+    /// host than its own.
+    pub connect_origins: Vec<String>,
 }
 
 /// The part, made now if it is not there yet.

@@ -38,6 +38,7 @@ pub struct Process {
     pub schedule: schedule::Deps,
     pub call_start: call_start::Deps,
     pub chat: chat::Deps,
+    pub console: console::Deps,
     pub settle: settle::Deps,
     pub catalogue: catalogue::Deps,
     pub tools_test: tools_test::Deps,
@@ -120,6 +121,7 @@ impl Process {
             schedule: schedule::Deps::new(platform)?,
             call_start: call_start::Deps::new(platform)?,
             chat: chat::Deps::new(platform)?,
+            console: console::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
             catalogue: catalogue::Deps::new(platform)?,
             tools_test: tools_test::Deps::new(platform)?,
@@ -191,6 +193,7 @@ impl Process {
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
             "chat" => Box::pin(answer("chat", request, |request| chat::handle(&self.chat, request))).await,
+            "console" => Box::pin(answer("console", request, |request| console::handle(&self.console, request))).await,
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,
             "trigger" => Box::pin(answer("trigger", request, |request| trigger::handle(&self.trigger, request))).await,

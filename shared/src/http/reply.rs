@@ -18,6 +18,7 @@ pub struct Reply {
     body: Vec<u8>,
     /// Beside those that every answer has.
     headers: Vec<(&'static str, String)>,
+    cache_control: &'static str,
     afterwards: Option<Afterwards>,
 }
 
@@ -40,6 +41,11 @@ impl Reply {
         Self::of(204, "application/json", Vec::new())
     }
 
+    /// 304: whoever asks has it already.
+    pub fn not_modified() -> Self {
+        Self::of(304, "", Vec::new())
+    }
+
     /// TwiML, for Twilio: another content type than `text/xml` is an error to it.
     pub fn twiml(twiml: String) -> Self {
         Self::of(200, "text/xml", twiml.into_bytes())
@@ -57,13 +63,27 @@ impl Reply {
 
     /// An answer whose form a protocol prescribes.
     pub fn of(status: u16, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Self {
-        Self { status, content_type: content_type.into(), body, headers: Vec::new(), afterwards: None }
+        Self {
+            status,
+            content_type: content_type.into(),
+            body,
+            headers: Vec::new(),
+            cache_control: "no-store",
+            afterwards: None,
+        }
     }
 
     /// The same with these headers, too.
     #[must_use]
     pub fn with_headers(mut self, headers: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.headers.extend(headers);
+        self
+    }
+
+    /// The same, kept by whoever asked as this says (`Cache-Control`). Without it nobody keeps an answer.
+    #[must_use]
+    pub fn cache_control(mut self, directives: &'static str) -> Self {
+        self.cache_control = directives;
         self
     }
 
@@ -121,7 +141,7 @@ impl Reply {
 
     /// The HTTP response, and what remains to be done.
     pub(super) fn into_response(self) -> Result<(Response<Body>, Option<Afterwards>)> {
-        let mut response = Response::builder().status(self.status).header("cache-control", "no-store");
+        let mut response = Response::builder().status(self.status).header("cache-control", self.cache_control);
         if !self.body.is_empty() {
             response = response.header("content-type", self.content_type.as_ref());
         }

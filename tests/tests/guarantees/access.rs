@@ -54,7 +54,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = path.replace("/approvals/{id}", &format!("/approvals/{APPROVAL}"));
     let path = path.replace("/hooks/{id}", &format!("/hooks/{HOOK}")).replace("{hook_id}", HOOK);
     let path = path.replace("/events/{id}", &format!("/events/{EVENT}"));
-    let path = path.replace("/threads/{id}", "/threads/default");
+    let path = path.replace("/threads/{id}", "/threads/default").replace("{file}", "settings.json");
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
     let body = match format!("{} {}", route.method, route.path).as_str() {
         "POST /api/{slug}/tools" => ai_sms(),
@@ -234,6 +234,7 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
     assert!(routes.len() >= 6, "{routes:?}");
     let open: Vec<String> = routes.iter().filter(|route| !route.jwt).map(|route| route.path.clone()).collect();
     let known = [
+        "/",
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/api/{slug}/mcp",
         "/api/{slug}/mcp",
@@ -244,13 +245,14 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/api/tools/{id}/execute",
         "/api/vapi/events",
         "/api/{slug}/mcp",
+        "/console/{file}",
     ];
     assert_eq!(open, known, "a route without authorizer must let in by itself");
 }
 
-/// Where tokens are given, and what a browser asks before it sends one.
+/// Where tokens are given, what a browser asks before it sends one, and a page that holds nothing before somebody has signed in.
 fn says_nothing_of_anybody(route: &Route) -> bool {
-    route.path.starts_with("/.well-known/") || route.method == "OPTIONS"
+    route.path.starts_with("/.well-known/") || route.method == "OPTIONS" || route.function == "console"
 }
 
 #[tokio::test]

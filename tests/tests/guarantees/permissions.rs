@@ -166,6 +166,10 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "phone-numbers", &mut world);
     keys(&world).await.expect(200);
     note(&mut asked, "keys", &mut world);
+    for path in ["/", "/console/settings.json"] {
+        world.send("console", &Event::get(path)).await.expect(200);
+    }
+    note(&mut asked, "console", &mut world);
     hooks(&mut asked, &mut world).await;
     triggers::deployed_triggers(&mut asked, &mut world).await;
     asked

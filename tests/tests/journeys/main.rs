@@ -13,6 +13,7 @@ mod call_start;
 mod calls;
 mod catalogue;
 mod chat;
+mod console;
 mod create;
 mod delete;
 mod deployed_triggers;

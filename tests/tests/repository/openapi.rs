@@ -8,6 +8,7 @@ mod automations;
 mod calls;
 mod changes;
 mod chat;
+mod console;
 mod discovery;
 mod examples;
 mod hooks;
@@ -144,6 +145,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(mcp::parts());
     let given =
         given.chain(chat::parts()).chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
+    let given = given.chain(console::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

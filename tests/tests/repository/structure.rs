@@ -36,7 +36,7 @@ const LAYERS: [&[&str]; 17] = [
     &["discovery"],
     &["injection"],
     &["automation", "planner"],
-    &["agent_tools"],
+    &["agent_tools", "chat"],
     &["http", "queue", "schedule"],
     &["platform"],
 ];
@@ -397,13 +397,14 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 28] = [
+const WIRINGS: [(&str, Wiring); 29] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
     ("calls", |platform| calls::Deps::new(platform).map(drop)),
     ("catalogue", |platform| catalogue::Deps::new(platform).map(drop)),
     ("chat", |platform| chat::Deps::new(platform).map(drop)),
+    ("console", |platform| console::Deps::new(platform).map(drop)),
     ("create", |platform| create::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
     ("deploy", |platform| deploy::Deps::new(platform).map(drop)),

@@ -1,0 +1,45 @@
+// AG-UI: the events of one run of an agent.
+
+import { eventData } from './sse.js';
+
+/** The stream ended, or became unreadable, before the run did. What came until then holds. */
+export class BrokenOff extends Error {}
+
+const LAST = ['RUN_FINISHED', 'RUN_ERROR'];
+
+/**
+ * The events of a run as they come. The last one is always RUN_FINISHED or RUN_ERROR; what stands behind it is not read.
+ *
+ * @param {ReadableStream<Uint8Array>} body
+ * @throws {BrokenOff} if the stream ends without either, or gives something that is no event
+ */
+export async function* runEvents(body, quiet) {
+  try {
+    for await (const text of eventData(body, quiet)) {
+      const event = JSON.parse(text);
+      if (typeof event?.type !== 'string') throw new SyntaxError('an event without a type');
+      yield event;
+      if (LAST.includes(event.type)) return;
+    }
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new BrokenOff('the stream broke off', { cause: error });
+  }
+  throw new BrokenOff('the stream ended before the run did');
+}
+
+/** The body that starts a run: a message of the person, or their decision about what waits. */
+export function runInput({ thread, run, message, decision }) {
+  return {
+    threadId: thread,
+    runId: run,
+    state: {},
+    messages: message ? [{ id: message.id, role: 'user', content: message.text }] : [],
+    tools: [],
+    context: [],
+    forwardedProps: {},
+    ...(decision && {
+      resume: [{ interruptId: decision.id, status: 'resolved', payload: { approved: decision.approved } }],
+    }),
+  };
+}

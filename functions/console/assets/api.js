@@ -1,0 +1,72 @@
+// The API's documented routes, as far as the page uses them.
+
+import { runEvents, runInput } from './ag_ui.js';
+import { refusal, Unreachable } from './problems.js';
+
+export class Api {
+  #session;
+  #stream;
+  /** Slug of the organization that is meant; null where the person's only one is. */
+  organization = null;
+
+  constructor(session, stream) {
+    this.#session = session;
+    this.#stream = stream;
+  }
+
+  /** A page of the person's threads, newest first: `{items, next_cursor}`. */
+  async threads(cursor = null) {
+    const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
+    const answer = await this.#ask('GET', here(`agent/threads?limit=30${query}`));
+    return answer.json();
+  }
+
+  async deleteThread(thread) {
+    await this.#ask('DELETE', here(`agent/threads/${encodeURIComponent(thread)}`));
+  }
+
+  /** The events that tell a thread so far. */
+  history(thread) {
+    return this.#events('connect', { thread, run: crypto.randomUUID() });
+  }
+
+  /** The events of a run, which this starts. Once the first one is there, the message has been taken. */
+  run(input) {
+    return this.#events('run', input);
+  }
+
+  /** Has a run stopped; its stream ends by itself then. */
+  async stop(thread, run) {
+    const path = `${this.#stream}/copilotkit/agent/default/stop/${encodeURIComponent(thread)}`;
+    const answer = await this.#ask('POST', path, { runId: run });
+    return (await answer.json()).stopped === true;
+  }
+
+  async *#events(what, { signal, ...input }) {
+    const address = `${this.#stream}/copilotkit/agent/default/${what}`;
+    const answer = await this.#ask('POST', address, runInput(input), { accept: 'text/event-stream', signal });
+    yield* runEvents(answer.body);
+  }
+
+  /** Asks with the person's token, and once more with a newer one if that is refused. */
+  async #ask(method, address, body, { accept = 'application/json', signal } = {}) {
+    for (const renewed of [false, true]) {
+      const headers = { accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
+      if (body) headers['content-type'] = 'application/json';
+      if (this.organization) headers['x-organization'] = this.organization;
+      const asked = { method, headers, signal, body: body && JSON.stringify(body) };
+      const answer = await fetch(address, asked).catch((cause) => {
+        throw cause.name === 'AbortError' ? cause : new Unreachable(cause);
+      });
+      if (answer.ok) return answer;
+      if (answer.status !== 401) throw await refusal(answer);
+    }
+    // The second refusal asked for a newer token, and there was one: it is not the age of the token.
+    throw new Error('This sign-in is not accepted by the service. Sign out and sign in as somebody else.');
+  }
+}
+
+/** An address beside the page. */
+function here(path) {
+  return new URL(path, document.baseURI).href;
+}

@@ -1,0 +1,35 @@
+// The page begins here: settings, the parts, and the view of their state.
+
+import { Api } from './api.js';
+import { BEGINNING, Chat } from './chat.js';
+import { html, render } from './htm-preact.js';
+import { Page } from './page.js';
+import { Session } from './session.js';
+import { store } from './store.js';
+
+const root = document.getElementById('app');
+
+async function begin() {
+  const answer = await fetch('console/settings.json');
+  if (!answer.ok) throw new Error(`settings: ${answer.status}`);
+  const settings = await answer.json();
+  if (!settings.stream_url) {
+    return alone('This console has not been told where answers stream from. Tell whoever runs it to set StreamPublicUrl.');
+  }
+  const state = store(BEGINNING);
+  const session = new Session(settings);
+  const api = new Api(session, settings.stream_url);
+  const chat = new Chat({ state, session, api });
+  render(html`<${Page} state=${state} chat=${chat} />`, root);
+  await chat.start();
+}
+
+/** A sentence in the place of a page. */
+function alone(sentence) {
+  render(html`<main class="alone"><h1>Switchboard</h1><p role="alert">${sentence}</p></main>`, root);
+}
+
+begin().catch((error) => {
+  console.error(error);
+  alone('The page could not be loaded whole. Check your connection, then load it again.');
+});

@@ -1,0 +1,113 @@
+// The chat: threads beside a conversation, and the field to write in.
+
+import { Composer } from './composer.js';
+import { Consent } from './consent.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './htm-preact.js';
+import { Item } from './items.js';
+import { Notice } from './notice.js';
+import { ThreadList } from './thread_list.js';
+
+const STEPS = {
+  plan: 'Choosing a tool',
+  execute: 'Calling the tool',
+  answer: 'Writing the answer',
+  validate: 'Checking the answer',
+  consent: 'Asking for your consent',
+};
+
+export function ChatView({ shown, chat }) {
+  const [listed, list] = useState(false);
+  const { conversation, answering, stopping, loading, notice, unanswered } = shown;
+  const title = titleOf(shown);
+  const heading = useRef(null);
+  const field = useRef(null);
+
+  // Whoever opens a conversation goes on reading there; whoever begins one, writing.
+  const open = async (thread) => {
+    list(false);
+    await chat.openThread(thread);
+    heading.current?.focus();
+  };
+  const begin = () => {
+    list(false);
+    chat.newThread();
+    field.current?.focus();
+  };
+  const go = { open, begin, remove: (thread) => chat.deleteThread(thread), more: () => chat.moreThreads() };
+
+  return html`
+    <div class="chat" data-listed=${listed}>
+      <${ThreadList} threads=${shown.threads} current=${conversation.thread} listed=${listed} onList=${list} ...${go} />
+      <main class="conversation" id="conversation" aria-busy=${answering || loading}>
+        <h1 tabindex="-1" ref=${heading}>${title}</h1>
+        <${Items} conversation=${conversation} loading=${loading}>
+          ${answering && html`<${Progress} conversation=${conversation} stopping=${stopping} />`}
+          ${conversation.waiting &&
+          html`<${Consent} key=${conversation.waiting.id} waiting=${conversation.waiting} onDecide=${(yes) => chat.decide(yes)} />`}
+          <${Notice} notice=${notice} onDismiss=${() => chat.dismiss()} />
+          ${unanswered &&
+          !answering &&
+          html`<p class="again">
+            <button type="button" id="send-again" onClick=${() => chat.sendAgain()}>Send the message again</button>
+          </p>`}
+        <//>
+        <${Composer}
+          field=${field}
+          answering=${answering}
+          stopping=${stopping}
+          onSend=${(text) => chat.send(text)}
+          onStop=${() => chat.stop()}
+        />
+      </main>
+    </div>
+  `;
+}
+
+function titleOf({ threads, conversation }) {
+  const kept = threads.items.find((item) => item.thread_id === conversation.thread)?.title;
+  const first = conversation.items.find((item) => item.role === 'user')?.text;
+  return (kept || first || 'New conversation').slice(0, 80);
+}
+
+/** The items, kept at their end while they grow, unless somebody has scrolled up to read. */
+function Items({ conversation, loading, children }) {
+  const scrolled = useRef(null);
+  const follows = useRef(true);
+  const { items, thread } = conversation;
+  const questions = items.filter((item) => item.role === 'user').length;
+  const onScroll = () => {
+    const { scrollTop, clientHeight, scrollHeight } = scrolled.current;
+    follows.current = scrollTop + clientHeight > scrollHeight - 80;
+  };
+  const toEnd = () => {
+    if (follows.current) scrolled.current.scrollTop = scrolled.current.scrollHeight;
+  };
+  useLayoutEffect(() => {
+    follows.current = true;
+  }, [thread, questions]);
+  useLayoutEffect(toEnd);
+  // A keyboard on the screen, or a turned device.
+  useEffect(() => {
+    const observer = new ResizeObserver(toEnd);
+    observer.observe(scrolled.current);
+    return () => observer.disconnect();
+  }, []);
+  // Who uses the keyboard alone must be able to scroll it.
+  return html`
+    <div class="items" ref=${scrolled} onScroll=${onScroll} tabindex="0" role="region" aria-label="Messages">
+      ${items.length === 0 &&
+      (loading
+        ? html`<p class="empty">The conversation is being loaded …</p>`
+        : html`<p class="empty">Ask for anything that the tools of your organization can find out or do.</p>`)}
+      <ol>
+        ${items.map((item) => html`<${Item} key=${item.id} item=${item} />`)}
+      </ol>
+      ${children}
+    </div>
+  `;
+}
+
+function Progress({ conversation, stopping }) {
+  const step = stopping ? 'Stopping' : (STEPS[conversation.run?.step] ?? 'Working on it');
+  return html`<p class="progress"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>${step} …</p>`;
+}

@@ -1,0 +1,121 @@
+// OpenID Connect as a page speaks it: authorization code with PKCE, without a client secret.
+
+import { challenge, secretText } from './pkce.js';
+
+/** Signing in failed for a reason that a person, or whoever runs the console, can do something about. */
+export class SignInFailed extends Error {}
+
+/** The issuer's configuration: its addresses, and the name that it gives itself in tokens. */
+export async function discover(address, ask = fetch) {
+  const answer = await ask(address).catch(() => null);
+  if (!answer?.ok) throw new SignInFailed('The sign-in service cannot be reached. Try again in a moment.');
+  const found = await answer.json().catch(() => null);
+  for (const name of ['issuer', 'authorization_endpoint', 'token_endpoint']) {
+    if (typeof found?.[name] !== 'string') {
+      throw new SignInFailed(`The sign-in service's configuration names no ${name}. Tell whoever runs this console.`);
+    }
+  }
+  return found;
+}
+
+/** Where to go to sign in, and what must be kept until one comes back: `{address, pending}`. */
+export async function begin(found, { client_id, scopes, redirect_uri }) {
+  const pending = { state: secretText(), nonce: secretText(), verifier: secretText(), redirect_uri };
+  const address = new URL(found.authorization_endpoint);
+  const parameters = {
+    response_type: 'code',
+    client_id,
+    redirect_uri,
+    scope: scopes,
+    state: pending.state,
+    nonce: pending.nonce,
+    code_challenge: await challenge(pending.verifier),
+    code_challenge_method: 'S256',
+  };
+  for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
+  return { address: address.href, pending };
+}
+
+/** The code that an address brings back; null if it brings nothing. `pending` is what `begin` gave. */
+export function codeIn(search, pending, found) {
+  const given = new URLSearchParams(search);
+  if (!given.has('state') || !(given.has('code') || given.has('error'))) return null;
+  if (!pending || given.get('state') !== pending.state) {
+    throw new SignInFailed('This sign-in was not begun here, or was ended before. Sign in again.');
+  }
+  if (given.has('iss') && given.get('iss') !== found.issuer) {
+    throw new SignInFailed('Another sign-in service answered than the one that was asked. Sign in again.');
+  }
+  if (given.has('error')) {
+    const why = given.get('error_description') ?? given.get('error');
+    throw new SignInFailed(`The sign-in service refused: ${why}. Sign in again.`);
+  }
+  return given.get('code');
+}
+
+/** Tokens for a code: `{id_token, refresh_token?}`. */
+export async function redeem(found, { client_id, code, pending }, ask = fetch) {
+  const { verifier, redirect_uri } = pending;
+  return tokens(found, { grant_type: 'authorization_code', client_id, code, redirect_uri, code_verifier: verifier }, ask);
+}
+
+/** Newer tokens. Where the issuer gives no new refresh token, the old one goes on. */
+export async function refresh(found, { client_id, refresh_token }, ask = fetch) {
+  const given = await tokens(found, { grant_type: 'refresh_token', client_id, refresh_token }, ask);
+  return { ...given, refresh_token: given.refresh_token ?? refresh_token };
+}
+
+async function tokens(found, form, ask) {
+  // A form needs no preflight.
+  const answer = await ask(found.token_endpoint, { method: 'POST', body: new URLSearchParams(form) }).catch(() => null);
+  if (!answer) throw new SignInFailed('The sign-in service cannot be reached. Try again in a moment.');
+  const given = await answer.json().catch(() => ({}));
+  if (!answer.ok) {
+    const why = given.error_description ?? given.error ?? `status ${answer.status}`;
+    throw new SignInFailed(`The sign-in service gave no token: ${why}. Sign in again.`);
+  }
+  if (typeof given.id_token !== 'string') {
+    throw new SignInFailed('The sign-in service gave no id token; its scope openid is needed. Tell whoever runs this console.');
+  }
+  return given;
+}
+
+/**
+ * What an id token says of the person. It came from the issuer itself over TLS, which stands for its signature (OpenID Connect Core,
+ * 3.1.3.7); the API verifies that. `subject` is whose it must be, if that is known; `nonce` as well.
+ */
+export function claimsOf(token, { issuer, client_id, nonce, subject, now = Date.now() }) {
+  const claims = unverified(token);
+  const audience = [claims?.aud].flat();
+  const wrong = [
+    [claims?.iss !== issuer, 'is of another issuer'],
+    [!audience.includes(client_id), 'is for another client'],
+    [audience.length > 1 && claims.azp !== client_id, 'is for several clients'],
+    [!(claims?.exp * 1000 > now), 'has expired; check the clock of this device'],
+    [nonce !== undefined && claims?.nonce !== nonce, 'answers another sign-in'],
+    [typeof claims?.sub !== 'string', 'names nobody'],
+    [subject !== undefined && claims?.sub !== subject, 'is somebody else’s'],
+  ].find(([is]) => is);
+  if (wrong) throw new SignInFailed(`The sign-in service's token ${wrong[1]}. Sign in again.`);
+  return claims;
+}
+
+/** The claims of a token as it stands; null if it is none. */
+export function unverified(token) {
+  try {
+    const part = token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/');
+    const bytes = Uint8Array.from(atob(part), (letter) => letter.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return null;
+  }
+}
+
+/** Where to go to be signed out at the issuer, too; null if it does not say. Both names of the way back are sent: Cognito has its own. */
+export function endOfSession(found, { client_id, id_token, back }) {
+  if (typeof found?.end_session_endpoint !== 'string') return null;
+  const address = new URL(found.end_session_endpoint);
+  const parameters = { client_id, id_token_hint: id_token, post_logout_redirect_uri: back, logout_uri: back };
+  for (const [name, value] of Object.entries(parameters)) if (value) address.searchParams.set(name, value);
+  return address.href;
+}

@@ -1,0 +1,17 @@
+// Proof Key for Code Exchange (RFC 7636): only who began to sign in can end it.
+
+/** Bytes as base64url, without padding. */
+export function base64url(bytes) {
+  const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
+  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+/** 256 bits that nobody can guess. */
+export function secretText() {
+  return base64url(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+/** What the issuer is told of a verifier, method S256. */
+export async function challenge(verifier) {
+  return base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
+}

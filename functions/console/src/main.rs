@@ -1,0 +1,10 @@
+//! GET / and GET /console/{file}: a page for people who chat with their organization's tools.
+
+use console::{Deps, handle};
+use shared::{Platform, http};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    let platform = Platform::from_env().await?;
+    http::serve("console", Deps::new(&platform)?, handle).await
+}

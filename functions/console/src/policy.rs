@@ -1,0 +1,76 @@
+//! What a browser may do with the page, and what it need not be sent again.
+
+use shared::{http::Request, platform::ConsoleSettings};
+
+/// The headers of every answer, beside those of its content.
+pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 6] {
+    [
+        ("content-security-policy", content_security_policy(settings)),
+        ("x-content-type-options", "nosniff".to_owned()),
+        // The address holds a code for a moment, when somebody comes back from signing in.
+        ("referrer-policy", "no-referrer".to_owned()),
+        ("cross-origin-opener-policy", "same-origin".to_owned()),
+        ("cross-origin-resource-policy", "same-origin".to_owned()),
+        ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()".to_owned()),
+    ]
+}
+
+/// Scripts and styles of our own files only, no frames around it, no text that becomes code. Asked are this origin, the issuer, the
+/// streaming door, and what the deployment names beside them.
+fn content_security_policy(settings: &ConsoleSettings) -> String {
+    let mut connect = vec!["'self'"];
+    let known = [Some(&settings.issuer), Some(&settings.openid_configuration), settings.stream_url.as_ref()];
+    let known = known.into_iter().flatten().chain(&settings.connect_origins).filter_map(|address| origin(address));
+    for origin in known {
+        if !connect.contains(&origin) {
+            connect.push(origin);
+        }
+    }
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src {}; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+        connect.join(" ")
+    )
+}
+
+/// `https://host:port` of an address; nothing for what could say something else in a policy.
+fn origin(address: &str) -> Option<&str> {
+    let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
+    let end = host.find(['/', '?', '#']).unwrap_or(host.len());
+    let start = address.len() - host.len();
+    let (host, origin) = (host.get(..end)?, address.get(..start + end)?);
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-:[]".contains(letter);
+    (!host.is_empty() && host.chars().all(plain)).then_some(origin)
+}
+
+/// Whether whoever asks has the version with this tag (`If-None-Match`, RFC 9110, section 13.1.2).
+pub(crate) fn has(request: &Request, tag: &str) -> bool {
+    let given = request.headers().get_all("if-none-match").iter().filter_map(|value| value.to_str().ok());
+    given.flat_map(|value| value.split(',')).map(str::trim).any(|given| {
+        // Something on the way may have compressed it, which makes the tag a weak one.
+        given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port_and_never_more() {
+        for (address, expected) in [
+            ("https://issuer.example/pool", Some("https://issuer.example")),
+            ("http://127.0.0.1:4566/p/.well-known/openid-configuration", Some("http://127.0.0.1:4566")),
+            ("https://a.example?x", Some("https://a.example")),
+            ("https://[::1]:80/", Some("https://[::1]:80")),
+            ("https://a.example; script-src *", None),
+            ("https://*.example", None),
+            ("https://user@a.example", None),
+            ("https:///x", None),
+            ("javascript:alert(1)", None),
+            ("", None),
+        ] {
+            assert_eq!(origin(address), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { organizationsIn, refusal, Refused } from '../assets/problems.js';
+
+const answer = (status, body, headers = {}) =>
+  new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers });
+
+test('a refusal is a sentence with the next step', async () => {
+  for (const [given, expected] of [
+    [answer(409, { detail: 'the thread is being answered; wait' }), 'The thread is being answered; wait.'],
+    [answer(403, { detail: 'Ask an owner!' }), 'Ask an owner!'],
+    [
+      answer(422, { detail: 'two fields are wrong', errors: [{ field: 'message', problem: 'is too long' }, { field: 'tools', problem: 'must be at most 64' }] }),
+      'Message is too long; tools must be at most 64.',
+    ],
+    [answer(429, { detail: 'the budget is used up' }, { 'retry-after': '5400' }), 'The budget is used up. Try again in 2 hours.'],
+    [answer(429, { message: 'Too Many Requests' }), 'Too Many Requests. Try again in a moment.'],
+    [answer(429, {}, { 'retry-after': '1' }), 'Too much was asked at once. Try again in 1 second.'],
+    [answer(502, '<html>Bad gateway</html>'), 'The service has a problem of its own. Try again in a moment.'],
+    [answer(404, { error: 'Agent not found', message: 'There is no such agent' }), 'There is no such agent.'],
+    [answer(418, 'null'), 'The request was refused (418).'],
+  ]) {
+    assert.equal((await refusal(given)).message, expected);
+  }
+});
+
+test('the question which organization is meant is told from other refusals', async () => {
+  const detail = 'you belong to several organizations; name one in the header X-Organization: acme, harbour-dental, x7';
+  assert.deepEqual(organizationsIn(await refusal(answer(400, { code: 'malformed', detail }))), ['acme', 'harbour-dental', 'x7']);
+  assert.equal(organizationsIn(await refusal(answer(400, { detail: 'the body is no JSON' }))), null);
+  assert.equal(organizationsIn(await refusal(answer(404, { detail }))), null);
+  assert.equal(organizationsIn(new Error(detail)), null);
+  assert.equal(new Refused(400, '', 'x').status, 400);
+});

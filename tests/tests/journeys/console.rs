@@ -1,0 +1,174 @@
+//! The console's page as a browser is given it, and the page's own modules.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test says what is wrong and stops")]
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+use serde_json::json;
+use tests::{Answer, Event, Options, World};
+
+async fn world(variables: &[(&'static str, &str)]) -> World {
+    let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    World::with(Options { variables, ..Options::default() }).await
+}
+
+async fn get(world: &World, path: &str) -> Answer {
+    world.send("console", &Event::get(path)).await
+}
+
+/// The sources that a directive of the policy allows.
+fn allowed(answer: &Answer, directive: &str) -> BTreeSet<String> {
+    let policy = &answer.headers["content-security-policy"];
+    let directive =
+        policy.split("; ").find_map(|each| each.strip_prefix(directive)).unwrap_or_else(|| panic!("{policy}"));
+    directive.split_whitespace().map(str::to_owned).collect()
+}
+
+/// What the page names below `console/`.
+fn files(page: &Answer) -> BTreeSet<String> {
+    let page = page.body.as_str().unwrap();
+    let named = page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next());
+    named.map(|name| format!("/console/{name}")).collect()
+}
+
+#[tokio::test]
+async fn the_page_and_all_that_it_names_is_served_to_anybody() {
+    let world = world(&[]).await;
+    let page = get(&world, "/").await;
+    assert_eq!((page.status, page.content_type.as_str()), (200, "text/html; charset=utf-8"));
+    let files = files(&page);
+    assert!(files.len() > 20 && files.contains("/console/app.js"), "{files:?}");
+    for file in files {
+        let answer = get(&world, &file).await;
+        let kind = match file.rsplit('.').next() {
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            _ => "text/plain; charset=utf-8",
+        };
+        assert_eq!((answer.status, answer.content_type.as_str()), (200, kind), "{file}");
+        assert!(!answer.body.as_str().unwrap().is_empty(), "{file}");
+    }
+    assert!(world.aws.operations().is_empty(), "nothing is looked up for a page");
+    for path in ["/console/", "/console/index.html", "/console/..%2Fsrc%2Flib.rs", "/console/app.js/x", "/console/app"]
+    {
+        let answer = get(&world, path).await;
+        assert_eq!((answer.status, answer.content_type.as_str()), (404, "application/problem+json"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_browser_has_is_not_sent_again() {
+    let world = world(&[]).await;
+    for path in ["/", "/console/app.js", "/console/console.css", "/console/settings.json"] {
+        let first = get(&world, path).await;
+        let tag = &first.headers["etag"];
+        assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 20, "{tag}");
+        assert_eq!(first.headers["cache-control"], "no-cache", "{path}: asked for again each time");
+        for given in [tag.clone(), format!("\"other\", {tag}"), format!("W/{tag}"), "*".to_owned()] {
+            let again = world.send("console", &Event::get(path).header("if-none-match", &given)).await;
+            assert_eq!((again.status, again.content_type.as_str()), (304, ""), "{path} {given}");
+            assert!(again.body.is_null(), "{path} {given}");
+            assert_eq!((&again.headers["etag"], again.headers["cache-control"].as_str()), (tag, "no-cache"));
+        }
+        let newer = world.send("console", &Event::get(path).header("if-none-match", "\"of another version\"")).await;
+        assert_eq!((newer.status, &newer.body), (200, &first.body), "{path}");
+    }
+    let tags = ["/", "/console/app.js", "/console/api.js"].map(|path| get(&world, path));
+    let tags = futures_util::future::join_all(tags).await;
+    let tags: BTreeSet<&String> = tags.iter().map(|answer| &answer.headers["etag"]).collect();
+    assert_eq!(tags.len(), 3);
+}
+
+#[tokio::test]
+async fn the_page_may_ask_the_issuer_and_the_streaming_door_and_run_nothing_but_its_own_files() {
+    let world = world(&[
+        ("JWT_ISSUER", "https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_X"),
+        ("STREAM_URL", "https://stream.example:8443/x/"),
+        (
+            "CONSOLE_CONNECT_ORIGINS",
+            "https://login.example, https://login.example,javascript:x, https://a.example;script-src",
+        ),
+    ])
+    .await;
+    for path in ["/", "/console/app.js", "/console/settings.json"] {
+        let answer = get(&world, path).await;
+        let policy = &answer.headers["content-security-policy"];
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(allowed(&answer, "default-src "), BTreeSet::from(["'none'".to_owned()]));
+        for directive in ["script-src ", "style-src "] {
+            assert_eq!(allowed(&answer, directive), BTreeSet::from(["'self'".to_owned()]), "{directive}");
+        }
+        for directive in ["base-uri ", "form-action ", "frame-ancestors "] {
+            assert_eq!(allowed(&answer, directive), BTreeSet::from(["'none'".to_owned()]), "{directive}");
+        }
+        assert_eq!(allowed(&answer, "require-trusted-types-for "), BTreeSet::from(["'script'".to_owned()]));
+        let asked = [
+            "'self'",
+            "https://cognito-idp.eu-central-1.amazonaws.com",
+            "https://stream.example:8443",
+            "https://login.example",
+        ];
+        assert_eq!(allowed(&answer, "connect-src "), asked.map(str::to_owned).into());
+        assert_eq!(policy.matches("script-src").count(), 1, "{policy}");
+        let also = ["x-content-type-options", "referrer-policy"].map(|name| answer.headers[name].as_str());
+        assert_eq!(also, ["nosniff", "no-referrer"]);
+    }
+    // The page itself does nothing inline, which the policy would refuse.
+    let page = get(&world, "/").await;
+    let page = page.body.as_str().unwrap();
+    for inline in [" style=", "<style", " onclick=", " onload=", "javascript:"] {
+        assert!(!page.contains(inline), "{inline}");
+    }
+    assert_eq!(page.matches("<script").count(), page.matches("<script type=\"module\" src=").count());
+}
+
+#[tokio::test]
+async fn the_settings_say_where_to_sign_in_and_where_answers_stream_from() {
+    let all = world(&[
+        ("JWT_ISSUER", "https://issuer.example/"),
+        ("JWT_AUDIENCE", "first, second"),
+        ("OIDC_CONFIGURATION_URL", "http://127.0.0.1:4566/pool/.well-known/openid-configuration"),
+        ("CONSOLE_CLIENT_ID", "console"),
+        ("CONSOLE_SCOPES", "openid email offline_access"),
+        ("STREAM_URL", "http://127.0.0.1:4601/"),
+    ])
+    .await;
+    let answer = get(&all, "/console/settings.json").await;
+    let expected = json!({
+        "issuer": "https://issuer.example/",
+        "openid_configuration": "http://127.0.0.1:4566/pool/.well-known/openid-configuration",
+        "client_id": "console",
+        "stream_url": "http://127.0.0.1:4601",
+        "scopes": "openid email offline_access",
+    });
+    assert_eq!((answer.content_type.as_str(), &answer.body), ("application/json", &expected));
+    let asked = ["'self'", "https://issuer.example", "http://127.0.0.1:4566", "http://127.0.0.1:4601"];
+    assert_eq!(allowed(&answer, "connect-src "), asked.map(str::to_owned).into());
+
+    // An issuer whose name ends in a slash, as Auth0's does, has its configuration at the same place.
+    let least = world(&[("JWT_ISSUER", "https://issuer.example/"), ("JWT_AUDIENCE", "first, second")]).await;
+    let expected = json!({
+        "issuer": "https://issuer.example/",
+        "openid_configuration": "https://issuer.example/.well-known/openid-configuration",
+        "client_id": "first",
+        "stream_url": null,
+        "scopes": "openid email",
+    });
+    assert_eq!(get(&least, "/console/settings.json").await.body, expected);
+}
+
+/// The modules of the page that need no browser, as Node runs them; says so where there is no Node.
+#[test]
+fn the_pages_modules_do_what_their_tests_say() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../functions/console/tests"));
+    let version = Command::new("node").arg("--version").output();
+    let version = version.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default();
+    let major: u32 = version.trim_start_matches('v').split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+    if major < 20 {
+        return println!("skipped: the page's modules are tried with Node 20 or newer, and there is {version:?}");
+    }
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let tests: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(".test.js")).collect();
+    assert!(tests.len() > 5, "{tests:?}");
+    let run = Command::new("node").arg("--test").args(tests).output().unwrap();
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+}
