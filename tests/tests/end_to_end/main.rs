@@ -8,6 +8,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
+mod chat;
 mod chat_clients;
 mod console_page;
 mod conversation;
@@ -161,6 +162,10 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
+
+    // A person signs in at the console, and chats.
+    let token = chat::sign_in(&user.http, &stack).await;
+    chat::stream(&user.http, &stack, &token).await;
     chats(&stack).await;
 
     // Who is let in: nobody without a token, nobody with another organization's, no tool call with a wrong token.
