@@ -32,9 +32,10 @@ async fn sign_in(chat: &Chat, browser: &Browser) {
     assert!(!browser.address().await.contains("code="), "{}", browser.address().await);
 }
 
+/// What was asked before is answered, its stream at its end: until then nothing else can be sent.
 async fn ask(browser: &Browser, message: &str) {
     browser.write("#message", message).await;
-    browser.click("#send").await;
+    browser.click("#send:not([aria-disabled=true])").await;
 }
 
 async fn growing_answer(chat: &Chat, browser: &Browser) {
