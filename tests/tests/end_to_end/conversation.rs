@@ -31,7 +31,7 @@ impl Chat {
         let sales =
             json!({"type": "api_request", "label": "Look up sales", "method": "GET", "url": format!("{crm}/sales")});
         // The CRM answers so, whenever it is asked there.
-        let widget = json!({"type": "table", "title": "Sales", "columns": ["Year", "Millions"], "rows": [[2024, 7.5], [2025, 9.1]]});
+        let widget = json!({"type": "table", "title": "Sales", "columns": ["Year", "Millions"], "rows": [["2024", 7.5], ["2025", 9.1]]});
         let answer =
             json!({"method": "GET", "path": "/sales", "status": 200, "body": {"widget": widget}, "times": 1000});
         let told = chat.http.put(format!("{crm}/faults")).json(&answer).send().await.unwrap();
