@@ -166,7 +166,6 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     // A person signs in at the console, and chats.
     let token = chat::sign_in(&user.http, &stack).await;
     chat::stream(&user.http, &stack, &token).await;
-    chats(&stack).await;
 
     // Who is let in: nobody without a token, nobody with another organization's, no tool call with a wrong token.
     let tools = format!("/api/{}/tools", about.slug);
@@ -221,6 +220,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let sent = stack.vapi.requests().into_iter().rfind(|request| request.path.ends_with("/control")).unwrap();
     assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
 
+    chats(&stack).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
 
     // The file for testers says where everything is.
