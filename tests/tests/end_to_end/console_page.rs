@@ -61,8 +61,8 @@ async fn widget(chat: &Chat, browser: &Browser) {
 
 async fn consent(chat: &Chat, browser: &Browser) {
     for (button, says_then, more) in [
-        ("#consent-refuse", "All right, I did not send the reminder.", 0),
         ("#consent-approve", "I have sent the reminder.", 1),
+        ("#consent-refuse", "All right, I did not send the reminder.", 0),
     ] {
         let before = chat.sent().await;
         chat.script(&[plan(&chat.reminder, &json!({"text": "See you on Tuesday at nine"}))]).await;

@@ -71,7 +71,7 @@ impl Chat {
 
 /// The model chooses a tool.
 pub(crate) fn plan(tool: &str, arguments: &Value) -> Value {
-    json!({"content": json!({"tool": tool, "reason": "as asked", "arguments": arguments}).to_string()})
+    json!({"content": json!({"tool": tool, "reason": "They asked for it.", "arguments": arguments}).to_string()})
 }
 
 /// The model chooses none.

@@ -143,9 +143,12 @@ fn official_mcp_client(stack: &Stack) {
 /// The chat, with the front ends of others and our own page.
 async fn chats(stack: &Stack) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
+    let browser = Browser::start().await;
+    if let Some(browser) = &browser {
+        console_page::serves_a_person(&chat, browser).await;
+    }
     chat_clients::are_served(&chat);
-    let Some(browser) = Browser::start().await else { return };
-    console_page::serves_a_person(&chat, &browser).await;
+    let Some(browser) = browser else { return };
     copilotkit_page::is_served(&chat, &browser).await;
 }
 
