@@ -33,7 +33,7 @@ fn the_rules_are_those_of_both_versions_of_the_client() {
 
 /// Something that a turn may tell.
 #[derive(Debug, Clone)]
-enum Told {
+pub(crate) enum Told {
     Step(Step),
     Token(String),
     Call(u8),
@@ -45,7 +45,7 @@ enum Told {
     WhatWasSaid,
 }
 
-fn told() -> impl Strategy<Value = Told> {
+pub(crate) fn told() -> impl Strategy<Value = Told> {
     let step = prop_oneof![
         Just(Step::Plan),
         Just(Step::Execute),
@@ -66,7 +66,7 @@ fn told() -> impl Strategy<Value = Told> {
     ]
 }
 
-fn tell(run: &mut Run, told: &Told, said: &mut String) {
+pub(crate) fn tell(run: &mut Run, told: &Told, said: &mut String) {
     let arguments: Map<String, Value> = Map::from_iter([("query".to_owned(), json!("a\r\n\r\nb"))]);
     let id = |number: &u8| format!("call_1_{number}");
     match told {

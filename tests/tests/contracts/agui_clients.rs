@@ -1,4 +1,5 @@
 //! What AG-UI's clients take: the version that CopilotKit pins and the current one, run on streams with Node.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{
     io::Write as _,
@@ -6,7 +7,12 @@ use std::{
     process::{Command, Stdio},
 };
 
+use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use serde_json::{Value, json};
+use shared::{Error, http::Frames};
+use stream::agui::{Run, failed};
+
+use crate::agui::{tell, told};
 
 /// What each client makes of each stream: `{name: {"pinned": {"accepted", "messages", "error"?}, "current": {…}}}`. Nothing, which is
 /// said, where the clients are not installed.
@@ -40,6 +46,35 @@ fn the_clients_take_and_refuse_what_we_go_by() {
             if known["accepted"] == json!(true) {
                 assert_eq!(seen["messages"], known["messages_after"], "{client} {}", vector["name"]);
             }
+        }
+    }
+}
+
+#[test]
+fn the_clients_take_whatever_a_run_of_ours_tells() {
+    let turns = prop::collection::vec(told(), 0..16);
+    let mut runner = TestRunner::deterministic();
+    let streams: Vec<Value> = (0..200)
+        .map(|number| {
+            let frames = Frames::default();
+            let mut run = Run::start(frames.clone(), "thread-1", "run-1");
+            let mut said = String::new();
+            for told in turns.new_tree(&mut runner).unwrap().current() {
+                tell(&mut run, &told, &mut said);
+            }
+            match number % 3 {
+                0 => run.finish(),
+                1 => run.answered("The answer.", Some(&json!({"type": "list", "items": []}))),
+                _ => failed(&frames, &Error::NotFound("thread")),
+            }
+            json!({"name": number.to_string(), "body": frames.written()})
+        })
+        .collect();
+    let Some(taken) = taken(&json!(streams)) else { return };
+    for stream in &streams {
+        for client in ["pinned", "current"] {
+            let seen = &taken[stream["name"].as_str().unwrap()][client];
+            assert_eq!(seen["accepted"], json!(true), "{client}: {seen}\n{}", stream["body"].as_str().unwrap());
         }
     }
 }
