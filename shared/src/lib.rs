@@ -9,6 +9,7 @@ pub mod actions;
 pub mod agent_tools;
 pub mod automation;
 pub mod catalogue;
+pub mod chat;
 pub mod clients;
 pub mod config;
 pub mod connections;

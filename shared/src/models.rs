@@ -74,7 +74,9 @@ pub use service::{
     TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
-pub use thread::{ChatRole, ChatRules, PendingCall, Thread, ThreadMessage, ThreadSummary, ToolResult, TurnCall};
+pub use thread::{
+    ChatRole, ChatRules, PendingCall, Thread, ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
+};
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, Tool, ToolType};
 pub use tool_name::ToolName;

@@ -32,8 +32,8 @@ mod widget;
 
 pub use self::{
     model::{LlmModel, PlannerModel, Tokens},
-    nodes::{Ended, Planner, TurnLimits},
-    observer::{Event, Observer, Stop},
+    nodes::{Decided, Ended, Planner, TurnLimits},
+    observer::{Event, Observer, Stop, StopSignal},
     offer::{Offer, OfferedTools},
     state::{AgentState, ChatMessage, Step, UserContext},
     summary::{is_long, summarize},

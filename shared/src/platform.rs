@@ -20,6 +20,7 @@ use crate::{
         AlertHook, Alerts, Deployment, EventFilters, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
+    chat::{TurnSettings, Turns},
     clients::{
         self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
     },
@@ -37,13 +38,16 @@ use crate::{
     store::{
         Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
         KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
-        Services as ServicesTable, Tools,
+        Services as ServicesTable, Threads, Tools,
     },
     telemetry,
     tool::Tool,
 };
 
 pub use console::ConsoleSettings;
+
+/// A turn may be tried again long after an effect, and must still find it.
+const EFFECTS_OF_TURNS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why a function could not be put together; names the variable if one is to blame.
 pub type Result<T> = std::result::Result<T, lambda_http::Error>;
@@ -418,18 +422,34 @@ impl Platform {
         })
     }
 
-    /// How the planner works: whether the model calls functions by itself (`PLANNER_FUNCTION_CALLING`, false), what a turn may cost
-    /// on the platform's key of an LLM (`TURN_COST`, 1, in the gateway's credits), and how long threads are kept (`THREAD_DAYS`, 90).
-    pub fn planner_settings(&self) -> Result<PlannerSettings> {
+    /// What takes turns of conversations: whether the model calls functions by itself (`PLANNER_FUNCTION_CALLING`, false), what a turn may
+    /// cost on the platform's key of an LLM (`TURN_COST`, 1, in the gateway's credits) and how long it may take (`TURN_SECONDS`, 120), and
+    /// how long threads are kept (`THREAD_DAYS`, 90).
+    pub fn turns(&self) -> Result<Turns> {
+        let database = self.database()?;
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;
-        Ok(PlannerSettings {
-            function_calling: self
-                .environment
-                .optional("PLANNER_FUNCTION_CALLING")
-                .is_some_and(|wanted| wanted == "true"),
-            limits: TurnLimits { cost: self.environment.parsed("TURN_COST", 1.0)?, ..TurnLimits::default() },
-            threads_kept: Duration::from_secs(days * 24 * 60 * 60),
+        let function_calling =
+            self.environment.optional("PLANNER_FUNCTION_CALLING").is_some_and(|wanted| wanted == "true");
+        Ok(Turns {
+            threads: Threads::new(database),
+            catalogue: self.catalogue()?,
+            discovery: self.discovery()?.clone(),
+            executor: self.executor(Idempotency::new(database, EFFECTS_OF_TURNS_COUNT_FOR))?,
+            accounts: self.accounts_with_llm()?,
+            llm: self.llm()?,
+            budgets: self.budgets()?.clone(),
+            settings: TurnSettings {
+                function_calling,
+                limits: TurnLimits { cost: self.environment.parsed("TURN_COST", 1.0)?, ..TurnLimits::default() },
+                turn_within: Duration::from_secs(self.environment.parsed("TURN_SECONDS", 120)?),
+                threads_kept: Duration::from_secs(days * 24 * 60 * 60),
+            },
         })
+    }
+
+    /// Where front ends reach the streamed chat, if not at the function's own URL (`STREAM_PUBLIC_URL`); without a slash at the end.
+    pub fn stream_public_url(&self) -> Option<String> {
+        self.environment.optional("STREAM_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned())
     }
 
     /// The scopes that a token must have for the MCP server (`MCP_SCOPES`, separated by blanks; none), and the origins beside our
@@ -512,14 +532,6 @@ impl Platform {
             history: self.history()?,
         })
     }
-}
-
-/// What may differ between planners.
-#[derive(Debug, Clone, Copy)]
-pub struct PlannerSettings {
-    pub function_calling: bool,
-    pub limits: TurnLimits,
-    pub threads_kept: Duration,
 }
 
 /// What may differ between MCP servers.

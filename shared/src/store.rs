@@ -62,6 +62,6 @@ pub use quotas::{Counted, Quotas, Room, Taken, Window};
 pub use reissues::Reissues;
 pub use schedules::Schedules;
 pub use services::Services;
-pub use threads::{SavedTurn, Threads};
+pub use threads::{SavedTurn, StopRequest, Threads};
 pub use tools::Tools;
 pub use usage::{Budgets, over};

@@ -7,6 +7,9 @@
     reason = "a test says what is wrong and stops"
 )]
 
+#[path = "end_to_end/chat.rs"]
+mod chat;
+
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -143,6 +146,10 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
+
+    // A person signs in at the console, and chats.
+    let token = chat::sign_in(&user.http, &stack).await;
+    chat::stream(&user.http, &stack, &token).await;
 
     // Who is let in: nobody without a token, nobody with another organization's, no tool call with a wrong token.
     let tools = format!("/api/{}/tools", about.slug);

@@ -1,7 +1,7 @@
 //! Conversations of people with the planner, answered whole.
 //!
 //! - POST /agent/chat `{"message", "thread_id"?, "metadata"?}`: takes a turn of a thread, the user's own `default` unless another is
-//!   named. Answers `{"thread_id", "message", "role", "timestamp", "widget"?, "metadata"}` (`turn.rs`). Where an effect waits for
+//!   named. Answers `{"thread_id", "message", "role", "timestamp", "widget"?, "metadata"}` ([`shared::chat`]). Where an effect waits for
 //!   consent, `metadata.pending_action` names it; the next message with `metadata.consent` `{"id", "approved"}` decides.
 //!   With an `Idempotency-Key` the same request again gets the same answer, and nothing happens twice.
 //! - POST /copilotkit/action `{"action": "chat", …}`: the same for CopilotKit's remote actions, as
@@ -12,63 +12,40 @@
 //!
 //! None of these paths names an organization: it is the one whose slug is in the header `X-Organization`, or the user's only one.
 
-mod body;
 mod threads;
-mod turn;
 
 use serde_json::{Value, json};
 use shared::{
     Error, Platform, Result,
-    accounts::Accounts,
-    catalogue::Catalogue,
-    clients::Llm,
-    discovery::Discovery,
-    execution::Executor,
+    chat::{Answer, Asked, Turns},
     http::{self, Access, Person, Reply, Request},
-    idempotency::Idempotency,
-    platform::{self, PlannerSettings},
-    store::{Budgets, Threads},
+    planner::{Event, Observer},
+    platform,
 };
-
-use crate::{body::ChatRequest, turn::Answer};
-
-/// A turn may be tried again long after an effect, and must still find it.
-const EFFECTS_COUNT_FOR: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 pub struct Deps {
     pub access: Access,
-    pub threads: Threads,
-    pub catalogue: Catalogue,
-    pub discovery: Discovery,
-    pub executor: Executor,
-    pub accounts: Accounts,
-    pub llm: Llm,
-    pub budgets: Budgets,
-    pub planner: PlannerSettings,
+    pub turns: Turns,
 }
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
-        let database = platform.database()?;
-        Ok(Self {
-            access: platform.access()?,
-            threads: Threads::new(database),
-            catalogue: platform.catalogue()?,
-            discovery: platform.discovery()?.clone(),
-            executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
-            accounts: platform.accounts_with_llm()?,
-            llm: platform.llm()?,
-            budgets: platform.budgets()?.clone(),
-            planner: platform.planner_settings()?,
-        })
+        Ok(Self { access: platform.access()?, turns: platform.turns()? })
     }
+}
+
+/// An answer that comes whole needs to hear of nothing before.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn event(&mut self, _event: Event<'_>) {}
 }
 
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let person = deps.access.person(&request).await?;
     match http::route(&request)[..] {
-        ["POST", "agent", "chat"] => chat(deps, &request, &person).await,
-        ["POST", "copilotkit", "action"] => action(deps, &request, &person).await,
+        ["POST", "agent", "chat"] => chat(deps, &request, person).await,
+        ["POST", "copilotkit", "action"] => action(deps, &request, person).await,
         ["GET", "agent", "threads"] => threads::list(deps, &request, &person.member).await,
         ["GET", "agent", "threads", name] => threads::show(deps, &request, &person.member, name).await,
         ["DELETE", "agent", "threads", name] => threads::delete(deps, &request, &person.member, name).await,
@@ -76,9 +53,9 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     }
 }
 
-async fn chat(deps: &Deps, request: &Request, person: &Person) -> Result<Reply> {
-    let asked = ChatRequest::of_chat(&http::json_body(request)?, http::idempotency_key(request)?)?;
-    let Answer { thread, content, timestamp, widget, metadata } = take(deps, request, person, asked).await?;
+async fn chat(deps: &Deps, request: &Request, person: Person) -> Result<Reply> {
+    let asked = Asked::of_chat(&http::json_body(request)?, http::idempotency_key(request)?)?;
+    let Answer { thread, content, timestamp, widget, metadata, .. } = take(deps, request, person, asked).await?;
     let mut body = json!({
         "thread_id": thread, "message": content, "role": "assistant", "timestamp": timestamp, "metadata": metadata,
     });
@@ -88,8 +65,8 @@ async fn chat(deps: &Deps, request: &Request, person: &Person) -> Result<Reply> 
     Reply::ok(&body)
 }
 
-async fn action(deps: &Deps, request: &Request, person: &Person) -> Result<Reply> {
-    let asked = ChatRequest::of_action(&http::json_body(request)?, http::idempotency_key(request)?)?;
+async fn action(deps: &Deps, request: &Request, person: Person) -> Result<Reply> {
+    let asked = Asked::of_action(&http::json_body(request)?, http::idempotency_key(request)?)?;
     let Answer { content, widget, metadata, .. } = take(deps, request, person, asked).await?;
     let mut result = json!({"type": "response", "content": content, "role": "assistant", "metadata": metadata});
     if let (Value::Object(result), Some(widget)) = (&mut result, &widget) {
@@ -99,6 +76,8 @@ async fn action(deps: &Deps, request: &Request, person: &Person) -> Result<Reply
 }
 
 /// On the heap: a turn is everything that a run is.
-async fn take(deps: &Deps, request: &Request, person: &Person, asked: ChatRequest) -> Result<Answer> {
-    Box::pin(turn::take(deps, person, asked, http::deadline(request))).await
+async fn take(deps: &Deps, request: &Request, person: Person, asked: Asked) -> Result<Answer> {
+    let Person { member, email } = person;
+    let open = Box::pin(deps.turns.open(&member, email, asked, http::deadline(request))).await?;
+    Box::pin(deps.turns.answer(open, &mut Nobody)).await
 }

@@ -4,16 +4,17 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
+    chat::{LONGEST_THREAD, waiting_view},
     http::{self, Reply, Request},
     models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
     store::Page,
 };
 
-use crate::{Deps, body::LONGEST_THREAD, turn};
+use crate::Deps;
 
 pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Result<Reply> {
     let (limit, after) = http::page(request)?;
-    let page = deps.threads.page(member.organization_id, &member.user_id, after.as_ref(), limit).await?;
+    let page = deps.turns.threads.page(member.organization_id, &member.user_id, after.as_ref(), limit).await?;
     Reply::ok(&page.map(|thread| view(&thread)))
 }
 
@@ -22,8 +23,8 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
         text.parse()
             .map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
     })?;
-    let thread = deps.threads.get(member.organization_id, id(member, name)?).await?;
-    let (messages, next) = deps.threads.messages(&thread, before, limit).await?;
+    let thread = deps.turns.threads.get(member.organization_id, id(member, name)?).await?;
+    let (messages, next) = deps.turns.threads.messages(&thread, before, limit).await?;
     let mut body = view(&thread);
     if let Value::Object(body) = &mut body {
         let summary = thread.summary.as_ref();
@@ -41,7 +42,7 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
 }
 
 pub(crate) async fn delete(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
-    deps.threads.delete(member.organization_id, id(member, name)?, http::deadline(request)).await?;
+    deps.turns.threads.delete(member.organization_id, id(member, name)?, http::deadline(request)).await?;
     tracing::info!("a thread was deleted");
     Ok(Reply::no_content())
 }
@@ -59,7 +60,7 @@ fn view(thread: &Thread) -> Value {
     let pending = thread.pending_call().filter(|pending| pending.expires_at > shared::models::Timestamp::now());
     json!({
         "thread_id": thread.name, "title": thread.title, "turns": thread.turns, "messages": thread.messages,
-        "pending_action": pending.as_ref().map(turn::shown), "created_at": thread.created_at,
+        "pending_action": pending.as_ref().map(waiting_view), "created_at": thread.created_at,
         "updated_at": thread.updated_at,
     })
 }

@@ -11,9 +11,10 @@ and the LLM, deploys infra/template.yaml, plays the main job once and keeps serv
 usage: make run [ARGS=\"OPTIONS\"]   or   cargo run --bin local -- [OPTIONS]
 
   --port-base PORT   ports of 127.0.0.1: PORT for the API, PORT+1 to PORT+6 for the stand-ins of VAPI, Twilio, Pipedream,
-                     the LLM, a CRM and a web site, PORT+66 for AWS; 0 takes any free ones (default 4500)
+                     the LLM, a CRM and a web site, PORT+7 for streamed answers, PORT+66 for AWS; 0 takes any free ones
+                     (default 4500)
   --api-port PORT, --vapi-port PORT, --twilio-port PORT, --pipedream-port PORT, --llm-port PORT, --crm-port PORT,
-  --site-port PORT, --aws-port PORT
+  --site-port PORT, --stream-port PORT, --aws-port PORT
                      one of them; 0 takes any free one
   --open-hosts LIST  hosts (host or host:port, comma separated) that api_request tools may reach although they are private,
                      beside the stand-ins
@@ -59,7 +60,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
             "--once" => once = true,
             "--port-base" => base = port(&name, &value()?)?,
             "--api-port" | "--vapi-port" | "--twilio-port" | "--pipedream-port" | "--llm-port" | "--crm-port"
-            | "--site-port" | "--aws-port" => {
+            | "--site-port" | "--stream-port" | "--aws-port" => {
                 let number = port(&name, &value()?)?;
                 single.push((name, number));
             }
@@ -79,6 +80,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
             "--llm-port" => ports.llm = port,
             "--crm-port" => ports.crm = port,
             "--site-port" => ports.site = port,
+            "--stream-port" => ports.stream = port,
             _ => ports.aws = port,
         }
     }
@@ -103,9 +105,10 @@ mod tests {
 
     #[test]
     fn every_option_is_understood_in_both_spellings() {
-        let line = "--port-base=0 --aws-port 4999 --state-dir=/tmp/x --no-demo --once --open-hosts a:1,b";
+        let line =
+            "--port-base=0 --stream-port=4998 --aws-port 4999 --state-dir=/tmp/x --no-demo --once --open-hosts a:1,b";
         let Command::Run { options, demo, once } = parsed(line).unwrap() else { panic!("not a run") };
-        assert_eq!((options.ports.api, options.ports.aws), (0, 4999));
+        assert_eq!((options.ports.api, options.ports.stream, options.ports.aws), (0, 4998, 4999));
         assert_eq!(options.state_dir, PathBuf::from("/tmp/x"));
         assert_eq!(options.open_hosts, ["a:1", "b"]);
         assert!(!demo && once);

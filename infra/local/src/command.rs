@@ -47,15 +47,22 @@ pub(crate) enum Stream {
 
 async fn lines(source: Option<impl AsyncRead + Unpin>, seen: impl Fn(&str)) -> Vec<String> {
     let mut all = Vec::new();
-    let Some(source) = source else { return all };
+    each_line(source, |line| {
+        seen(line);
+        all.push(line.to_owned());
+    })
+    .await;
+    all
+}
+
+/// Shows each line of a pipe to `seen` as it comes, until the pipe has ended.
+pub(crate) async fn each_line(source: Option<impl AsyncRead + Unpin>, mut seen: impl FnMut(&str)) {
+    let Some(source) = source else { return };
     let mut source = BufReader::new(source);
     let mut line = Vec::new();
     // An unreadable pipe is one that has ended; the exit code tells what came of the program.
     while matches!(source.read_until(b'\n', &mut line).await, Ok(read) if read > 0) {
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        seen(&text);
-        all.push(text);
+        seen(String::from_utf8_lossy(&line).trim_end());
         line.clear();
     }
-    all
 }

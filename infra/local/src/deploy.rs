@@ -51,6 +51,14 @@ pub(crate) async fn upload(aws: &Aws, packages: &[Package], step: &Step<'_>) -> 
     Ok(prefix)
 }
 
+/// Whether `infra/template.yaml` has a parameter.
+pub(crate) fn declares(workspace: &Workspace, parameter: &str) -> bool {
+    let template = fs::read_to_string(workspace.path("infra/template.yaml")).unwrap_or_default();
+    let section = template.split("\nParameters:\n").nth(1).unwrap_or_default();
+    let lines = section.lines().take_while(|line| line.is_empty() || line.starts_with([' ', '#']));
+    lines.into_iter().any(|line| line.strip_prefix("  ").is_some_and(|line| line == format!("{parameter}:")))
+}
+
 /// Deploys `infra/template.yaml` with `parameters` beside those of the code.
 ///
 /// # Errors
@@ -137,11 +145,16 @@ pub(crate) async fn environment(aws: &Aws, packages: &[Package]) -> Result<BTree
         let path = format!("/2015-03-31/functions/{STACK}-{}/configuration", package.function);
         let text = aws.rest("lambda", Method::GET, &path, Vec::new()).await?;
         let configuration: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-        if let Some(variables) = configuration.pointer("/Environment/Variables").and_then(Value::as_object) {
-            all.extend(variables.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))));
-        }
+        all.extend(variables(&configuration));
     }
     Ok(all)
+}
+
+/// The variables that a function's configuration has.
+pub(crate) fn variables(configuration: &Value) -> BTreeMap<String, String> {
+    let variables = configuration.pointer("/Environment/Variables").and_then(Value::as_object);
+    let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    variables.into_iter().flatten().filter_map(text).collect()
 }
 
 /// Creates a secret and gives its ARN.

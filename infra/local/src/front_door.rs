@@ -96,7 +96,7 @@ async fn forward(
 }
 
 /// The headers that are not about one connection or one message's length.
-fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     const OF_ONE_HOP: [HeaderName; 6] = [
         header::HOST,
         header::CONNECTION,

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Every user's password; the pool lives in memory and on 127.0.0.1 only.
-const PASSWORD: &str = "Local-Demo-1";
+pub(crate) const PASSWORD: &str = "Local-Demo-1";
 
 /// The longest that Cognito allows.
 const TOKEN_HOURS: u32 = 24;
@@ -30,7 +30,8 @@ pub(crate) struct User {
 }
 
 impl UserPool {
-    pub(crate) async fn create(aws: &Aws) -> Result<Self> {
+    /// A pool whose users a page at one of `pages` may sign in, by authorization code and PKCE.
+    pub(crate) async fn create(aws: &Aws, pages: &[String]) -> Result<Self> {
         let created = call(aws, "CreateUserPool", &json!({"PoolName": "switchboard"})).await?;
         let id = text_at(&created, "/UserPool/Id", "CreateUserPool")?.to_owned();
         let client = json!({
@@ -39,6 +40,13 @@ impl UserPool {
             "ExplicitAuthFlows": ["ALLOW_ADMIN_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"],
             "IdTokenValidity": TOKEN_HOURS,
             "TokenValidityUnits": {"IdToken": "hours"},
+            // A page keeps no secret, so the client has none.
+            "AllowedOAuthFlowsUserPoolClient": true,
+            "AllowedOAuthFlows": ["code"],
+            "AllowedOAuthScopes": ["openid", "email", "profile"],
+            "SupportedIdentityProviders": ["COGNITO"],
+            "CallbackURLs": pages,
+            "LogoutURLs": pages,
         });
         let created = call(aws, "CreateUserPoolClient", &client).await?;
         let client_id = text_at(&created, "/UserPoolClient/ClientId", "CreateUserPoolClient")?.to_owned();
@@ -55,13 +63,21 @@ impl UserPool {
         format!("{endpoint}/{}/.well-known/jwks.json", self.id)
     }
 
+    /// Where it says how to sign in. The `issuer` in there is the real Cognito's, as in the tokens, the addresses are local.
+    pub(crate) fn configuration(&self, endpoint: &str) -> String {
+        format!("{endpoint}/{}/.well-known/openid-configuration", self.id)
+    }
+
     /// The `aud` of its id tokens.
     pub(crate) fn audience(&self) -> &str {
         &self.client_id
     }
 
     pub(crate) async fn sign_up(&self, aws: &Aws, email: &str) -> Result<User> {
-        let user = json!({"UserPoolId": self.id, "Username": email, "MessageAction": "SUPPRESS"});
+        let attributes = json!([{"Name": "email", "Value": email}, {"Name": "email_verified", "Value": "true"}]);
+        let user = json!({
+            "UserPoolId": self.id, "Username": email, "MessageAction": "SUPPRESS", "UserAttributes": attributes,
+        });
         let created = call(aws, "AdminCreateUser", &user).await?;
         let id = created
             .pointer("/User/Attributes")

@@ -27,6 +27,7 @@ mod programs;
 mod progress;
 mod python;
 mod seed;
+mod streaming;
 mod workspace;
 
 pub use error::{Error, Result};

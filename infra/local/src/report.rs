@@ -16,8 +16,16 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
     let row = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let asks_standin = about.llm_url.starts_with(&about.standins.llm);
     progress.line("\nEverything runs:");
-    progress.line(&table(&[
-        row("API", &about.api_url),
+    let mut rows = vec![row("API", &about.api_url)];
+    if let Some(stream_url) = &about.stream_url {
+        rows.extend([
+            row("streamed answers", stream_url),
+            row("console", &about.console_url),
+            row("sign in there as", &about.console_user.email),
+            row("with the password", &about.console_user.password),
+        ]);
+    }
+    rows.extend([
         row("VAPI stand-in", &about.standins.vapi),
         row("Twilio stand-in", &about.standins.twilio),
         row("Pipedream stand-in", &about.standins.pipedream),
@@ -33,10 +41,11 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
         row("the same as shell variables", &format!("{state}/shell")),
         row("environment of the functions", &format!("{state}/env")),
         row("logs", &format!("{state}/functions.log, {state}/ministack.log")),
-    ]));
+    ]);
+    progress.line(&table(&rows));
     progress.line(&format!("\nA token of the demo user, good for 24 hours:\n\nexport TOKEN={}\n", about.token));
     progress.line("Commands to try in another terminal:\n");
-    for (what, command) in commands(stack, played) {
+    for (what, command) in commands(stack, played).into_iter().chain(chat(stack)) {
         progress.line(&format!("# {what}\n{command}\n"));
     }
 }
@@ -89,6 +98,30 @@ fn commands(stack: &Stack, played: Option<&Played>) -> Vec<(&'static str, String
     }
     commands.push(("what Twilio received", format!("curl -s {}/messages", about.standins.twilio)));
     commands.push(("what VAPI received", format!("curl -s {}/requests", about.standins.vapi)));
+    commands
+}
+
+/// A chat to try, where something streams.
+fn chat(stack: &Stack) -> Vec<(&'static str, String)> {
+    let about = &stack.description;
+    let Some(stream_url) = &about.stream_url else { return Vec::new() };
+    let mut commands = Vec::new();
+    if about.llm_url.starts_with(&about.standins.llm) {
+        let plan = json!({"tool": "none", "reason": "A greeting needs no tool.", "arguments": {}}).to_string();
+        let script = json!([{"content": plan}, {"content": "Hello! What can I do for you?"}]);
+        commands.push((
+            "what the LLM's stand-in says next: the plan, then the answer",
+            format!("curl -s -X PUT {}/script -d '{}'", about.standins.llm, quoted(&script)),
+        ));
+    }
+    commands.push((
+        "a chat to try, here or in the console",
+        format!(
+            "curl -N -H \"authorization: Bearer $TOKEN\" -H 'content-type: application/json' {stream_url}/agent/stream \
+             -d '{}'",
+            quoted(&json!({"message": "Hello!"}))
+        ),
+    ));
     commands
 }
 

@@ -16,8 +16,8 @@ use crate::{
     catalogue,
     deploy::{self, Deployed, STACK},
     front_door::FrontDoor,
-    function_logs::FunctionLogs,
-    identity::UserPool,
+    function_logs::{FunctionLogs, LogFile},
+    identity::{PASSWORD, UserPool},
     llm_service::LlmService,
     lock::Lock,
     ministack::{self, Ministack},
@@ -27,6 +27,7 @@ use crate::{
     python::Venv,
     seed::{self, Data, Users},
     standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
+    streaming::{self, StreamingDoor},
     workspace::Workspace,
 };
 
@@ -59,6 +60,7 @@ pub struct Stack {
     pub(crate) http: reqwest::Client,
     state_dir: PathBuf,
     _front_door: FrontDoor,
+    _streaming: Option<StreamingDoor>,
     _function_logs: FunctionLogs,
     ministack: Ministack,
     // Last: the directory is free when everything has ended.
@@ -69,8 +71,11 @@ pub struct Stack {
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
     pub api_url: String,
-    /// None: nothing streams.
+    /// Address of the function that streams, without a slash at the end. None: the template has none.
     pub stream_url: Option<String>,
+    /// The page on which the demo user signs in and chats.
+    pub console_url: String,
+    pub console_user: ConsoleUser,
     /// Id token of an owner of the organization `slug`.
     pub token: String,
     /// Id tokens of users of the same organization with the roles `member` and `viewer`.
@@ -99,6 +104,13 @@ pub struct Description {
     pub region: String,
     pub stack_name: String,
     pub table_prefix: String,
+}
+
+/// What the demo user types to sign in.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConsoleUser {
+    pub email: String,
+    pub password: String,
 }
 
 /// Addresses of the stand-ins.
@@ -130,6 +142,9 @@ impl Stack {
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
+        let stream_listener = ports::listen(options.ports.stream, streaming::SERVICE)?;
+        let stream_address = stream_listener.local_addr().map_err(Error::file("find the port for streamed answers"))?;
+        let stream_url = format!("http://{stream_address}");
         let files = catalogue::files().map_err(Error::file("read infra/catalogue"))?;
         let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data, &files)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;
@@ -154,7 +169,7 @@ impl Stack {
 
         let step = progress.step("deploying infra/template.yaml");
         let code_prefix = deploy::upload(&aws, &packages, &step).await?;
-        let pool = UserPool::create(&aws).await?;
+        let pool = UserPool::create(&aws, &pages(&api_url)).await?;
         let addresses = Standins {
             vapi: vapi.url.clone(),
             twilio: twilio.url.clone(),
@@ -172,6 +187,15 @@ impl Stack {
         parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
+        parameters.extend(
+            [
+                ("StreamPublicUrl", stream_url.clone()),
+                ("OidcConfigurationUrl", pool.configuration(aws.endpoint())),
+                ("ConsoleClientId", pool.audience().to_owned()),
+            ]
+            .into_iter()
+            .filter(|(name, _value)| deploy::declares(&workspace, name)),
+        );
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
         step.done(&format!("stack {STACK} is complete"));
 
@@ -183,10 +207,14 @@ impl Stack {
         seed::load_catalogue(&aws, files).await?;
         let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
         let functions = packages.iter().map(|package| package.function.clone()).collect();
-        let function_logs = FunctionLogs::follow(&aws, functions, state_dir.join("functions.log"))?;
+        let log = state_dir.join("functions.log");
+        let function_logs = FunctionLogs::follow(&aws, functions, log.clone())?;
+        let directory = state_dir.join(streaming::FUNCTION);
+        let streaming = StreamingDoor::open(stream_listener, &aws, &packages, &directory, LogFile::new(log)).await?;
         let environment = deploy::environment(&aws, &packages).await?;
         let description = Description {
             llm_url: llm_service.url,
+            stream_url: streaming.as_ref().map(|_open| stream_url),
             ..describe(&data, users, api_url, assistant_id, addresses, &aws, &deployed)
         };
         write_files(&state_dir, &description, environment)?;
@@ -204,6 +232,7 @@ impl Stack {
             http,
             state_dir,
             _front_door: front_door,
+            _streaming: streaming,
             _function_logs: function_logs,
             ministack,
             _state: state,
@@ -226,6 +255,11 @@ impl Stack {
         let all: Vec<&str> = log.lines().collect();
         all.iter().skip(all.len().saturating_sub(lines)).map(|&line| line.to_owned()).collect()
     }
+}
+
+/// The addresses of the console, which is at the root of the API, as people may type them.
+fn pages(api_url: &str) -> [String; 2] {
+    [format!("{api_url}/"), format!("{}/", api_url.replace("127.0.0.1", "localhost"))]
 }
 
 type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>, Standin<Site>);
@@ -310,8 +344,10 @@ fn describe(
     deployed: &Deployed,
 ) -> Description {
     Description {
-        api_url,
         stream_url: None,
+        console_url: format!("{api_url}/"),
+        console_user: ConsoleUser { email: data.user.clone(), password: PASSWORD.to_owned() },
+        api_url,
         token: users.owner.token,
         member_token: users.member.token,
         viewer_token: users.viewer.token,
@@ -382,6 +418,9 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
         ("SITE", &description.standins.site),
     ] {
         let _ok = writeln!(lines, "export {name}='{value}'");
+    }
+    if let Some(stream_url) = &description.stream_url {
+        let _ok = writeln!(lines, "export STREAM='{stream_url}'\nexport CONSOLE='{}'", description.console_url);
     }
     let path = state_dir.join("shell");
     fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))

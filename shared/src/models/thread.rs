@@ -26,7 +26,7 @@ pub struct Thread {
     /// What stands for its older messages when a model is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ThreadSummary>,
-    /// The [`PendingCall`] that waits for the person's consent, as JSON text: DynamoDB's own maps do not take every name.
+    /// The [`PendingCall`] that waits, as JSON text: DynamoDB's own maps do not take every name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,
     #[serde(default)]
@@ -78,7 +78,8 @@ pub struct ThreadMessage {
     pub turn: u32,
     pub role: ChatRole,
     pub content: String,
-    /// The name of the request that brought it, where it has one: the same request again gets the same answer.
+    /// The name of the request that brought it, where it has one: the same request again gets the same answer. It stands at the
+    /// answer itself where the request brought no words of the person's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// What tools gave before this answer: a list of [`ToolResult`]s as JSON text.
@@ -146,11 +147,25 @@ pub struct ToolResult {
     pub result: Value,
 }
 
-/// A call that waits for the person's consent, bound to exactly these arguments of the tool as it was.
+/// For whom a call waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// The person, who is asked whether it may be carried out.
+    #[default]
+    Consent,
+    /// The front end, which carries it out.
+    FrontEnd,
+}
+
+/// A call that waits for the person's consent, or for the front end, bound to exactly these arguments of the tool as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// What the consent must name.
+    /// What the consent, or the result, must name.
     pub id: String,
+    #[serde(default)]
+    pub waits_for: WaitsFor,
+    /// A tool of the front end stands here by its name alone.
     pub tool: OfferedTool,
     pub arguments: Map<String, Value>,
     #[serde(default)]

@@ -38,6 +38,14 @@ pub struct OfferedTool {
     pub allowed_hosts: AllowedHosts,
 }
 
+impl OfferedTool {
+    /// A tool that the front end of a chat carries out: it has nothing but its name.
+    pub fn of_front_end(name: &str) -> Self {
+        let allowed_hosts = AllowedHosts::default();
+        Self { name: name.to_owned(), tool: ToolRef::BuiltIn(name.to_owned()), redact: Vec::new(), allowed_hosts }
+    }
+}
+
 /// As it stands in a run's row.
 #[derive(Serialize, Deserialize)]
 struct StoredOffer {

@@ -7,7 +7,7 @@ use std::{fmt::Write as _, time::Duration};
 
 use self::ask::Unanswered;
 use super::{
-    AgentState, ChatMessage, Event, Observer, OfferedTools, PlannerModel, Step, Stop, claims,
+    AgentState, ChatMessage, Event, Observer, OfferedTools, PlannerModel, Step, Stop, StopSignal, claims,
     plan::{self, Plan},
     prompt,
 };
@@ -55,17 +55,32 @@ pub struct Planner<'a, M> {
     pub context: CallContext<'a>,
     /// The turn, counted from 1 in its thread.
     pub turn: u32,
-    /// How long a person may take to consent.
-    pub consent_within: Duration,
+    /// How long a person, or the front end, may take when a call waits.
+    pub wait_within: Duration,
+    /// Ends the turn before its time.
+    pub stop: StopSignal,
+}
+
+/// What has become of a call that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided<'a> {
+    /// The person consented: exactly this call is carried out.
+    Approved,
+    Refused,
+    /// The front end carried it out, or says that it failed.
+    Gave {
+        content: &'a str,
+        failed: bool,
+    },
 }
 
 /// How a turn ended; each has the text for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     Answered(String),
-    /// An effect waits for consent: [`AgentState::pending`].
+    /// A call waits for consent, which the text asks for, or for the front end: [`AgentState::pending`]. Then there is no text.
     Waiting(String),
-    /// It was broken off after something had been done, which the text says.
+    /// It was broken off. The text is what had been said, and what had been done.
     BrokenOff(String),
 }
 
@@ -86,6 +101,8 @@ struct Turn<'p, 'a, 's, M, O> {
     repaired: bool,
     /// Calls that were made.
     calls: u32,
+    /// What the person has read of the answer so far.
+    said: String,
     /// Why the model is not asked again.
     stop: Option<Stop>,
 }
@@ -112,21 +129,21 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// Goes on where a call waited for consent: carries exactly that call out, once, or not at all.
+    /// Goes on where a call waited: with consent, exactly that call is carried out, once.
     ///
     /// # Errors
     /// As [`Planner::run`].
     pub async fn resume<O: Observer>(
         &self,
         pending: &PendingCall,
-        approved: bool,
+        decided: Decided<'_>,
         state: &mut AgentState,
         observer: &mut O,
     ) -> Result<Ended> {
         let mut turn = self.begin(state, observer);
         let ended = async {
             turn.step(Step::Execute);
-            turn.decided(pending, approved).await?;
+            turn.decided(pending, decided).await?;
             query_execution_node(&mut turn, Plan::default()).await
         };
         let ended = ended.await;
@@ -134,7 +151,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
     }
 
     fn begin<'p, 's, O>(&'p self, state: &'s mut AgentState, observer: &'s mut O) -> Turn<'p, 'a, 's, M, O> {
-        Turn { planner: self, state, observer, repaired: false, calls: 0, stop: None }
+        Turn { planner: self, state, observer, repaired: false, calls: 0, said: String::new(), stop: None }
     }
 }
 
@@ -147,7 +164,7 @@ async fn query_execution_node<M: PlannerModel, O: Observer>(
         if !plan.calls.is_empty()
             && let Some(question) = turn.execute(plan).await?
         {
-            return Ok(turn.ask_consent(question));
+            return Ok(turn.wait(question));
         }
         match turn.answer().await? {
             Said::Answer(text) => return validate_node(turn, text).await,
@@ -173,11 +190,7 @@ async fn validate_node<M: PlannerModel, O: Observer>(
             Ok(corrected) if !corrected.text.trim().is_empty() => corrected.text.trim().clone_into(&mut text),
             Ok(_) | Err(Unanswered::Failed(_) | Unanswered::Stopped(_)) => {}
         }
-        let left = turn.claims(&text);
-        if !left.is_empty() {
-            turn.state.claims = left;
-            text.push_str("\n\n(To be precise: nothing of this kind was carried out for this message.)");
-        }
+        turn.mark_claims(&mut text);
     }
     turn.observer.event(Event::Message(&text));
     Ok(Ended::Answered(text))
@@ -274,6 +287,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// Asks for the answer, which may ask for another tool where one has been called and there is room for more.
     async fn answer(&mut self) -> Result<Said, Unanswered> {
         self.step(Step::Answer);
+        self.said.clear();
         let more = self.may_call_more();
         let messages = self.answering(more);
         let tools = self.functions(more);
@@ -304,6 +318,15 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             && spent.cost < limits.cost
     }
 
+    /// Says so behind a text that claims what was not done.
+    fn mark_claims(&mut self, text: &mut String) {
+        let left = self.claims(text);
+        if !left.is_empty() {
+            self.state.claims = left;
+            text.push_str("\n\n(To be precise: nothing of this kind was carried out for this message.)");
+        }
+    }
+
     fn claims(&self, text: &str) -> Vec<String> {
         let describe = |name: &str| {
             let spec = self.planner.offered.toolbox.spec(name);
@@ -314,9 +337,17 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
 
     /// Writes the end into the state. What failed after something had been done is told with what was done; the person could
     /// not know otherwise.
-    fn over(self, ended: Result<Ended, Unanswered>) -> Result<Ended> {
+    fn over(mut self, ended: Result<Ended, Unanswered>) -> Result<Ended> {
         let ended = match ended {
             Ok(ended) => ended,
+            Err(Unanswered::Stopped(Stop::Requested)) if !self.said.trim().is_empty() => {
+                let mut text = std::mem::take(&mut self.said);
+                self.mark_claims(&mut text);
+                text.push_str("\n\n(Stopped.)");
+                self.list_calls(&mut text);
+                self.observer.event(Event::Message(&text));
+                Ended::BrokenOff(text)
+            }
             Err(unanswered) => {
                 let acted =
                     self.state.tool_results.iter().any(|result| {
@@ -337,13 +368,20 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 Ended::BrokenOff(text)
             }
         };
-        self.state.messages.push(ChatMessage::assistant(ended.text()));
+        if !ended.text().is_empty() {
+            self.state.messages.push(ChatMessage::assistant(ended.text()));
+        }
         Ok(ended)
     }
 
     /// What was done, without a model.
     fn report(&self, why: &str) -> String {
         let mut text = format!("I could not finish this answer: {why}.");
+        self.list_calls(&mut text);
+        text
+    }
+
+    fn list_calls(&self, text: &mut String) {
         for result in &self.state.tool_results {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n- {}: {}", result.tool, result.outcome.as_str());
@@ -351,7 +389,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         if !self.state.tool_results.is_empty() {
             text.push_str("\nNothing else was done.");
         }
-        text
     }
 }
 

@@ -1,6 +1,9 @@
 //! Which tools a turn is offered: of the one catalogue, as this person may use them.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures_util::join;
 
@@ -11,7 +14,7 @@ use crate::{
     error,
     execution::Executor,
     models::{ChatRules, OfferedTool, OrganizationId, Role, ToolRef},
-    tool::Toolbox,
+    tool::{Tool, Toolbox},
 };
 
 /// How many tools of an organization and of services are described at most: those that fit the question best.
@@ -36,12 +39,17 @@ pub struct OfferedTools {
     pub rules: BTreeMap<String, ChatRules>,
     /// Those that this person may not use, with the least role.
     pub withheld: BTreeMap<String, Role>,
+    /// Those that the front end carries out.
+    pub front_end: BTreeSet<String>,
 }
 
 impl OfferedTools {
     /// Offers a tool to somebody of this role under its name, or withholds it.
     pub fn add(&mut self, found: Found, role: Role, executor: &Executor) {
         let (name, rules) = (found.spec().name.clone(), found.chat_rules());
+        if self.front_end.contains(&name) {
+            return;
+        }
         if let Some(least) = rules.least_role.filter(|_| !rules.allow(role)) {
             let sentence =
                 format!("it needs the role {} in this organization, which the person has not.", least.as_str());
@@ -54,21 +62,29 @@ impl OfferedTools {
         self.toolbox.offer(found.callable(executor));
     }
 
+    /// Offers a tool that the front end carries out. Its name is the front end's; another tool of this name gets another one, and a
+    /// built-in one stands back.
+    pub fn add_of_front_end(&mut self, tool: Arc<dyn Tool>) {
+        self.front_end.insert(tool.spec().name.clone());
+        self.toolbox.offer(tool);
+    }
+
     fn has(&self, name: &str) -> bool {
-        self.references.contains_key(name) || self.withheld.contains_key(name)
+        self.references.contains_key(name) || self.withheld.contains_key(name) || self.front_end.contains(name)
     }
 }
 
 impl Offer<'_> {
-    /// The built-in tools, the organization's and those of connected services that fit the words of the conversation, for a
-    /// person of this role.
-    pub async fn tools(
+    /// Adds the built-in tools, the organization's and those of connected services that fit the words of the conversation to what a
+    /// person of this role is offered.
+    pub async fn add_tools(
         &self,
         organization: OrganizationId,
         role: Role,
         words: &str,
+        offered: &mut OfferedTools,
         deadline: Deadline,
-    ) -> Result<OfferedTools> {
+    ) -> Result<()> {
         let search = ToolSearch {
             q: words.chars().take(400).collect(),
             connected: Some(true),
@@ -99,7 +115,6 @@ impl Offer<'_> {
         let of_services = found.iter().filter(|found| found.tool.source == Source::Service).take(MOST_OF_SERVICES);
         references
             .extend(of_services.map(|found| ToolRef::Service { name: found.tool.name.clone(), fingerprint: None }));
-        let mut offered = OfferedTools::default();
         for resolved in Box::pin(self.catalogue.resolve(organization, &references, deadline)).await? {
             // What cannot be called outside of a phone call, or not just now, is not offered.
             if let Resolved::Here(found) = resolved {
@@ -107,7 +122,7 @@ impl Offer<'_> {
                 offered.add(found, role, self.executor);
             }
         }
-        Ok(offered)
+        Ok(())
     }
 
     /// Adds the tool that a person was asked about, exactly as it was then, to what a turn may call.
@@ -132,6 +147,7 @@ impl Offer<'_> {
         if !found.chat_rules().allow(role) {
             return Err(Error::Forbidden("this tool needs another role in this organization by now"));
         }
+        offered.front_end.remove(&pinned.name);
         offered.add(found, role, self.executor);
         Ok(())
     }

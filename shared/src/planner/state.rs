@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Widget;
-use crate::models::{ChatRole, OfferedTool, PendingCall, Role, Spent, Timestamp, ToolResult, UserId};
+use crate::models::{ChatRole, OfferedTool, PendingCall, Role, Spent, Timestamp, ToolResult, UserId, WaitsFor};
 
 /// Who asks: of the verified token and the membership that it leads to, and of nothing that a request says.
 #[derive(Debug, Clone, Serialize)]
@@ -89,7 +89,7 @@ pub struct AgentState {
     pub spent: Spent,
     /// What the last tool that gave one wants drawn.
     pub widget: Option<Widget>,
-    /// The effect that the person is asked about.
+    /// The call that waits for the person's consent, or for the front end.
     pub pending: Option<PendingCall>,
     /// Why the answer had to do without a tool, or without the model.
     pub problems: Vec<String>,
@@ -124,9 +124,10 @@ impl AgentState {
     }
 }
 
-/// A call that is to be asked about, before it has a name and a time.
+/// A call that is to wait, before it has a name and a time.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
+    pub(super) waits_for: WaitsFor,
     pub(super) tool: OfferedTool,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) reason: String,
@@ -136,6 +137,7 @@ impl Question {
     pub(super) fn pending(self, state: &AgentState, turn: u32, expires_at: Timestamp) -> PendingCall {
         PendingCall {
             id: uuid::Uuid::now_v7().to_string(),
+            waits_for: self.waits_for,
             tool: self.tool,
             arguments: self.arguments,
             reason: self.reason,

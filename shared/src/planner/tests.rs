@@ -18,7 +18,7 @@ use crate::{
         self,
         llm::{Completion, Finish, Request, Usage},
     },
-    models::{OrganizationId, Role, ThreadId, Trigger, UserId},
+    models::{OrganizationId, Role, ThreadId, Trigger, UserId, WaitsFor},
     tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -34,7 +34,10 @@ impl PlannerModel for Scripted {
     ) -> Result<Completion, clients::Error> {
         let text = self.0.lock().unwrap().pop_front().expect("the script is not over");
         if let Some(tokens) = tokens {
-            text.split_inclusive(' ').for_each(tokens);
+            for word in text.split_inclusive(' ') {
+                tokens(word);
+                tokio::task::yield_now().await;
+            }
         }
         Ok(Completion {
             text: text.to_owned(),
@@ -65,9 +68,9 @@ impl Tool for Look {
 struct Notes {
     told: Vec<String>,
     cost: f64,
-    /// The turn is stopped before the request of this number, from 0.
-    stop_before: Option<usize>,
-    asked: usize,
+    /// The turn is asked to end when this is told.
+    stop_at: Option<&'static str>,
+    stop: StopSignal,
 }
 
 impl Observer for Notes {
@@ -82,34 +85,37 @@ impl Observer for Notes {
             Event::ToolCall { tool, arguments, .. } => format!("call {tool} {}", json!(arguments)),
             Event::ToolResult { result, .. } => format!("result {}", result.outcome.as_str()),
             Event::Widget(widget) => format!("widget {}", json!(widget)["type"]),
+            Event::FrontEndCall { tool, arguments, .. } => format!("front end {tool} {}", json!(arguments)),
             Event::Consent(pending) => format!("consent {}", pending.tool.name),
             Event::Message(text) => format!("message {text:?}"),
         });
+        if self.stop_at.is_some() && self.told.last().map(String::as_str) == self.stop_at {
+            self.stop.give();
+        }
     }
 
     async fn spent(&mut self, cost: f64) -> ControlFlow<Stop> {
         self.cost += cost;
         ControlFlow::Continue(())
     }
-
-    async fn may_go_on(&mut self) -> ControlFlow<Stop> {
-        let asked = self.asked;
-        self.asked += 1;
-        if self.stop_before == Some(asked) { ControlFlow::Break(Stop::Requested) } else { ControlFlow::Continue(()) }
-    }
 }
 
-async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, Notes) {
-    let mut offered = OfferedTools::default();
-    offered.toolbox.offer(Arc::new(Look(ToolSpec {
-        name: "look".to_owned(),
+fn look(name: &str) -> Arc<dyn Tool> {
+    Arc::new(Look(ToolSpec {
+        name: name.to_owned(),
         description: "Looks something up.".to_owned(),
         parameters: Parameters::new([("q", json!({"type": "string"}), true)]),
         returns: json!({}),
         own_examples: Vec::new(),
         effect: false,
         repeatable: true,
-    })));
+    }))
+}
+
+async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, Notes) {
+    let mut offered = OfferedTools::default();
+    offered.toolbox.offer(look("look"));
+    offered.add_of_front_end(look("show"));
     let user = UserId::new("ada");
     let organization = OrganizationId::generate();
     let no_call = Conversation::default();
@@ -128,7 +134,8 @@ async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, 
             deadline: Deadline::after(Duration::from_secs(60)),
         },
         turn: 1,
-        consent_within: Duration::from_secs(60),
+        wait_within: Duration::from_secs(60),
+        stop: notes.stop.clone(),
     };
     let who = UserContext { user_id: user.clone(), user_email: None, user_role: Role::Member };
     let mut state = AgentState::new(vec![ChatMessage::user("What is there?")], who);
@@ -171,10 +178,37 @@ async fn an_answer_that_only_begins_like_a_plan_is_told_whole() {
 
 #[tokio::test]
 async fn a_turn_that_is_stopped_says_what_was_done() {
-    let stopped = Notes { stop_before: Some(1), ..Notes::default() };
+    let stopped = Notes { stop_at: Some("query_execution answer"), ..Notes::default() };
     let (ended, state, notes) = turn(&[LOOK], stopped).await;
     let Ended::BrokenOff(text) = &ended else { panic!("{ended:?}") };
     assert!(text.contains("it was stopped") && text.contains("- look: succeeded"), "{text}");
     assert_eq!(notes.told.last(), Some(&format!("message {text:?}")));
     assert_eq!(state.messages.last(), Some(&ChatMessage::assistant(text)));
+}
+
+#[tokio::test]
+async fn a_turn_that_is_stopped_in_the_middle_of_a_word_keeps_what_was_said() {
+    let stopped = Notes { stop_at: Some(r#"token "is ""#), ..Notes::default() };
+    let (ended, state, notes) = turn(&[r#"{"tool": "none"}"#, "There is more than one."], stopped).await;
+    assert_eq!(ended, Ended::BrokenOff("There is \n\n(Stopped.)".to_owned()));
+    assert!(!notes.told.iter().any(|told| told.contains("more")), "{:?}", notes.told);
+    assert_eq!(state.messages.last(), Some(&ChatMessage::assistant(ended.text())));
+
+    // What had been said is held to the truth, too.
+    let stopped = Notes { stop_at: Some(r#"token "mail. ""#), ..Notes::default() };
+    let (ended, state, _) = turn(&[r#"{"tool": "none"}"#, "I have sent the mail. Anything else?"], stopped).await;
+    assert!(ended.text().contains("nothing of this kind was carried out"), "{ended:?}");
+    assert_eq!(state.claims.len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_of_the_front_end_is_left_to_it() {
+    let show = r#"[{"tool": "show", "arguments": {"q": "x"}}, {"tool": "look", "arguments": {"q": "y"}}]"#;
+    let (ended, state, notes) = turn(&[show], Notes::default()).await;
+    assert_eq!(ended, Ended::Waiting(String::new()));
+    // What comes behind it waits for the next plan.
+    let expected = ["query_execution plan", "query_execution execute", r#"front end show {"q":"x"}"#];
+    assert_eq!((notes.told, state.messages.len(), state.tool_results.len()), (expected.map(Into::into).into(), 1, 0));
+    let pending = state.pending.unwrap();
+    assert_eq!((pending.waits_for, pending.tool.name.as_str()), (WaitsFor::FrontEnd, "show"));
 }

@@ -116,6 +116,10 @@ impl Lease {
         self.waited
     }
 
+    pub(super) fn key(&self) -> Item {
+        self.key.clone()
+    }
+
     /// What stands in `lease_token` while the lease is ours.
     pub(super) fn token(&self) -> AttributeValue {
         text(&self.token)

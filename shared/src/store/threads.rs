@@ -6,7 +6,7 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | `thread` | the row: counts, summary, what waits for consent, the lease of the turn that is being answered; the only one in the indexes |
+//! | `thread` | the row: counts, summary, what waits, the lease of the turn that is being answered, `stop_token` if that turn is asked to end; the only one in the indexes |
 //! | `m#000001` | the first message |
 //! | `name` | under an id of its own, made of a name that holds a UUID: whose it is |
 //!
@@ -23,7 +23,7 @@ use super::{
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
     table::Table,
-    write::{Refused, Write, transact},
+    write::{Attempt, Refused, Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -46,8 +46,24 @@ pub struct Threads {
 pub struct SavedTurn<'a> {
     /// The row as it is to be.
     pub thread: &'a Thread,
-    /// The person's message and its answer.
-    pub messages: [&'a ThreadMessage; 2],
+    /// The person's message and its answer; one of them, where the other is still to come or stands already.
+    pub messages: &'a [ThreadMessage],
+}
+
+/// A turn's own request to end, if there is one.
+#[derive(Debug)]
+pub struct StopRequest {
+    table: Table,
+    key: Item,
+    token: AttributeValue,
+}
+
+impl StopRequest {
+    /// Whether somebody has asked for it. One read.
+    pub async fn is_there(&self) -> Result<bool> {
+        let row = self.table.item(self.key.clone(), true).await?;
+        Ok(row.is_some_and(|row| row.get("stop_token") == Some(&self.token)))
+    }
 }
 
 impl Threads {
@@ -138,10 +154,10 @@ impl Threads {
                 (":expires", number(thread.expires_at)),
             ]);
         row = match &thread.pending {
-            Some(pending) => {
-                row.and(", #pending = :pending REMOVE #lease_token, #lease_until").with([(":pending", text(pending))])
-            }
-            None => row.and(" REMOVE #pending, #lease_token, #lease_until"),
+            Some(pending) => row
+                .and(", #pending = :pending REMOVE #stop_token, #lease_token, #lease_until")
+                .with([(":pending", text(pending))]),
+            None => row.and(" REMOVE #pending, #stop_token, #lease_token, #lease_until"),
         };
         let mut writes = vec![row];
         for message in messages {
@@ -152,6 +168,29 @@ impl Threads {
             writes.push(kept.with([(":thread", text(thread.id)), (":expires", number(thread.expires_at))]));
         }
         transact(writes).await.map_err(|refused| refused.or("this thread was deleted, or is answered by somebody else"))
+    }
+
+    /// Asks the turn that is just being answered to end. False if there is none.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has no such thread.
+    pub async fn ask_to_stop(&self, organization: OrganizationId, id: ThreadId) -> Result<bool> {
+        // It names the turn by its lease: the next one never hears of it.
+        let asked = self
+            .table
+            .update(row(id), "SET #stop_token = #lease_token")
+            .when("#organization_id = :organization AND #lease_until > :now")
+            .with([(":organization", text(organization)), (":now", number(Timestamp::now().as_millis()))]);
+        match asked.attempt().await? {
+            Attempt::Done(_) => Ok(true),
+            Attempt::Refused(held) if is_of(&held, organization) => Ok(false),
+            Attempt::Refused(_) => Err(Error::NotFound(THREAD)),
+        }
+    }
+
+    /// What the turn that holds a lease reads, to know whether it is asked to end.
+    pub fn stop_request(&self, lease: &Lease) -> StopRequest {
+        StopRequest { table: self.table.clone(), key: lease.key(), token: lease.token() }
     }
 
     /// Lets go of a thread of which no turn was written down.

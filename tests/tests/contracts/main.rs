@@ -1,5 +1,6 @@
 //! Each client against its stand-in or a server of the test's own, and our code against vectors and suites of others.
 
+mod agui;
 mod call_control;
 mod json_schema;
 mod llm;

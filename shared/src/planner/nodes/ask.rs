@@ -7,8 +7,11 @@ use serde_json::Value;
 use super::Turn;
 use crate::{
     Error,
-    clients::llm::{Completion, Message, Request},
-    planner::{Event, Observer, PlannerModel, Stop},
+    clients::{
+        self,
+        llm::{Completion, Message, Request},
+    },
+    planner::{Event, Observer, PlannerModel, Stop, StopSignal},
 };
 
 /// Kept back from the turn's time to write it down.
@@ -31,23 +34,20 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         tools: &[Value],
         aloud: bool,
     ) -> Result<Completion, Unanswered> {
-        if let ControlFlow::Break(stop) = self.observer.may_go_on().await {
-            return Err(Unanswered::Stopped(stop));
-        }
-        if let Some(stop) = self.stop.clone() {
-            return Err(Unanswered::Stopped(stop));
-        }
+        self.may_go_on()?;
         let request = Request { temperature, max_tokens: Some(LONGEST_ANSWER), tools, ..Request::new(messages) };
         let deadline = self.planner.context.deadline.reserving(SAVE_RESERVE);
+        let stop = &self.planner.stop;
         let answered = if aloud && self.observer.wants_tokens() {
-            let observer = &mut *self.observer;
+            let (observer, said) = (&mut *self.observer, &mut self.said);
             let mut gate = Gate::default();
             let mut token = |text: &str| {
                 if let Some(text) = gate.let_through(text) {
+                    said.push_str(&text);
                     observer.event(Event::Token(&text));
                 }
             };
-            let answered = self.planner.model.answer(&request, Some(&mut token), deadline).await;
+            let answered = unless_stopped(stop, self.planner.model.answer(&request, Some(&mut token), deadline)).await;
             if let (Ok(completion), Some(held)) = (&answered, gate.held())
                 && !self.is_another_plan(completion)
             {
@@ -55,9 +55,9 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             }
             answered
         } else {
-            self.planner.model.answer(&request, None, deadline).await
+            unless_stopped(stop, self.planner.model.answer(&request, None, deadline)).await
         };
-        let completion = answered.map_err(|error| Unanswered::Failed(error.into()))?;
+        let completion = answered?;
         let (usage, cost) = (&completion.usage, completion.usage.cost.unwrap_or_default());
         let spent = &mut self.state.spent;
         spent.iterations += 1;
@@ -71,8 +71,28 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(completion)
     }
 
+    /// Whether anything else may be begun.
+    pub(super) fn may_go_on(&self) -> Result<(), Unanswered> {
+        if self.planner.stop.is_given() {
+            return Err(Unanswered::Stopped(Stop::Requested));
+        }
+        self.stop.clone().map_or(Ok(()), |stop| Err(Unanswered::Stopped(stop)))
+    }
+
     fn is_another_plan(&self, completion: &Completion) -> bool {
         super::plan::instead_of_answer(&completion.text, |name| self.is_offered(name)).is_some()
+    }
+}
+
+/// What a model answers, unless somebody wants the turn to end before it has.
+async fn unless_stopped(
+    stop: &StopSignal,
+    answer: impl Future<Output = Result<Completion, clients::Error>>,
+) -> Result<Completion, Unanswered> {
+    tokio::select! {
+        biased;
+        () = stop.given() => Err(Unanswered::Stopped(Stop::Requested)),
+        answered = answer => answered.map_err(|error| Unanswered::Failed(error.into())),
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::{Ended, Plan, Turn, Unanswered};
 use crate::{
     cut::{cut, fit},
-    models::{ExecutionStatus, PendingCall, Timestamp, ToolResult, TurnCall},
-    planner::{Event, Observer, PlannerModel, Step, Widget, plan::PlannedCall, state::Question},
+    models::{ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor},
+    planner::{Decided, Event, Observer, PlannerModel, Step, Widget, plan::PlannedCall, state::Question},
     tool::{Bound, NotBound, ToolOutcome},
 };
 
@@ -18,11 +18,12 @@ const LONGEST_RESULT: usize = 32 * 1024;
 const LONGEST_SHOWN: usize = 1_000;
 
 impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
-    /// Makes the calls of a plan, one after the other. Gives the call that the person must be asked about first; what comes
-    /// behind it waits for the next plan.
+    /// Makes the calls of a plan, one after the other. Gives the first that must wait, for the person or for the front end; what
+    /// comes behind it waits for the next plan.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<Option<Question>, Unanswered> {
         self.step(Step::Execute);
         for PlannedCall { tool, reason, arguments } in plan.calls {
+            self.may_go_on()?;
             let offered = self.planner.offered;
             let bound = match offered.toolbox.check(&tool, &arguments) {
                 Ok(bound) => bound,
@@ -36,22 +37,36 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 self.not_called(&tool, arguments, "Not called: this turn has had all its calls.");
                 continue;
             }
+            if offered.front_end.contains(&tool) {
+                let tool = OfferedTool::of_front_end(&tool);
+                return Ok(Some(Question { waits_for: WaitsFor::FrontEnd, tool, arguments: bound.arguments, reason }));
+            }
             if offered.rules.get(&tool).is_some_and(|rules| rules.consent) {
-                let Some(reference) = offered.references.get(&tool).cloned() else { continue };
-                return Ok(Some(Question { tool: reference, arguments: bound.arguments, reason }));
+                let Some(tool) = offered.references.get(&tool).cloned() else { continue };
+                return Ok(Some(Question { waits_for: WaitsFor::Consent, tool, arguments: bound.arguments, reason }));
             }
             self.call(&tool, bound, effect).await?;
         }
         Ok(None)
     }
 
-    /// Carries out what the person consented to, or notes that they did not.
-    pub(super) async fn decided(&mut self, pending: &PendingCall, approved: bool) -> Result<(), Unanswered> {
+    /// Carries out what the person consented to, or notes that they did not, or what the front end gave.
+    pub(super) async fn decided(&mut self, pending: &PendingCall, decided: Decided<'_>) -> Result<(), Unanswered> {
         let (tool, arguments) = (&pending.tool.name, &pending.arguments);
-        if !approved {
-            let told = "The person was asked and said no. It was not carried out.";
-            self.note(tool, arguments.clone(), TurnCall::Refused, true, told.into());
-            return Ok(());
+        match decided {
+            Decided::Refused => {
+                let told = "The person was asked and said no. It was not carried out.";
+                self.note(tool, arguments.clone(), TurnCall::Refused, true, told.into());
+                return Ok(());
+            }
+            Decided::Gave { content, failed } => {
+                self.calls += 1;
+                let outcome = if failed { TurnCall::Failed } else { TurnCall::Succeeded };
+                let told = serde_json::from_str(content).unwrap_or_else(|_no_json| content.into());
+                self.note(tool, arguments.clone(), outcome, false, fit(told, LONGEST_RESULT));
+                return Ok(());
+            }
+            Decided::Approved => {}
         }
         match self.planner.offered.toolbox.check(tool, arguments) {
             Ok(bound) => {
@@ -105,11 +120,25 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.state.tool_results.push(result);
     }
 
-    /// Asks the person, in words that no model chose: what they consent to is what is carried out.
-    pub(super) fn ask_consent(&mut self, question: Question) -> Ended {
-        self.step(Step::Consent);
-        let expires_at = Timestamp::now().plus(self.planner.consent_within);
+    /// Leaves a call to whoever it waits for.
+    pub(super) fn wait(&mut self, question: Question) -> Ended {
+        let expires_at = Timestamp::now().plus(self.planner.wait_within);
         let pending = question.pending(self.state, self.planner.turn, expires_at);
+        let text = match pending.waits_for {
+            WaitsFor::Consent => self.ask_consent(&pending),
+            WaitsFor::FrontEnd => {
+                let PendingCall { id, tool, arguments, .. } = &pending;
+                self.observer.event(Event::FrontEndCall { id, tool: &tool.name, arguments });
+                String::new()
+            }
+        };
+        self.state.pending = Some(pending);
+        Ended::Waiting(text)
+    }
+
+    /// Asks the person, in words that no model chose: what they consent to is what is carried out.
+    fn ask_consent(&mut self, pending: &PendingCall) -> String {
+        self.step(Step::Consent);
         let mut text = format!("I need your consent before I call {}", pending.tool.name);
         if pending.arguments.is_empty() {
             text.push('.');
@@ -122,9 +151,8 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             let _ = write!(text, "\n- {name}: {}", cut(value, LONGEST_SHOWN));
         }
         text.push_str("\nNothing has been done yet. Shall I do it?");
-        self.observer.event(Event::Consent(&pending));
+        self.observer.event(Event::Consent(pending));
         self.observer.event(Event::Message(&text));
-        self.state.pending = Some(pending);
-        Ended::Waiting(text)
+        text
     }
 }

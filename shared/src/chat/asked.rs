@@ -1,38 +1,83 @@
 //! What a person says, as the doors bring it.
 
+use super::FrontEndTool;
+use crate::{Error, Result, error::Problems, fields::Fields};
 use serde_json::Value;
-use shared::{Error, Result, error::Problems, fields::Fields};
 
 /// The thread of a user who names none.
 const DEFAULT_THREAD: &str = "default";
 /// In characters.
-const LONGEST_MESSAGE: usize = 32_000;
-pub(crate) const LONGEST_THREAD: usize = 200;
+pub const LONGEST_MESSAGE: usize = 32_000;
+/// In characters.
+pub const LONGEST_THREAD: usize = 200;
 const ACTION: &str = "chat";
 
-/// A message to a thread.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ChatRequest {
-    pub(crate) message: String,
-    pub(crate) thread: String,
-    pub(crate) consent: Option<Consent>,
-    /// The name under which the same request comes again.
-    pub(crate) name: Option<String>,
+/// What somebody says to a thread, or what it waits for.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Empty where `awaited` brings results: nobody has said anything then.
+    pub message: String,
+    /// As its user's clients call it.
+    pub thread: String,
+    /// What the thread waits for.
+    pub awaited: Option<Awaited>,
+    /// The name under which the same request comes again, and gets the same answer.
+    pub name: Option<String>,
+    /// Tools that the front end carries out.
+    pub tools: Vec<FrontEndTool>,
+}
+
+/// What a turn waits for when it can go no further by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Awaited {
+    /// The person's decision about a call.
+    Consent(Consent),
+    /// What the front end's tools gave; only that of the call that waits is taken.
+    Results(Vec<FrontEndResult>),
 }
 
 /// What a person has decided about a call that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Consent {
-    pub(crate) id: String,
-    pub(crate) approved: bool,
+pub struct Consent {
+    pub id: String,
+    pub approved: bool,
 }
 
-impl ChatRequest {
-    /// Reads the body of `POST /agent/chat`.
+impl Consent {
+    /// The decision in the words in which it stands in the thread.
+    pub const fn words(&self) -> &'static str {
+        if self.approved { "Yes, do it." } else { "No, do not do it." }
+    }
+
+    /// The decision as a request: the same one again gets the same answer.
+    pub fn asked(self, thread: String) -> Asked {
+        Asked {
+            message: self.words().to_owned(),
+            thread,
+            name: Some(format!("consent {}", self.id)),
+            awaited: Some(Awaited::Consent(self)),
+            tools: Vec::new(),
+        }
+    }
+}
+
+/// What a tool of the front end gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrontEndResult {
+    /// Of the call.
+    pub id: String,
+    pub content: String,
+    /// The front end says that it went wrong.
+    pub failed: bool,
+}
+
+impl Asked {
+    /// Reads the body of `POST /agent/chat`, and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key` is the request's
+    /// `Idempotency-Key`.
     ///
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
-    pub(crate) fn of_chat(body: &Value, key: Option<String>) -> Result<Self> {
+    pub fn of_chat(body: &Value, key: Option<String>) -> Result<Self> {
         Self::read(body, "", key, true)
     }
 
@@ -41,7 +86,7 @@ impl ChatRequest {
     ///
     /// # Errors
     /// [`Error::Malformed`] for an action that there is not, [`Error::Invalid`] with every wrong field.
-    pub(crate) fn of_action(body: &Value, key: Option<String>) -> Result<Self> {
+    pub fn of_action(body: &Value, key: Option<String>) -> Result<Self> {
         match body.get("action") {
             Some(Value::String(action)) if action == ACTION => {}
             Some(Value::String(_)) => {
@@ -63,11 +108,7 @@ impl ChatRequest {
                 None if !strict => last_message(fields.get("messages")),
                 message => message,
             };
-            let decided = consent.as_ref().map(|consent| {
-                let words = if consent.approved { "Yes, do it." } else { "No, do not do it." };
-                words.to_owned()
-            });
-            let message = message.or(decided);
+            let message = message.or_else(|| consent.as_ref().map(|consent| consent.words().to_owned()));
             if message.is_none() && fields.problems().iter().count() == 0 {
                 fields.problem("message", "is required");
             }
@@ -77,7 +118,13 @@ impl ChatRequest {
                 fields.finish();
             }
             let name = key.or_else(|| consent.as_ref().map(|consent| format!("consent {}", consent.id)));
-            Some(Self { message: message?, thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()), consent, name })
+            Some(Self {
+                message: message?,
+                thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),
+                awaited: consent.map(Awaited::Consent),
+                name,
+                tools: Vec::new(),
+            })
         });
         problems.into_result(request)
     }
@@ -114,18 +161,18 @@ mod tests {
 
     #[test]
     fn a_message_goes_to_the_users_own_thread_unless_another_is_named() {
-        let read = ChatRequest::of_chat(&json!({"message": " Hello ", "metadata": {"page": 1}}), None).unwrap();
-        assert_eq!((read.message.as_str(), read.thread.as_str(), read.consent), ("Hello", "default", None));
-        let read = ChatRequest::of_chat(&json!({"message": "x", "thread_id": "t1"}), Some("k".into())).unwrap();
+        let read = Asked::of_chat(&json!({"message": " Hello ", "metadata": {"page": 1}}), None).unwrap();
+        assert_eq!((read.message.as_str(), read.thread.as_str(), read.awaited), ("Hello", "default", None));
+        let read = Asked::of_chat(&json!({"message": "x", "thread_id": "t1"}), Some("k".into())).unwrap();
         assert_eq!((read.thread.as_str(), read.name.as_deref()), ("t1", Some("k")));
     }
 
     #[test]
     fn a_consent_needs_no_words_and_has_a_name() {
         let body = json!({"metadata": {"consent": {"id": "c1", "approved": true}}});
-        let read = ChatRequest::of_chat(&body, None).unwrap();
+        let read = Asked::of_chat(&body, None).unwrap();
         assert_eq!((read.message.as_str(), read.name.as_deref()), ("Yes, do it.", Some("consent c1")));
-        assert_eq!(read.consent, Some(Consent { id: "c1".to_owned(), approved: true }));
+        assert_eq!(read.awaited, Some(Awaited::Consent(Consent { id: "c1".to_owned(), approved: true })));
     }
 
     #[test]
@@ -140,7 +187,7 @@ mod tests {
             (json!({"metadata": {"consent": {"id": "x"}}}), vec!["metadata.consent.approved"]),
             (json!({"metadata": {"consent": {"approved": "yes", "id": "x"}}}), vec!["metadata.consent.approved"]),
         ] {
-            let Err(Error::Invalid(problems)) = ChatRequest::of_chat(&body, None) else { panic!("{body} was read") };
+            let Err(Error::Invalid(problems)) = Asked::of_chat(&body, None) else { panic!("{body} was read") };
             assert_eq!(problems.iter().map(|problem| problem.field.as_str()).collect::<Vec<_>>(), wrong, "{body}");
         }
     }
@@ -154,12 +201,12 @@ mod tests {
                 {"role": "user", "content": "Before"}, {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "?"},
             ]}}),
         ] {
-            let read = ChatRequest::of_action(&body, None).unwrap();
+            let read = Asked::of_action(&body, None).unwrap();
             assert_eq!((read.message.as_str(), read.thread.as_str()), ("Hello", "t"), "{body}");
         }
         for body in [json!({"action": "dance"}), json!({"message": "Hello"}), json!({"action": 7}), json!([])] {
-            assert!(matches!(ChatRequest::of_action(&body, None), Err(Error::Malformed(_))), "{body}");
+            assert!(matches!(Asked::of_action(&body, None), Err(Error::Malformed(_))), "{body}");
         }
-        assert!(matches!(ChatRequest::of_action(&json!({"action": "chat"}), None), Err(Error::Invalid(_))));
+        assert!(matches!(Asked::of_action(&json!({"action": "chat"}), None), Err(Error::Invalid(_))));
     }
 }

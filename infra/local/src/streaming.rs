@@ -1,0 +1,211 @@
+//! The function `stream` under a plain address: what its function URL is on AWS, as the local AWS collects an answer before it
+//! passes it on.
+//!
+//! Runs the deployed program behind a runtime API of its own and passes each piece of an answer on as it comes. As strict as
+//! Lambda: one process for each request at a time, the function's own limit of time, 6 MB a request; a function that does not
+//! stream, fails, or has a head that Lambda may not take is a 502; a process that dies in the middle breaks the connection. A
+//! function never learns that its client has left. What the function is, its variables, its time-out and its `Cors` are those that
+//! were deployed.
+
+mod cors;
+mod environments;
+mod event;
+mod function;
+mod head;
+mod program;
+mod runtime_api;
+#[cfg(test)]
+mod tests;
+
+use std::{net::TcpListener, path::Path, sync::Arc};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    serve::ListenerExt,
+};
+use futures_util::{StreamExt, stream};
+use shared::models::Timestamp;
+use tokio::{sync::oneshot, task::JoinHandle};
+use uuid::Uuid;
+
+use crate::{Error, Result, aws::Aws, function_logs::LogFile, ports, programs::Package};
+use environments::{Answer, Environments, Invocation, Launch, Log};
+use event::LARGEST_EVENT;
+use function::Function;
+use program::Program;
+use runtime_api::Api;
+
+/// The function that streams.
+pub(crate) const FUNCTION: &str = "stream";
+
+/// A request is not read beyond this many bytes.
+const FARTHEST_READ: usize = 64 * 1024 * 1024;
+
+/// What it is to the user.
+pub(crate) const SERVICE: &str = "the streamed answers";
+
+/// A running door; dropping it closes it and ends the function's processes.
+#[derive(Debug)]
+pub(crate) struct StreamingDoor {
+    tasks: [JoinHandle<()>; 2],
+    _processes: Processes,
+}
+
+struct Processes(Arc<Environments>);
+
+impl std::fmt::Debug for Processes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Processes")
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.0.end_all();
+    }
+}
+
+struct Door {
+    function: Arc<Function>,
+    environments: Arc<Environments>,
+}
+
+impl StreamingDoor {
+    /// Serves on `listener` the function that streams, with the code of its package; unpacks that into `directory`. Nothing where
+    /// the template gives no function a URL.
+    pub(crate) async fn open(
+        listener: TcpListener,
+        aws: &Aws,
+        packages: &[Package],
+        directory: &Path,
+        log: LogFile,
+    ) -> Result<Option<Self>> {
+        let Some(package) = packages.iter().find(|package| package.function == FUNCTION) else { return Ok(None) };
+        let Some(function) = Function::deployed(aws, FUNCTION).await? else { return Ok(None) };
+        let log: Log = Arc::new(move |line| log.write(FUNCTION, line));
+        let function = Arc::new(function);
+        let program = Program::unpack(package, directory, aws, Arc::clone(&function), Arc::clone(&log))?;
+        Self::serve(listener, function, Box::new(program), log).map(Some)
+    }
+
+    fn serve(listener: TcpListener, function: Arc<Function>, launch: Box<dyn Launch>, log: Log) -> Result<Self> {
+        let failed = || Error::file("listen for the streamed answers");
+        let api = ports::listen(0, "the runtime API")?;
+        let address = format!("http://{}", api.local_addr().map_err(failed())?);
+        let environments = Environments::new(launch, function.time_out, address, log);
+        let runtime_api =
+            runtime_api::router(Api { environments: Arc::clone(&environments), arn: function.arn.as_str().into() });
+        let door = Arc::new(Door { function, environments: Arc::clone(&environments) });
+        let door = Router::new().fallback(receive).with_state(door);
+        let tasks = [serve(listener, door).map_err(failed())?, serve(api, runtime_api).map_err(failed())?];
+        Ok(Self { tasks, _processes: Processes(environments) })
+    }
+}
+
+impl Drop for StreamingDoor {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()>> {
+    listener.set_nonblocking(true)?;
+    // Each piece at once, small as it is.
+    let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
+        let _slower = connection.set_nodelay(true);
+    });
+    Ok(tokio::spawn(async move {
+        // It serves until it is aborted; a connection that breaks is the caller's affair.
+        let _ended = axum::serve(listener, router).await;
+    }))
+}
+
+async fn receive(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let cors = door.function.cors.as_ref();
+    if let Some(cors) = cors
+        && request.method() == Method::OPTIONS
+    {
+        return cors.preflight(request.headers());
+    }
+    let asked = request.headers().clone();
+    let request_id = Uuid::new_v4().to_string();
+    let mut response = if door.function.open {
+        door.answer(request, &request_id).await
+    } else {
+        refusal(StatusCode::FORBIDDEN, r#"{"Message":"Forbidden"}"#)
+    };
+    let headers = response.headers_mut();
+    if let Some(cors) = cors {
+        cors.answered(&asked, headers);
+    }
+    if let Ok(request_id) = HeaderValue::from_str(&request_id) {
+        headers.insert("x-amzn-requestid", request_id);
+    }
+    response
+}
+
+impl Door {
+    async fn answer(&self, request: Request, request_id: &str) -> Response {
+        let too_large = || {
+            let message =
+                format!("Request must be smaller than {LARGEST_EVENT} bytes for the InvokeFunction operation");
+            refusal(StatusCode::PAYLOAD_TOO_LARGE, &serde_json::json!({"Message": message}).to_string())
+        };
+        let (parts, body) = request.into_parts();
+        let Some(body) = read(body).await else { return too_large() };
+        let trace = trace();
+        let event = event::event(&parts, &body, &self.function.domain, request_id, &trace);
+        let event = runtime_api::written(&event);
+        // The event counts, so that a body in base64 may have three quarters of it.
+        if event.len() > LARGEST_EVENT {
+            return too_large();
+        }
+        let (client, answer) = oneshot::channel();
+        let invocation = Invocation { request_id: request_id.to_owned(), event, trace, client };
+        // On a task of its own: what was asked is done, whether or not somebody waits.
+        let environments = Arc::clone(&self.environments);
+        tokio::spawn(async move { environments.invoke(invocation).await });
+        let Ok(Answer { head, mut body }) = answer.await else {
+            return refusal(StatusCode::BAD_GATEWAY, "Internal Server Error");
+        };
+        let mut response = Response::new(Body::from_stream(stream::poll_fn(move |context| body.poll_recv(context))));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers;
+        response
+    }
+}
+
+/// A request's body, unless it is too large. That is known when it is read: who still sends does not listen for a refusal.
+async fn read(body: Body) -> Option<Bytes> {
+    let (mut read, mut size) = (Vec::new(), 0);
+    let mut frames = body.into_data_stream();
+    while size <= FARTHEST_READ
+        && let Some(frame) = frames.next().await
+    {
+        let frame = frame.ok()?;
+        size += frame.len();
+        if size <= LARGEST_EVENT {
+            read.extend_from_slice(&frame);
+        }
+    }
+    (size <= LARGEST_EVENT).then(|| Bytes::from(read))
+}
+
+/// An answer of Lambda's own.
+fn refusal(status: StatusCode, body: &str) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_owned()).into_response()
+}
+
+/// A trace that is not sampled, in X-Ray's form.
+fn trace() -> String {
+    let seconds = Timestamp::now().as_millis() / 1000;
+    let (root, parent) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string());
+    let (root, parent) = (root.get(..24).unwrap_or_default(), parent.get(..16).unwrap_or_default());
+    format!("Root=1-{seconds:08x}-{root};Parent={parent};Sampled=0")
+}

@@ -1,0 +1,139 @@
+//! The deployed program as processes of this machine, as the local AWS runs the other functions.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+};
+
+use futures_util::future::BoxFuture;
+use tokio::{process::Command, task::JoinHandle};
+use uuid::Uuid;
+use zip::ZipArchive;
+
+use super::{
+    environments::{Launch, Log},
+    function::Function,
+};
+use crate::{
+    Error, Result,
+    aws::{Aws, REGION, xml_texts},
+    command::each_line,
+    programs::Package,
+};
+
+/// How long credentials last, in seconds: the longest that a role's session may have.
+const CREDENTIALS_LAST: &str = "43200";
+
+/// The code of a function, unpacked.
+pub(super) struct Program {
+    directory: PathBuf,
+    aws: Aws,
+    function: Arc<Function>,
+    log: Log,
+}
+
+impl Program {
+    /// Unpacks what was deployed, so that a build beside the running stack changes nothing.
+    pub(super) fn unpack(
+        package: &Package,
+        directory: &Path,
+        aws: &Aws,
+        function: Arc<Function>,
+        log: Log,
+    ) -> Result<Self> {
+        let unpacked = || -> io::Result<()> {
+            if directory.exists() {
+                fs::remove_dir_all(directory)?;
+            }
+            fs::create_dir_all(directory)?;
+            ZipArchive::new(File::open(&package.zip)?)?.extract(directory)?;
+            Ok(())
+        };
+        unpacked().map_err(Error::file(format!("unpack {}", package.zip.display())))?;
+        Ok(Self { directory: directory.to_owned(), aws: aws.clone(), function, log })
+    }
+
+    /// The program, with the environment that Lambda gives it.
+    async fn command(&self, runtime_api: &str) -> Result<Command> {
+        let function = &self.function;
+        let [key, secret, token] = self.credentials().await?;
+        let mut command = Command::new(self.directory.join("bootstrap"));
+        command
+            .current_dir(&self.directory)
+            // Nothing of the developer's shell must get in.
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _value)| name == "PATH" || name == "LANG"))
+            .envs(&function.variables)
+            .envs([
+                ("AWS_REGION", REGION),
+                ("AWS_DEFAULT_REGION", REGION),
+                ("AWS_ENDPOINT_URL", self.aws.endpoint()),
+                // The local AWS has one host.
+                ("AWS_DISABLE_HOST_PREFIX_INJECTION", "true"),
+                ("AWS_ACCESS_KEY_ID", &key),
+                ("AWS_SECRET_ACCESS_KEY", &secret),
+                ("AWS_SESSION_TOKEN", &token),
+                ("TZ", ":UTC"),
+                ("_HANDLER", "bootstrap"),
+            ])
+            .env("LAMBDA_TASK_ROOT", &self.directory);
+        as_lambda(&mut command, function, runtime_api);
+        Ok(command)
+    }
+
+    /// Key, secret and session token of the function's role.
+    async fn credentials(&self) -> Result<[String; 3]> {
+        let parameters = [
+            ("RoleArn", self.function.role.as_str()),
+            ("RoleSessionName", &self.function.name),
+            ("DurationSeconds", CREDENTIALS_LAST),
+            ("Version", "2011-06-15"),
+        ];
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let answer = self.aws.query("sts", "AssumeRole", &parameters).await?;
+        let text = |field| {
+            let missing = || Error::AwsAnswer { action: "AssumeRole".to_owned(), field };
+            xml_texts(&answer, field).into_iter().next().ok_or_else(missing)
+        };
+        Ok([text("AccessKeyId")?, text("SecretAccessKey")?, text("SessionToken")?])
+    }
+}
+
+impl Launch for Program {
+    fn launch(&self, runtime_api: String) -> BoxFuture<'_, std::result::Result<JoinHandle<String>, String>> {
+        Box::pin(async move {
+            let command = self.command(&runtime_api).await.map_err(|error| error.to_string())?;
+            run(command, Arc::clone(&self.log)).map_err(|error| format!("The program did not start: {error}"))
+        })
+    }
+}
+
+/// What a runtime must find in its environment.
+pub(super) fn as_lambda(command: &mut Command, function: &Function, runtime_api: &str) {
+    command
+        .env("AWS_LAMBDA_RUNTIME_API", runtime_api)
+        .env("AWS_LAMBDA_FUNCTION_NAME", &function.name)
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory.to_string())
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+        .env("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+        .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", function.name))
+        .env("AWS_LAMBDA_LOG_STREAM_NAME", Uuid::new_v4().simple().to_string());
+}
+
+/// Starts a program whose output goes to `log`. Aborting the task kills it.
+pub(super) fn run(mut command: Command, log: Log) -> io::Result<JoinHandle<String>> {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    Ok(tokio::spawn(async move {
+        let ((), (), status) =
+            tokio::join!(each_line(stdout, |line| log(line)), each_line(stderr, |line| log(line)), child.wait());
+        match status {
+            Ok(status) => format!("The process ended by itself: {status}"),
+            Err(error) => format!("The process is lost: {error}"),
+        }
+    }))
+}

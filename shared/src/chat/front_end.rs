@@ -1,0 +1,67 @@
+//! Tools that the front end carries out: a request names them, the planner may choose them, and whoever sent the request brings what
+//! they gave with the next one.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Result,
+    json_schema::JsonSchema,
+    planner::OfferedTools,
+    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec, arguments::Checked},
+};
+
+/// A tool as a front end describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrontEndTool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of an object.
+    pub parameters: Value,
+}
+
+impl FrontEndTool {
+    /// Offers it beside the other tools; nothing here can carry it out.
+    pub(super) fn offer(&self, offered: &mut OfferedTools) {
+        let tool = Described {
+            schema: JsonSchema::compile(&self.parameters).ok(),
+            spec: ToolSpec {
+                name: self.name.clone(),
+                description: self.description.clone(),
+                parameters: Parameters::of_schema(self.parameters.clone()),
+                returns: json!({}),
+                own_examples: Vec::new(),
+                effect: false,
+                repeatable: false,
+            },
+        };
+        offered.add_of_front_end(Arc::new(tool));
+    }
+}
+
+struct Described {
+    spec: ToolSpec,
+    /// None: it uses something that is not known here. Then the front end checks.
+    schema: Option<JsonSchema>,
+}
+
+impl Tool for Described {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
+        let instance = Value::Object(arguments.clone());
+        let wrong = self.schema.as_ref().map(|schema| schema.validate(&instance)).unwrap_or_default();
+        match wrong.first() {
+            Some(violation) => Err(violation.to_string()),
+            None => Ok(Checked { arguments: arguments.clone(), ignored: Vec::new() }),
+        }
+    }
+
+    fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
+        ready(Ok(ToolOutcome::failed("The front end carries this tool out, and nobody else."))).boxed()
+    }
+}
