@@ -423,7 +423,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 29] = [
+const WIRINGS: [(&str, Wiring); 30] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
