@@ -15,6 +15,7 @@ pub mod agreement;
 pub mod agui;
 pub mod automation;
 pub mod aws;
+pub mod browser;
 pub mod clients;
 pub mod event;
 pub mod http_server;

@@ -245,6 +245,7 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/api/{slug}/mcp",
         "/api/{slug}/mcp",
+        "/console/{file}",
         "/api/{slug}/mcp",
         "/api/hooks/{service}",
         "/api/hooks/{service}/{hook_id}",
@@ -252,7 +253,6 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/api/tools/{id}/execute",
         "/api/vapi/events",
         "/api/{slug}/mcp",
-        "/console/{file}",
     ];
     assert_eq!(open, known, "a route without authorizer must let in by itself");
 }
