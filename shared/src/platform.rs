@@ -458,7 +458,7 @@ impl Platform {
     }
 
     /// What the console tells its page. Tokens are those of `JWT_ISSUER`, whose configuration stands at `OIDC_CONFIGURATION_URL`, or
-    /// where OpenID Connect Discovery says; `CONSOLE_CLIENT_ID` asks for them, or the first of `JWT_AUDIENCE`, for `CONSOLE_SCOPES`
+    /// where `OpenID` Connect Discovery says; `CONSOLE_CLIENT_ID` asks for them, or the first of `JWT_AUDIENCE`, for `CONSOLE_SCOPES`
     /// (`openid email`). Answers stream from `STREAM_URL`. `CONSOLE_CONNECT_ORIGINS` (separated by commas) may be asked, too.
     pub fn console_settings(&self) -> Result<ConsoleSettings> {
         let issuer = self.environment.required("JWT_ISSUER")?;
@@ -558,7 +558,7 @@ pub struct McpSettings {
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
     pub issuer: String,
-    /// Address of the issuer's OpenID Connect configuration.
+    /// Address of the issuer's `OpenID` Connect configuration.
     pub openid_configuration: String,
     pub client_id: String,
     /// Separated by blanks.
