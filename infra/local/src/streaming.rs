@@ -7,6 +7,7 @@
 //! function never learns that its client has left. What the function is, its variables, its time-out and its `Cors` are those that
 //! were deployed.
 
+mod connection;
 mod cors;
 mod environments;
 mod event;
@@ -25,7 +26,6 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
-    serve::ListenerExt,
 };
 use futures_util::{StreamExt, stream};
 use shared::models::Timestamp;
@@ -33,6 +33,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{Error, Result, aws::Aws, function_logs::LogFile, ports, programs::Package};
+use connection::Prompt;
 use environments::{Answer, Environments, Invocation, Launch, Log};
 use event::LARGEST_EVENT;
 use function::Function;
@@ -116,10 +117,7 @@ impl Drop for StreamingDoor {
 
 fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
-    // Each piece at once, small as it is.
-    let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
-        let _slower = connection.set_nodelay(true);
-    });
+    let listener = Prompt(tokio::net::TcpListener::from_std(listener)?);
     Ok(tokio::spawn(async move {
         // It serves until it is aborted; a connection that breaks is the caller's affair.
         let _ended = axum::serve(listener, router).await;

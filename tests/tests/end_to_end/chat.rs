@@ -7,11 +7,7 @@ use local::{Stack, standins::llm::Turn};
 use reqwest::{Client, Method, StatusCode, Url};
 use ring::digest;
 use serde_json::{Value, json};
-use shared::{
-    Deadline,
-    clients::Jwks,
-    http::TokenVerifier,
-};
+use shared::{Deadline, clients::Jwks, http::TokenVerifier};
 
 const VERIFIER: &str = "a-verifier-of-at-least-forty-three-characters";
 
@@ -71,7 +67,10 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     };
     assert_eq!(exchange("another").await.status(), StatusCode::BAD_REQUEST);
     let answer = exchange(VERIFIER).await;
-    assert_eq!((answer.status(), &answer.headers()["access-control-allow-origin"]), (StatusCode::OK, &"*".parse().unwrap()));
+    assert_eq!(
+        (answer.status(), &answer.headers()["access-control-allow-origin"]),
+        (StatusCode::OK, &"*".parse().unwrap())
+    );
     let tokens: Value = answer.json().await.unwrap();
     assert_eq!(exchange(VERIFIER).await.status(), StatusCode::BAD_REQUEST, "a code works once");
 
@@ -98,7 +97,10 @@ pub(crate) async fn stream(http: &Client, stack: &Stack, token: &str) {
 
     stack.llm.script([Turn::text(r#"{"tool": "none", "reason": "a greeting"}"#), Turn::text("Hello! How can I help?")]);
     let answer = ask.bearer_auth(token).send().await.unwrap();
-    assert_eq!((answer.status(), &answer.headers()["content-type"]), (StatusCode::OK, &"text/event-stream".parse().unwrap()));
+    assert_eq!(
+        (answer.status(), &answer.headers()["content-type"]),
+        (StatusCode::OK, &"text/event-stream".parse().unwrap())
+    );
     let text = answer.text().await.unwrap();
     let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = events.map(|event| serde_json::from_str(event).unwrap()).collect();
@@ -120,7 +122,8 @@ fn form(page: &str) -> (String, Vec<(String, String)>) {
         Some(value.replace("&amp;", "&"))
     };
     let form = page.split("<form").nth(1).unwrap();
-    let inputs = form.split("<input").skip(1).filter(|input| attribute(input, "type").is_some_and(|kind| kind == "hidden"));
+    let inputs =
+        form.split("<input").skip(1).filter(|input| attribute(input, "type").is_some_and(|kind| kind == "hidden"));
     let hidden = inputs.map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap())).collect();
     (attribute(form, "action").unwrap(), hidden)
 }
