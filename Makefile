@@ -26,6 +26,7 @@ run: ## start the whole system on this machine and play the main job once
 test: ## every test, the end-to-end test on the local stack included
 	infra/local/make-venv
 	tests/mcp_client/install
+	tests/chat_clients/install
 	cargo test --workspace --lib --test '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
@@ -63,4 +64,4 @@ catalogue-import: ## print a draft of a file with the components of an app at Pi
 
 clean: ## remove what was built, the tools and the local state
 	cargo clean
-	rm -rf .venv tests/mcp_client/node_modules
+	rm -rf .venv tests/mcp_client/node_modules tests/chat_clients/node_modules

@@ -443,6 +443,11 @@ impl Platform {
         })
     }
 
+    /// Where front ends reach the streamed chat, if not at the function's own URL (`STREAM_PUBLIC_URL`); without a slash at the end.
+    pub fn stream_public_url(&self) -> Option<String> {
+        self.environment.optional("STREAM_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned())
+    }
+
     /// The scopes that a token must have for the MCP server (`MCP_SCOPES`, separated by blanks; none), and the origins beside our
     /// own whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
     pub fn mcp_settings(&self) -> Result<McpSettings> {

@@ -12,16 +12,20 @@
 )]
 
 pub mod agreement;
+pub mod agui;
 pub mod automation;
 pub mod aws;
+pub mod browser;
 pub mod clients;
 pub mod event;
 pub mod http_server;
 pub mod issuer;
 pub mod logs;
+pub mod paced_model;
 mod process;
 pub mod published;
 pub mod secret_names;
+pub mod streamed;
 pub mod template;
 pub mod waves;
 pub mod webhooks;
@@ -31,9 +35,10 @@ pub use aws::{Aws, Fault, Trouble};
 pub use event::{Answer, Event};
 pub use local::{catalogue, standins};
 pub use process::Process;
+pub use streamed::Streamed;
 pub use template::Template;
 pub use world::{
     ANOTHER_KEY, OWN_KEYS, Options, PLATFORM_KEY, PROTOCOL, SECOND_PLATFORM_KEY, SLACK_SECRET, SLACK_TENANT, Tenant,
-    World, ai_sms, api_request, automation_event, phone, preemptive_sms, said, slack_action, slack_message,
+    World, ai_sms, api_request, automation_event, phone, preemptive_sms, run_input, said, slack_action, slack_message,
     sms_without_call,
 };

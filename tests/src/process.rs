@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use http_body_util::BodyExt;
 use lambda_http::{Body, Request, Response};
 use shared::{
     Platform,
     actions::ToolTokens,
     automation::RunStarter,
     config::Environment,
-    http::{Afterwards, answer},
+    http::{Afterwards, answer, answer_streaming},
 };
 
 use crate::{
@@ -40,6 +41,8 @@ pub struct Process {
     pub chat: chat::Deps,
     pub console: console::Deps,
     pub settle: settle::Deps,
+    /// Its answers go on after it has returned.
+    pub stream: &'static stream::Deps,
     pub catalogue: catalogue::Deps,
     pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
@@ -123,6 +126,7 @@ impl Process {
             chat: chat::Deps::new(platform)?,
             console: console::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
+            stream: Box::leak(Box::new(stream::Deps::new(platform)?)),
             catalogue: catalogue::Deps::new(platform)?,
             tools_test: tools_test::Deps::new(platform)?,
             agents: agents::Deps::new(platform)?,
@@ -193,6 +197,14 @@ impl Process {
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
             "chat" => Box::pin(answer("chat", request, |request| chat::handle(&self.chat, request))).await,
+            "stream" => {
+                let stream = self.stream;
+                let answered = answer_streaming("stream", request, |request| stream::handle(stream, request));
+                let (response, afterwards) = Box::pin(answered).await;
+                let (head, body) = response.into_parts();
+                let Ok(body) = body.collect().await;
+                (Response::from_parts(head, Body::from(body.to_bytes().to_vec())), afterwards)
+            }
             "console" => Box::pin(answer("console", request, |request| console::handle(&self.console, request))).await,
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,

@@ -13,7 +13,18 @@ use serde_saphyr::Tagged;
 #[derive(Debug, Clone)]
 pub struct Template(pub Value);
 
-/// One route of the HTTP API.
+/// What the functions with a URL of their own answer there: the template says nothing of it.
+const URL_ROUTES: [(&str, &str, &str); 7] = [
+    ("stream", "POST", "/agent/stream"),
+    ("stream", "POST", "/copilotkit"),
+    ("stream", "POST", "/copilotkit/agent/{id}/connect"),
+    ("stream", "POST", "/copilotkit/agent/{id}/run"),
+    ("stream", "POST", "/copilotkit/agent/{id}/stop/{thread}"),
+    ("stream", "GET", "/copilotkit/info"),
+    ("stream", "POST", "/copilotkit/stream"),
+];
+
+/// One route of the HTTP API, or of a function's own URL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     pub method: String,
@@ -69,6 +80,28 @@ impl Template {
                     jwt: route["AuthorizationType"] == "JWT",
                     function: kebab(function),
                 }
+            })
+            .collect();
+        routes.sort();
+        routes
+    }
+
+    /// The routes of functions that have a URL of their own.
+    pub fn url_routes(&self) -> Vec<Route> {
+        let urls = self.resources("AWS::Lambda::Url");
+        let functions = urls.values().map(|url| {
+            let target = url["TargetFunctionArn"]["Fn::GetAtt"].as_str().expect("TargetFunctionArn is a !GetAtt");
+            kebab(target.trim_end_matches("Function.Arn"))
+        });
+        let mut routes: Vec<Route> = functions
+            .flat_map(|function| {
+                let of_function = URL_ROUTES.iter().filter(move |(of, ..)| *of == function);
+                of_function.map(|(function, method, path)| Route {
+                    method: (*method).to_owned(),
+                    path: (*path).to_owned(),
+                    jwt: false,
+                    function: (*function).to_owned(),
+                })
             })
             .collect();
         routes.sort();

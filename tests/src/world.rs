@@ -12,6 +12,7 @@ mod queues;
 mod runs;
 mod seed;
 mod services;
+mod stream;
 mod tool_calls;
 mod tool_configs;
 mod tools;
@@ -35,6 +36,7 @@ pub use automations::automation_event;
 pub use hooks::{SLACK_SECRET, SLACK_TENANT, slack_message};
 pub use mcp::{PROTOCOL, said};
 use seed::seed;
+pub use stream::run_input;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
 use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};

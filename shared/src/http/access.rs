@@ -61,6 +61,14 @@ impl Access {
         self.person_of(request, user_id, email(request)).await
     }
 
+    /// As [`Access::person`], where no authorizer stands in front of the function.
+    ///
+    /// # Errors
+    /// As [`Access::person`].
+    pub async fn person_by_token(&self, request: &Request, token: &VerifiedToken) -> Result<Person> {
+        self.person_of(request, token.user().clone(), token.email().map(str::to_owned)).await
+    }
+
     async fn person_of(&self, request: &Request, user_id: UserId, email: Option<String>) -> Result<Person> {
         let least = least_role(&route(request)).ok_or(Error::NotFound("route"))?;
         let named = request.headers().get(ORGANIZATION).map(|value| value.to_str().unwrap_or_default().trim());

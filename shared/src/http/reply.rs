@@ -1,11 +1,22 @@
 //! Answers.
 
-use std::{borrow::Cow, pin::Pin};
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
-use lambda_http::{Body, Response};
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use lambda_http::{
+    Response,
+    http::{HeaderName, HeaderValue},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::events::{Events, Frames};
 use crate::{Error, Result, error};
 
 /// Work that follows the answer: it neither delays nor replaces it.
@@ -15,11 +26,30 @@ pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct Reply {
     status: u16,
     content_type: Cow<'static, str>,
-    body: Vec<u8>,
+    body: ReplyBody,
     /// Beside those that every answer has.
     headers: Vec<(&'static str, String)>,
     cache_control: &'static str,
     afterwards: Option<Afterwards>,
+}
+
+/// The body of an answer: there as a whole, or growing.
+pub enum ReplyBody {
+    Whole(Vec<u8>),
+    Events(Box<Events>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(body) if body.is_empty() => Poll::Ready(None),
+            Self::Whole(body) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(body).into())))),
+            Self::Events(events) => Pin::new(&mut **events).poll_frame(context),
+        }
+    }
 }
 
 impl Reply {
@@ -56,6 +86,20 @@ impl Reply {
         Self::of(200, content_type, text.into_bytes())
     }
 
+    /// Server-sent events, which `work` writes into `frames` while the answer is already being sent; its last event too. If it
+    /// fails or panics, `last_words` writes the last event. Only a function that is served by [`super::serve_streaming`] can
+    /// answer so; what is to be refused is refused before.
+    pub fn events(
+        frames: Frames,
+        work: impl Future<Output = Result<()>> + Send + 'static,
+        last_words: impl FnOnce(&Frames, &Error) + Send + 'static,
+    ) -> Self {
+        let events = Box::new(Events::new(frames, work, last_words));
+        let reply = Self { body: ReplyBody::Events(events), ..Self::of(200, "text/event-stream", Vec::new()) };
+        // A proxy (nginx) would collect it otherwise.
+        reply.with_headers([("x-accel-buffering", "no".to_owned())])
+    }
+
     fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
         Ok(Self::of(status, "application/json", body))
@@ -66,7 +110,7 @@ impl Reply {
         Self {
             status,
             content_type: content_type.into(),
-            body,
+            body: ReplyBody::Whole(body),
             headers: Vec::new(),
             cache_control: "no-store",
             afterwards: None,
@@ -139,16 +183,20 @@ impl Reply {
         self
     }
 
-    /// The HTTP response, and what remains to be done.
-    pub(super) fn into_response(self) -> Result<(Response<Body>, Option<Afterwards>)> {
-        let mut response = Response::builder().status(self.status).header("cache-control", self.cache_control);
-        if !self.body.is_empty() {
-            response = response.header("content-type", self.content_type.as_ref());
+    /// The HTTP response, and what remains to be done. No header stands there twice: it would reach a streaming runtime as a list.
+    pub(super) fn into_response(self) -> Result<(Response<ReplyBody>, Option<Afterwards>)> {
+        let content_type =
+            (!matches!(&self.body, ReplyBody::Whole(body) if body.is_empty())).then_some(self.content_type);
+        let mut response = Response::builder().status(self.status).body(self.body).map_err(Error::internal)?;
+        let headers = response.headers_mut();
+        headers.insert("cache-control", HeaderValue::from_static(self.cache_control));
+        if let Some(content_type) = content_type {
+            headers.insert("content-type", content_type.parse().map_err(Error::internal)?);
         }
         for (name, value) in self.headers {
-            response = response.header(name, value);
+            headers.insert(HeaderName::from_static(name), value.parse().map_err(Error::internal)?);
         }
-        Ok((response.body(Body::from(self.body)).map_err(Error::internal)?, self.afterwards))
+        Ok((response, self.afterwards))
     }
 }
 

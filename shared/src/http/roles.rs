@@ -92,6 +92,13 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("DELETE", "/api/{slug}/knowledge-bases/{id}/entries/{entry_id}", Admin),
     ("POST", "/agent/chat", Member),
     ("POST", "/copilotkit/action", Member),
+    ("POST", "/agent/stream", Member),
+    ("POST", "/copilotkit", Member),
+    ("POST", "/copilotkit/stream", Member),
+    ("GET", "/copilotkit/info", Member),
+    ("POST", "/copilotkit/agent/{id}/run", Member),
+    ("POST", "/copilotkit/agent/{id}/connect", Member),
+    ("POST", "/copilotkit/agent/{id}/stop/{thread}", Member),
     ("GET", "/agent/threads", Viewer),
     ("GET", "/agent/threads/{id}", Viewer),
     ("DELETE", "/agent/threads/{id}", Member),
@@ -116,7 +123,11 @@ mod tests {
     fn each_route_is_found_as_itself() {
         for (method, pattern, role) in LEAST_ROLES {
             let path = pattern.replace("{slug}", "acme").replace("{id}", "7").replace("{service}", "vapi");
-            let path = path.replace("{entry_id}", "e1").replace("{version}", "1").replace("{name}", "slack");
+            let path = path
+                .replace("{entry_id}", "e1")
+                .replace("{thread}", "t1")
+                .replace("{version}", "1")
+                .replace("{name}", "slack");
             let route: Vec<&str> = [*method].into_iter().chain(path.split('/').skip(1)).collect();
             assert_eq!(least_role(&route), Some(*role), "{method} {pattern}");
             let known = LEAST_ROLES.iter().filter(|(of, other, _)| (of, other) == (method, pattern)).count();

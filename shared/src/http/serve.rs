@@ -1,17 +1,20 @@
 //! The life of a request, which every function shares: request id, error to problem document, one log line on failure,
-//! metrics, and what follows the answer.
+//! metrics, and what follows the answer. An answer may be whole ([`serve`]) or grow ([`serve_streaming`]).
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use lambda_http::{Body, Request, RequestExt, Response};
+use lambda_http::{Body, Request, RequestExt, Response, StreamAdapter};
 use lambda_runtime::{LambdaInvocation, tower::Layer};
 use tower::{Service, service_fn};
 
-use super::reply::{self, Afterwards, Reply};
-use crate::{Deadline, Result, models::Timestamp, telemetry};
+use super::{
+    events::RequestOfStream,
+    reply::{self, Afterwards, Reply, ReplyBody},
+};
+use crate::{Deadline, Error, Result, models::Timestamp, telemetry};
 
 /// Kept back from the invocation's time to write the answer down and send it.
 const RESERVE: Duration = Duration::from_millis(500);
@@ -45,31 +48,83 @@ where
     lambda_runtime::Runtime::new(lambda_http::Adapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
+/// As [`serve`], for a function whose answers may be [`Reply::events`]: the head is sent when `handle` returns, each event when it is
+/// written. Its address must be a function URL that streams.
+///
+/// # Errors
+/// When the runtime API is out of reach.
+pub async fn serve_streaming<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
+where
+    D: Sync + 'static,
+    F: Fn(&'static D, Request) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<Reply>> + Send,
+{
+    let deps: &'static D = Box::leak(Box::new(deps));
+    let pending = Pending::default();
+    let service = service_fn({
+        let pending = pending.clone();
+        move |request: Request| {
+            let pending = pending.clone();
+            async move {
+                let (response, afterwards) = answer_streaming(function, request, |request| handle(deps, request)).await;
+                pending.add(afterwards);
+                Ok::<_, std::convert::Infallible>(response)
+            }
+        }
+    });
+    // The runtime API answers the post of a stream when it has ended; so what follows an answer follows its last event.
+    lambda_runtime::Runtime::new(StreamAdapter::from(service)).layer(FinishPending(pending)).run().await
+}
+
 /// One request from arrival to answer: what [`serve`] does for each, and what tests call.
 pub async fn answer<F, Fut>(function: &'static str, request: Request, handle: F) -> (Response<Body>, Option<Afterwards>)
 where
     F: FnOnce(Request) -> Fut,
     Fut: Future<Output = Result<Reply>>,
 {
+    let (response, afterwards) = answer_streaming(function, request, handle).await;
+    let whole = response.map(|body| match body {
+        ReplyBody::Whole(body) => Body::from(body),
+        ReplyBody::Events(_) => {
+            reply::log(function, "", &Error::internal("this function is not served by serve_streaming"));
+            Body::Empty
+        }
+    });
+    (whole, afterwards)
+}
+
+/// The same as [`serve_streaming`] does it.
+pub async fn answer_streaming<F, Fut>(
+    function: &'static str,
+    request: Request,
+    handle: F,
+) -> (Response<ReplyBody>, Option<Afterwards>)
+where
+    F: FnOnce(Request) -> Fut,
+    Fut: Future<Output = Result<Reply>>,
+{
     let started = Instant::now();
     let request_id = request.lambda_context_ref().map(|context| context.request_id.clone()).unwrap_or_default();
-    let reply = match handle(request).await {
-        Ok(reply) => {
-            telemetry::request(function, "ok", started.elapsed());
-            reply
-        }
-        Err(error) => {
-            reply::log(function, &request_id, &error);
-            telemetry::request(function, error.code(), started.elapsed());
-            Reply::problem(&error, &request_id)
-        }
-    };
-    reply.into_response().unwrap_or_else(|error| {
+    let reply = handle(request).await.map_err(|error| {
         reply::log(function, &request_id, &error);
-        let mut response = Response::new(Body::Empty);
+        telemetry::request(function, error.code(), started.elapsed());
+        Reply::problem(&error, &request_id)
+    });
+    let succeeded = reply.is_ok();
+    let (Ok(reply) | Err(reply)) = reply;
+    let (mut response, afterwards) = reply.into_response().unwrap_or_else(|error| {
+        reply::log(function, &request_id, &error);
+        let mut response = Response::new(ReplyBody::Whole(Vec::new()));
         *response.status_mut() = lambda_http::http::StatusCode::INTERNAL_SERVER_ERROR;
         (response, None)
-    })
+    });
+    match response.body_mut() {
+        // How it went is known when it ends.
+        ReplyBody::Events(events) => events.answers(RequestOfStream { function, id: request_id, started }),
+        ReplyBody::Whole(_) if succeeded => telemetry::request(function, "ok", started.elapsed()),
+        ReplyBody::Whole(_) => {}
+    }
+    (response, afterwards)
 }
 
 /// When the present request must have been answered: Lambda's own deadline, less what it takes to say so.

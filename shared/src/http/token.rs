@@ -11,6 +11,7 @@ use std::{collections::HashSet, sync::Arc};
 use jsonwebtoken::{Validation, decode, decode_header, errors::ErrorKind};
 use lambda_http::Request;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::bearer::authorization;
 use crate::{Deadline, Error, clients::Jwks, models::UserId};
@@ -32,6 +33,7 @@ pub struct TokenVerifier {
 #[derive(Debug, Clone)]
 pub struct VerifiedToken {
     user: UserId,
+    email: Option<String>,
     scopes: HashSet<String>,
 }
 
@@ -56,6 +58,12 @@ struct Claims {
     client_id: Option<String>,
     /// Separated by blanks (RFC 8693, section 4.2).
     scope: Option<String>,
+    /// Whatever it is: nobody is kept out for it.
+    #[serde(default)]
+    email: Value,
+    /// A boolean, or its name as some issuers write it.
+    #[serde(default)]
+    email_verified: Value,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +122,7 @@ impl TokenVerifier {
         validation.set_issuer(&[&self.issuer]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
         let token = decode::<Claims>(token, &key.key, &validation);
-        let Claims { sub, aud, client_id, scope, .. } =
+        let Claims { sub, aud, client_id, scope, email, email_verified, .. } =
             token.map_err(|error| NoToken::Refused(reason(error.kind())))?.claims;
         if sub.is_empty() {
             return Err(NoToken::Refused("the token names nobody"));
@@ -123,7 +131,9 @@ impl TokenVerifier {
             return Err(NoToken::Refused("the token was made for another audience"));
         }
         let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
-        Ok(VerifiedToken { user: UserId::new(sub), scopes })
+        let unverified = email_verified == false || email_verified == "false";
+        let email = email.as_str().map(str::trim).filter(|email| !email.is_empty() && !unverified).map(str::to_owned);
+        Ok(VerifiedToken { user: UserId::new(sub), email, scopes })
     }
 
     /// As the authorizer of the HTTP API decides it: `client_id` counts only where there is no `aud`.
@@ -141,6 +151,11 @@ impl VerifiedToken {
     /// The token's `sub`.
     pub fn user(&self) -> &UserId {
         &self.user
+    }
+
+    /// Absent where the token names none, or says that it is not verified.
+    pub fn email(&self) -> Option<&str> {
+        self.email.as_deref()
     }
 
     /// Whether it has all of these scopes, separated by blanks.

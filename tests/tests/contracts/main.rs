@@ -1,5 +1,7 @@
 //! Each client against its stand-in or a server of the test's own, and our code against vectors and suites of others.
 
+mod agui;
+mod agui_clients;
 mod call_control;
 mod json_schema;
 mod llm;

@@ -43,6 +43,7 @@ const THEIR_EVENT: &str = "01930f5e-0000-7000-8000-0000000000f4";
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
+    let path = path.replace("/agent/{id}", "/agent/default").replace("{thread}", "main");
     let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
     let path = path.replace("/phone-numbers/{id}", &format!("/phone-numbers/{}", owner.phone_number_id));
     let path = path.replace("{service}", "vapi").replace("/services/{name}", "/services/slack");
@@ -91,6 +92,12 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         "POST /api/{slug}/runs" => json!({"prompt": "Hello"}),
         "POST /agent/chat" => json!({"message": "Hello"}),
         "POST /copilotkit/action" => json!({"action": "chat", "message": "Hello"}),
+        "POST /agent/stream" => json!({"message": "Hello"}),
+        "POST /copilotkit" => json!({"method": "info"}),
+        "POST /copilotkit/stream" | "POST /copilotkit/agent/{id}/run" | "POST /copilotkit/agent/{id}/connect" => {
+            tests::run_input("main", "u1", "Hello")
+        }
+        "POST /copilotkit/agent/{id}/stop/{thread}" => json!({}),
         "POST /api/{slug}/discover/fetch_tool_data" => json!({"tool_names": ["slack_post_message", tool]}),
         "POST /api/{slug}/discover/search" => json!({"q": "post a message"}),
         "POST /api/{slug}/services/{name}/connect" => json!({}),
@@ -238,6 +245,7 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/api/{slug}/mcp",
         "/api/{slug}/mcp",
+        "/console/{file}",
         "/api/{slug}/mcp",
         "/api/hooks/{service}",
         "/api/hooks/{service}/{hook_id}",
@@ -245,7 +253,6 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/api/tools/{id}/execute",
         "/api/vapi/events",
         "/api/{slug}/mcp",
-        "/console/{file}",
     ];
     assert_eq!(open, known, "a route without authorizer must let in by itself");
 }
@@ -259,7 +266,7 @@ fn says_nothing_of_anybody(route: &Route) -> bool {
 async fn without_credentials_every_route_is_401_and_does_nothing() {
     let (world, ours, _) = world_with_tools().await;
     let before = footprint(&world);
-    for route in world.template.routes().into_iter().filter(|route| !says_nothing_of_anybody(route)) {
+    for route in routes(&world).into_iter().filter(|route| !says_nothing_of_anybody(route)) {
         let event = request(&route, &world.home, &ours, &world.home.agent_id);
         let answer = world.send(&route.function, &event).await;
         // Twilio is not told to authenticate; it takes 401 for a question.
@@ -310,19 +317,39 @@ fn least_role(route: &Route) -> Role {
 
 /// Whether the function verifies the token in the authorizer's place.
 fn verifies(route: &Route) -> bool {
-    route.path == "/api/{slug}/mcp" && route.method != "OPTIONS"
+    route.path == "/api/{slug}/mcp" && route.method != "OPTIONS" || route.function == "stream"
+}
+
+/// The routes of the HTTP API and of functions with a URL of their own.
+fn routes(world: &World) -> Vec<Route> {
+    world.template.routes().into_iter().chain(world.template.url_routes()).collect()
+}
+
+/// Those that a user of the dashboard may ask for.
+fn of_users(world: &World) -> impl Iterator<Item = Route> {
+    routes(world).into_iter().filter(|route| route.jwt || route.function == "stream")
+}
+
+/// The request as this user's: as the authorizer says it, or with a token for the function to verify.
+fn by(world: &World, route: &Route, event: Event, user: &str) -> Event {
+    if route.jwt {
+        return event.user(user);
+    }
+    event.header("authorization", &format!("Bearer {}", world.issuer.token(user)))
 }
 
 #[test]
 fn every_route_with_an_authorizer_has_a_least_role_and_no_other_has() {
     let mut named: Vec<(&str, &str)> = LEAST_ROLES.iter().map(|(method, path, _)| (*method, *path)).collect();
     named.sort_unstable();
-    let routes = tests::Template::read().routes();
-    let with_authorizer: Vec<(&str, &str)> = routes
+    let template = tests::Template::read();
+    let routes: Vec<Route> = template.routes().into_iter().chain(template.url_routes()).collect();
+    let mut with_authorizer: Vec<(&str, &str)> = routes
         .iter()
         .filter(|route| route.jwt || verifies(route))
         .map(|route| (&route.method[..], &route.path[..]))
         .collect();
+    with_authorizer.sort_unstable();
     assert_eq!(named, with_authorizer);
 }
 
@@ -330,11 +357,12 @@ fn every_route_with_an_authorizer_has_a_least_role_and_no_other_has() {
 async fn every_route_is_refused_to_each_lesser_role_and_does_nothing() {
     let (world, ours, _) = world_with_tools().await;
     let before = footprint(&world);
-    for route in world.template.routes().into_iter().filter(|route| route.jwt) {
+    for route in of_users(&world) {
         let least = least_role(&route);
         for (stored, role) in ROLES.into_iter().filter(|(_, role)| *role < least) {
             let user = world.member(&world.home, stored);
-            let event = request(&route, &world.home, &ours, &world.home.agent_id).user(&user);
+            let event = request(&route, &world.home, &ours, &world.home.agent_id);
+            let event = by(&world, &route, event, &user);
             // Also before the body is looked at.
             for event in [event.clone(), event.text("{")] {
                 let refused = world.send(&route.function, &event).await;
@@ -353,13 +381,14 @@ async fn every_route_is_open_to_each_role_that_does() {
     for (stored, role) in ROLES {
         let (world, ours, _) = world_with_tools().await;
         world.own_key(&world.home, &json!({"api_key": tests::OWN_KEYS[0]}));
-        world.llm.script(vec![Turn::text("Hello!"); 4]);
+        world.llm.script(vec![Turn::text("Hello!"); 8]);
         let user = world.member(&world.home, stored);
         // What deletes comes last.
-        let mut routes = world.template.routes();
+        let mut routes: Vec<Route> = of_users(&world).collect();
         routes.sort_by_key(|route| ["GET", "PATCH", "PUT", "POST", "DELETE"].iter().position(|it| *it == route.method));
-        for route in routes.into_iter().filter(|route| route.jwt && least_role(route) <= role) {
-            let event = request(&route, &world.home, &ours, &world.home.agent_id).user(&user);
+        for route in routes.into_iter().filter(|route| least_role(route) <= role) {
+            let event = request(&route, &world.home, &ours, &world.home.agent_id);
+            let event = by(&world, &route, event, &user);
             let answer = world.send(&route.function, &event).await;
             assert_ne!(answer.status, 403, "{route:?} as {stored:?}: {}", answer.body);
             // A thread is its user's own, and these users have none.
@@ -392,12 +421,12 @@ async fn a_user_of_another_organization_learns_nothing_and_does_nothing() {
     let (world, ours, _) = world_with_tools().await;
     let before = footprint(&world);
     let nowhere = Tenant { slug: "no-such-organization".to_owned(), ..world.home.clone() };
-    for route in world.template.routes().into_iter().filter(|route| route.jwt) {
+    for route in of_users(&world) {
         for user in [world.other.user_id.as_str(), "user|of-no-organization"] {
-            let event = request(&route, &world.home, &ours, &world.home.agent_id).user(user);
+            let event = by(&world, &route, request(&route, &world.home, &ours, &world.home.agent_id), user);
             let refused = world.send(&route.function, &event).await;
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
-            let unknown = request(&route, &nowhere, &ours, &world.home.agent_id).user(user);
+            let unknown = by(&world, &route, request(&route, &nowhere, &ours, &world.home.agent_id), user);
             let unknown = world.send(&route.function, &unknown).await;
             assert_eq!(problem(&refused.body), problem(&unknown.body), "{route:?}: as if it did not exist");
         }

@@ -9,6 +9,7 @@
 )]
 
 mod iam;
+mod streams;
 mod triggers;
 
 use std::{
@@ -400,6 +401,7 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     building_agent(asked, world).await;
     automation_runs(asked, world).await;
     chat(asked, world, tools).await;
+    Box::pin(streams::stream(asked, world, tools)).await;
 }
 
 /// An automation that is carried out, one that asks a model, and one that is paused because its tool changed.

@@ -39,6 +39,7 @@ mod runs;
 mod runs_api;
 mod schedules;
 mod service_tools;
+mod stream;
 mod sync;
 mod tool_secrets;
 mod tools_test;

@@ -17,6 +17,7 @@ mod mcp;
 mod privacy_and_budgets;
 mod runs;
 mod specification;
+mod stream;
 mod tools_test;
 
 use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
@@ -142,7 +143,8 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(tools_test::parts())
         .chain(privacy_and_budgets::parts())
         .chain(discovery::parts())
-        .chain(mcp::parts());
+        .chain(mcp::parts())
+        .chain(stream::parts());
     let given =
         given.chain(chat::parts()).chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
     let given = given.chain(console::parts());
@@ -551,8 +553,10 @@ fn the_document_and_the_template_have_the_same_routes() {
         .map(|operation| (operation.method.clone(), operation.path.clone(), jwt(operation)))
         .collect();
     described.sort();
-    let deployed: Vec<(String, String, bool)> =
-        Template::read().routes().into_iter().map(|route| (route.method, route.path, route.jwt)).collect();
+    let template = Template::read();
+    let routes = template.routes().into_iter().chain(template.url_routes());
+    let mut deployed: Vec<(String, String, bool)> = routes.map(|route| (route.method, route.path, route.jwt)).collect();
+    deployed.sort();
     assert_eq!(described, deployed, "method, path, and whether a JWT is asked for");
 }
 

@@ -93,7 +93,8 @@ fn a_function_has_its_directory_resource_event_and_readme_row() {
     let rows = readme.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| [")?.split_once("](functions/")?;
         assert!(rest.starts_with(&format!("{name})")), "{line}");
-        for route in template.routes().iter().filter(|route| route.function == name) {
+        let routes = template.routes().into_iter().chain(template.url_routes());
+        for route in routes.filter(|route| route.function == name) {
             assert!(rest.contains(&route.path), "the README's row of {name} has no {}", route.path);
         }
         Some(name)
@@ -103,7 +104,9 @@ fn a_function_has_its_directory_resource_event_and_readme_row() {
 
 #[test]
 fn an_event_is_one_of_its_functions_routes() {
-    let routes = Template::read().routes();
+    let template = Template::read();
+    let url_routes = template.url_routes();
+    let routes: Vec<Route> = template.routes().into_iter().chain(url_routes.clone()).collect();
     for name in functions() {
         let event: Value = serde_json::from_str(&read(&format!("events/{name}.json"))).unwrap();
         if scheduled(&Template::read()).contains(&name) {
@@ -133,6 +136,12 @@ fn an_event_is_one_of_its_functions_routes() {
                 && pattern.zip(path).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
         };
         let route = routes.iter().find(fits).unwrap_or_else(|| panic!("events/{name}.json is no route of {name}"));
+        if url_routes.contains(route) {
+            // Lambda knows nothing of routes, and of who asks.
+            assert_eq!((&event["routeKey"], &http["authorizer"]), (&json!("$default"), &Value::Null), "{name}");
+            assert_eq!(event["requestContext"]["accountId"], "anonymous", "{name}");
+            continue;
+        }
         assert_eq!(event["routeKey"], format!("{} {}", route.method, route.path), "{name}");
         let subject = &event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"];
         assert_eq!(subject.is_string(), route.jwt, "events/{name}.json and the authorizer");
@@ -211,16 +220,33 @@ fn a_queue_fits_its_function() {
 fn every_function_has_a_route_and_a_permission_for_each() {
     let template = Template::read();
     let routes = template.routes();
-    let called: BTreeSet<String> = set(routes.iter().map(|route| route.function.clone()));
+    let called: BTreeSet<String> = set(routes.iter().chain(&template.url_routes()).map(|route| route.function.clone()));
     assert_eq!(called.union(&unattended(&template)).cloned().collect::<BTreeSet<_>>(), functions());
     let permissions = template.resources("AWS::Lambda::Permission");
+    let of_urls: BTreeSet<String> = set(template.url_routes().into_iter().map(|route| route.function));
+    let of_function = |permission: &Value| kebab_id(permission["FunctionName"]["Ref"].as_str().unwrap());
+    let (everybodys, permissions): (Vec<&Value>, Vec<&Value>) =
+        permissions.into_values().partition(|permission| of_urls.contains(&of_function(permission)));
+    let mut actions: Vec<(String, &Value)> = Vec::new();
+    for permission in everybodys {
+        // Without the condition everybody could invoke the function, without the URL and its token.
+        let conditions = (&permission["FunctionUrlAuthType"], &permission["InvokedViaFunctionUrl"]);
+        assert!([(&json!("NONE"), &Value::Null), (&Value::Null, &json!(true))].contains(&conditions), "{permission}");
+        assert_eq!(permission["Principal"], "*");
+        actions.push((of_function(permission), &permission["Action"]));
+    }
+    let wanted = [json!("lambda:InvokeFunctionUrl"), json!("lambda:InvokeFunction")];
+    for function in of_urls {
+        let given = wanted.iter().filter(|action| actions.contains(&(function.clone(), action))).count();
+        assert_eq!(given, 2, "the URL of {function} needs both permissions");
+    }
     let granted: Vec<(String, &str)> = permissions
-        .values()
+        .iter()
         .map(|permission| {
             assert_eq!(permission["Principal"], "apigateway.amazonaws.com");
             let source = permission["SourceArn"]["Fn::Sub"].as_str().unwrap();
             let (_, route) = source.split_once(":${Api}/*/").unwrap_or_else(|| panic!("{source}"));
-            (kebab_id(permission["FunctionName"]["Ref"].as_str().unwrap()), route)
+            (of_function(permission), route)
         })
         .collect();
     let covers = |(function, pattern): &(String, &str), route: &Route| {
@@ -397,7 +423,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 29] = [
+const WIRINGS: [(&str, Wiring); 30] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -423,6 +449,7 @@ const WIRINGS: [(&str, Wiring); 29] = [
     ("runs", |platform| runs::Deps::new(platform).map(drop)),
     ("schedule", |platform| schedule::Deps::new(platform).map(drop)),
     ("settle", |platform| settle::Deps::new(platform).map(drop)),
+    ("stream", |platform| stream::Deps::new(platform).map(drop)),
     ("tools-test", |platform| tools_test::Deps::new(platform).map(drop)),
     ("trigger", |platform| trigger::Deps::new(platform).map(drop)),
     ("update", |platform| update::Deps::new(platform).map(drop)),
@@ -517,12 +544,16 @@ fn statements(policy: &Value) -> Vec<&Value> {
 fn time_limits_stand_in_each_other() {
     let template = Template::read();
     let timeout = template.0["Globals"]["Function"]["Timeout"].as_u64().unwrap();
+    let of_urls: BTreeSet<String> = set(template.url_routes().into_iter().map(|route| route.function));
+    let longest_turn = template.0["Parameters"]["TurnSeconds"]["MaxValue"].as_u64().unwrap();
+    let streams = template.resources("AWS::Serverless::Function")["StreamFunction"]["Timeout"].as_u64().unwrap();
+    assert!(longest_turn < streams, "a turn ends before its function does");
     for (id, properties) in template.resources("AWS::Serverless::Function") {
         let own = properties.get("Timeout").is_some();
         assert_eq!(
             own,
-            unattended(&template).contains(&kebab_id(id)),
-            "{id}: only what nobody waits for takes its time"
+            unattended(&template).contains(&kebab_id(id)) || of_urls.contains(&kebab_id(id)),
+            "{id}: only what no gateway waits for takes its time"
         );
     }
     assert!(ANSWER_WITHIN.as_secs() < u64::from(VAPI_WAITS_SECONDS));

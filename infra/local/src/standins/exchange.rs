@@ -1,6 +1,6 @@
 //! What goes in and out of a stand-in, apart from the HTTP library.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -66,8 +66,8 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(super) enum Payload {
     Whole(Vec<u8>),
-    /// Sent one by one, as a streaming server does.
-    Frames(Vec<String>),
+    /// Sent one by one, as a streaming server does, with a pause before each but the first.
+    Frames(Vec<String>, Duration),
 }
 
 #[derive(Clone, Debug)]
@@ -87,9 +87,9 @@ impl Answer {
         Self { status, headers, payload: Payload::Whole(body.into()) }
     }
 
-    pub(super) fn frames(frames: Vec<String>) -> Self {
+    pub(super) fn frames(frames: Vec<String>, pause: Duration) -> Self {
         let headers = BTreeMap::from([("content-type".to_owned(), "text/event-stream".to_owned())]);
-        Self { status: 200, headers, payload: Payload::Frames(frames) }
+        Self { status: 200, headers, payload: Payload::Frames(frames, pause) }
     }
 
     pub(super) fn empty(status: u16) -> Self {

@@ -1,8 +1,8 @@
 //! Stand-in for an OpenAI-compatible LLM gateway: it says what a script tells it to, turn by turn.
 //!
 //! `PUT /script` takes the turns ([`Turn`]) in place of those left, `GET /script` shows what is left. A request that no turn is
-//! left for is answered 500. With `"stream": true` an answer is sent as chunks, a word at a time. A slow answer is a [`Fault`] with
-//! a delay: faults are met in the order of the requests, as turns are.
+//! left for is answered 500. With `"stream": true` an answer is sent as chunks, a word at a time, at the pace of the turn. A slow
+//! answer is a [`Fault`] with a delay: faults are met in the order of the requests, as turns are.
 //!
 //! It lets in its API key, and tokens that `POST /oauth/token` gives out for client credentials (RFC 6749, 4.4).
 //!
@@ -16,6 +16,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::Mutex,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -80,11 +81,21 @@ pub struct Turn {
     /// The whole text of an event stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
+    /// Milliseconds between the events of a stream: what a person sees grow. None if absent; whole answers have no pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_ms: Option<u16>,
 }
 
 impl Turn {
     pub fn text(content: &str) -> Self {
         Self { content: Some(content.to_owned()), ..Self::default() }
+    }
+
+    /// So many milliseconds between the events of its stream.
+    #[must_use]
+    pub fn pausing(mut self, milliseconds: u16) -> Self {
+        self.pause_ms = Some(milliseconds);
+        self
     }
 
     /// A call of one tool.
@@ -161,13 +172,18 @@ impl Service for Llm {
             return error(500, "the script has no turn left for this request");
         };
         let streaming = body.get("stream").and_then(Value::as_bool) == Some(true);
+        let pause = Duration::from_millis(turn.pause_ms.unwrap_or_default().into());
         let answer = match (&turn.stream, &turn.body) {
-            (Some(text), _) => Answer::frames(frames(text)),
+            (Some(text), _) => Answer::frames(frames(text), pause),
             (None, Some(exact)) => Answer::chosen(turn.status.unwrap_or(200), exact),
             (None, None) => {
                 let model = body.get("model").or_else(|| body.get("models")?.get(0)).cloned().unwrap_or_default();
                 let completion = Completion::of(&turn, model, &body);
-                if streaming { Answer::frames(completion.chunks()) } else { Answer::json(200, &completion.whole()) }
+                if streaming {
+                    Answer::frames(completion.chunks(), pause)
+                } else {
+                    Answer::json(200, &completion.whole())
+                }
             }
         };
         answer.with_headers(&turn.headers)

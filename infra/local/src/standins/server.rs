@@ -21,7 +21,7 @@ use axum::{
     http,
     serve::{IncomingStream, Listener},
 };
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -265,7 +265,15 @@ async fn read(request: http::Request<Body>) -> Result<Request, axum::Error> {
 fn response(answer: Answer) -> http::Response<Body> {
     let body = match answer.payload {
         Payload::Whole(bytes) => Body::from(bytes),
-        Payload::Frames(frames) => Body::from_stream(stream::iter(frames.into_iter().map(Ok::<_, io::Error>))),
+        Payload::Frames(frames, pause) => {
+            let frames = stream::iter(frames.into_iter().enumerate());
+            Body::from_stream(frames.then(move |(number, frame)| async move {
+                if number > 0 && !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                Ok::<_, io::Error>(frame)
+            }))
+        }
     };
     let mut builder = http::Response::builder().status(answer.status);
     for (name, value) in &answer.headers {

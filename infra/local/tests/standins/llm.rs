@@ -76,6 +76,26 @@ async fn a_stream_puts_together_to_the_same_answer() {
 }
 
 #[tokio::test]
+async fn a_stream_takes_its_time_where_the_turn_says_so() {
+    let llm = llm();
+    let turn = json!([{ "content": "one two three", "pause_ms": 30 }]);
+    assert_eq!(json(client().put(format!("{}/script", llm.url)).json(&turn)).await.0, 204);
+    let mut answer = ask(&llm, true).send().await.expect("an answer");
+    let begun = std::time::Instant::now();
+    let mut parts = 0;
+    while let Some(part) = answer.chunk().await.expect("a part") {
+        parts += usize::from(!part.is_empty());
+    }
+    // A comment, the role, three words, the end, the usage, [DONE].
+    assert!(parts > 5, "{parts}");
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(7 * 30), "{:?}", begun.elapsed());
+    for wrong in [json!("30"), json!(-1), json!(1.5)] {
+        let turn = json!([{ "content": "one", "pause_ms": wrong }]);
+        assert_eq!(json(client().put(format!("{}/script", llm.url)).json(&turn)).await.0, 400, "{turn}");
+    }
+}
+
+#[tokio::test]
 async fn exact_answers_and_streams_are_sent_as_they_are() {
     let fixture: Value =
         serde_json::from_str(include_str!("../../../../tests/fixtures/openrouter.json")).expect("JSON");

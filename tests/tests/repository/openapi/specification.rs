@@ -38,7 +38,9 @@ impl Document {
     pub(crate) fn operations(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         for (path, item) in self.root["paths"].as_object().unwrap() {
-            for (method, value) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters") {
+            for (method, value) in
+                item.as_object().unwrap().iter().filter(|(name, _)| !["parameters", "servers"].contains(&name.as_str()))
+            {
                 operations.push(Operation {
                     id: value["operationId"].as_str().unwrap().to_owned(),
                     method: method.to_ascii_uppercase(),

@@ -2,18 +2,25 @@
 //! functions, on the local stack.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "a test says what is wrong and stops"
 )]
 
-#[path = "end_to_end/chat.rs"]
 mod chat;
+mod chat_clients;
+mod console_page;
+mod conversation;
+mod copilotkit_page;
 
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tests::browser::Browser;
 use uuid::Uuid;
+
+use crate::conversation::Chat;
 
 /// A user of the running system.
 struct User<'a> {
@@ -133,6 +140,15 @@ fn official_mcp_client(stack: &Stack) {
     assert_eq!(seen["unknown"], -32602);
 }
 
+/// The chat, with the front ends of others and our own page.
+async fn chats(stack: &Stack) {
+    let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
+    chat_clients::are_served(&chat);
+    let Some(browser) = Browser::start().await else { return };
+    console_page::serves_a_person(&chat, &browser).await;
+    copilotkit_page::is_served(&chat, &browser).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_system_as_it_is_deployed_does_its_main_job() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
@@ -146,6 +162,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
+    chats(&stack).await;
 
     // A person signs in at the console, and chats.
     let token = chat::sign_in(&user.http, &stack).await;

@@ -1,0 +1,308 @@
+//! AG-UI: the events that `@ag-ui/client` and CopilotKit read, in an order that they accept.
+//!
+//! Clients hold a run to rules and break off where one is hurt: it begins with `RUN_STARTED`, says nothing after its end, and leaves
+//! nothing open at it; no optional field is `null`, a tool's result is text. [`Run`] cannot write anything else, whatever a turn
+//! tells and in whatever order.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use shared::{
+    Error,
+    http::Frames,
+    models::PendingCall,
+    planner::{Event, Observer},
+};
+
+/// What a client is asked where an effect waits for consent.
+const CONSENT: &str = "tool_consent";
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+enum Written<'a> {
+    RunStarted {
+        thread_id: &'a str,
+        run_id: &'a str,
+    },
+    RunFinished {
+        thread_id: &'a str,
+        run_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome<'a>>,
+    },
+    RunError {
+        message: &'a str,
+        code: &'a str,
+    },
+    StepStarted {
+        step_name: &'a str,
+    },
+    StepFinished {
+        step_name: &'a str,
+    },
+    TextMessageStart {
+        message_id: &'a str,
+        role: &'a str,
+    },
+    TextMessageContent {
+        message_id: &'a str,
+        delta: &'a str,
+    },
+    TextMessageEnd {
+        message_id: &'a str,
+    },
+    ToolCallStart {
+        tool_call_id: &'a str,
+        tool_call_name: &'a str,
+    },
+    ToolCallArgs {
+        tool_call_id: &'a str,
+        delta: &'a str,
+    },
+    ToolCallEnd {
+        tool_call_id: &'a str,
+    },
+    ToolCallResult {
+        message_id: &'a str,
+        tool_call_id: &'a str,
+        content: &'a str,
+        role: &'a str,
+    },
+    ActivitySnapshot {
+        message_id: &'a str,
+        activity_type: &'a str,
+        content: &'a Value,
+    },
+    MessagesSnapshot {
+        messages: &'a [Value],
+    },
+    Custom {
+        name: &'a str,
+        value: Value,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Outcome<'a> {
+    Interrupt { interrupts: [&'a Value; 1] },
+}
+
+/// A run that is told to a client.
+pub struct Run {
+    frames: Frames,
+    thread: String,
+    id: String,
+    /// How many messages have begun.
+    messages: u32,
+    step: Option<&'static str>,
+    /// The message whose words are coming.
+    open: Option<Message>,
+    /// Calls that were told.
+    calls: HashSet<String>,
+    /// What the person is asked.
+    interrupt: Option<Value>,
+    /// What of the answer was told.
+    told: Told,
+    over: bool,
+}
+
+#[derive(Default)]
+struct Told {
+    message: bool,
+    widget: bool,
+}
+
+struct Message {
+    id: String,
+    text: String,
+}
+
+impl Run {
+    pub fn start(frames: Frames, thread: &str, id: &str) -> Self {
+        frames.data(&Written::RunStarted { thread_id: thread, run_id: id });
+        Self {
+            frames,
+            thread: thread.to_owned(),
+            id: id.to_owned(),
+            messages: 0,
+            step: None,
+            open: None,
+            calls: HashSet::new(),
+            interrupt: None,
+            told: Told::default(),
+            over: false,
+        }
+    }
+
+    /// The thread so far. A client puts this in the place of what it has.
+    pub fn snapshot(&mut self, messages: &[Value]) {
+        self.frames.data(&Written::MessagesSnapshot { messages });
+    }
+
+    /// The person is asked when the run ends.
+    pub fn waits(&mut self, pending: &PendingCall) {
+        self.interrupt = Some(interrupt(pending));
+    }
+
+    /// Ends the run with this answer, of which what was not told yet is told now: the answer to a request that came before is
+    /// told as a whole.
+    pub fn answered(&mut self, content: &str, widget: Option<&Value>) {
+        if let Some(widget) = widget.filter(|_| !self.told.widget) {
+            self.widget(widget);
+        }
+        if !self.told.message && !content.is_empty() {
+            self.message(content);
+        }
+        self.finish();
+    }
+
+    /// Ends the run.
+    pub fn finish(&mut self) {
+        self.end_message();
+        self.end_step();
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        let outcome = self.interrupt.as_ref().map(|interrupt| Outcome::Interrupt { interrupts: [interrupt] });
+        self.frames.data(&Written::RunFinished { thread_id: &self.thread, run_id: &self.id, outcome });
+    }
+
+    fn next_id(&mut self) -> String {
+        self.messages += 1;
+        format!("{}-{}", self.id, self.messages)
+    }
+
+    fn begin_step(&mut self, step: &'static str) {
+        self.end_step();
+        self.step = Some(step);
+        self.frames.data(&Written::StepStarted { step_name: step });
+    }
+
+    fn end_step(&mut self) {
+        if let Some(step_name) = self.step.take() {
+            self.frames.data(&Written::StepFinished { step_name });
+        }
+    }
+
+    fn words(&mut self, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        if self.open.is_none() {
+            let id = self.next_id();
+            self.frames.data(&Written::TextMessageStart { message_id: &id, role: "assistant" });
+            self.open = Some(Message { id, text: String::new() });
+        }
+        if let Some(Message { id, text }) = &mut self.open {
+            text.push_str(delta);
+            self.frames.data(&Written::TextMessageContent { message_id: id, delta });
+        }
+    }
+
+    /// Ends the message whose words were coming, and gives its id.
+    fn end_message(&mut self) -> Option<String> {
+        let Message { id, .. } = self.open.take()?;
+        self.frames.data(&Written::TextMessageEnd { message_id: &id });
+        Some(id)
+    }
+
+    /// The whole answer: what of it has not been said, or in its place what is true.
+    fn message(&mut self, whole: &str) {
+        self.told.message = true;
+        let said = self.open.as_ref().map(|message| message.text.clone()).unwrap_or_default();
+        // The whole is without blanks at its ends.
+        let rest = whole.strip_prefix(said.as_str()).or_else(|| whole.strip_prefix(said.trim()));
+        if let Some(rest) = rest {
+            self.words(rest);
+            self.end_message();
+            return;
+        }
+        if let Some(void) = self.end_message() {
+            let replaced_by = format!("{}-{}", self.id, self.messages + 1);
+            let value = json!({"messageId": void, "replacedBy": replaced_by});
+            self.frames.data(&Written::Custom { name: "message_corrected", value });
+        }
+        self.words(whole);
+        self.end_message();
+    }
+
+    fn call(&mut self, id: &str, tool: &str, arguments: &Map<String, Value>) {
+        // What was said before is a message of its own.
+        self.end_message();
+        if !self.calls.insert(id.to_owned()) {
+            return;
+        }
+        self.frames.data(&Written::ToolCallStart { tool_call_id: id, tool_call_name: tool });
+        let arguments = serde_json::to_string(arguments).unwrap_or_else(|_| "{}".to_owned());
+        self.frames.data(&Written::ToolCallArgs { tool_call_id: id, delta: &arguments });
+        self.frames.data(&Written::ToolCallEnd { tool_call_id: id });
+    }
+
+    fn result(&mut self, id: &str, result: &Value) {
+        let message_id = self.next_id();
+        let content = result.to_string();
+        self.frames.data(&Written::ToolCallResult {
+            message_id: &message_id,
+            tool_call_id: id,
+            content: &content,
+            role: "tool",
+        });
+    }
+
+    fn widget(&mut self, widget: &Value) {
+        self.told.widget = true;
+        let id = self.next_id();
+        self.frames.data(&Written::ActivitySnapshot { message_id: &id, activity_type: "widget", content: widget });
+    }
+}
+
+impl Observer for Run {
+    fn wants_tokens(&self) -> bool {
+        true
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        if self.over {
+            return;
+        }
+        match event {
+            Event::Progress { step, .. } => self.begin_step(step.as_str()),
+            Event::Token(words) => self.words(words),
+            Event::ToolCall { id, tool, arguments } | Event::FrontEndCall { id, tool, arguments } => {
+                self.call(id, tool, arguments);
+            }
+            Event::ToolResult { id, result } => {
+                self.call(id, &result.tool, &result.arguments);
+                self.result(id, &result.result);
+            }
+            Event::Widget(widget) => self.widget(&json!(widget)),
+            Event::Consent(pending) => self.waits(pending),
+            Event::Message(whole) => self.message(whole),
+        }
+    }
+}
+
+/// What a run ends with that failed, wherever it was; a client keeps what it has been told.
+pub fn failed(frames: &Frames, error: &Error) {
+    frames.data(&Written::RunError { message: &error.to_string(), code: error.code() });
+}
+
+fn interrupt(pending: &PendingCall) -> Value {
+    let PendingCall { id, tool, arguments, reason, expires_at, .. } = pending;
+    let message = match reason.as_str() {
+        "" => format!("May I call {}?", tool.name),
+        reason => format!("May I call {}? {reason}", tool.name),
+    };
+    json!({
+        "id": id,
+        "reason": CONSENT,
+        "message": message,
+        "responseSchema": {
+            "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],
+        },
+        "expiresAt": expires_at,
+        "metadata": {"tool": tool.name, "arguments": arguments},
+    })
+}

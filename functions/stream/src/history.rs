@@ -1,0 +1,81 @@
+//! A thread as it is, for a front end that shows it anew.
+
+use serde_json::{Value, json};
+use shared::{
+    Error, Result,
+    http::{Frames, Reply},
+    models::{ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor},
+};
+
+use crate::{
+    Deps,
+    agui::{self, Run},
+    input,
+};
+
+/// The newest of a thread, which are shown.
+const MOST_MESSAGES: i32 = 200;
+
+/// The messages of a thread as one event, and what it waits for. Of a thread that there is not yet, nothing: a snapshot would take
+/// from the front end what it has.
+pub(crate) async fn connect(deps: &Deps, member: &Member, body: &Value, path: &str) -> Result<Reply> {
+    let (name, run) = input::thread_and_run(body, path)?;
+    let id = ThreadId::of_name(member.organization_id, &member.user_id, &name);
+    let threads = &deps.turns.threads;
+    let thread = match threads.get(member.organization_id, id).await {
+        Ok(thread) => Some(thread),
+        Err(Error::NotFound(_)) => None,
+        Err(error) => return Err(error),
+    };
+    let frames = Frames::default();
+    let mut run = Run::start(frames.clone(), &name, &run);
+    if let Some(thread) = thread {
+        let (newest, before) = threads.messages(&thread, None, MOST_MESSAGES).await?;
+        run.snapshot(&snapshot(&thread, newest, before.is_some()));
+        if let Some(pending) = thread.pending_call().filter(is_open) {
+            run.waits(&pending);
+        }
+    }
+    run.finish();
+    Ok(Reply::events(frames, async { Ok(()) }, agui::failed))
+}
+
+/// Whether the person may still be asked. A call of the front end's own tool is not told again: it would be made again.
+fn is_open(pending: &PendingCall) -> bool {
+    pending.waits_for == WaitsFor::Consent && pending.expires_at > Timestamp::now()
+}
+
+/// The messages, oldest first. Their ids are the same each time.
+fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if has_more {
+        let id = format!("{}-earlier", thread.id);
+        messages.push(
+            json!({"id": id, "role": "system", "content": "Earlier messages of this conversation are not shown."}),
+        );
+    }
+    for message in newest.into_iter().rev() {
+        let ThreadMessage { number, role, content, widget, .. } = message;
+        let id = format!("{}-{number}", thread.id);
+        let widget: Option<Value> = widget.and_then(|widget| serde_json::from_str(&widget).ok());
+        if let Some(widget) = widget {
+            let id = format!("{id}-widget");
+            messages.push(json!({"id": id, "role": "activity", "activityType": "widget", "content": widget}));
+        }
+        let role = match role {
+            ChatRole::User => "user",
+            ChatRole::Assistant => "assistant",
+            // Of a newer version.
+            ChatRole::Unknown => continue,
+        };
+        if !content.is_empty() {
+            messages.push(json!({"id": id, "role": role, "content": content}));
+        }
+        if thread.summary.as_ref().is_some_and(|summary| summary.until == number) {
+            let content = "What was said before is told to the model as a summary.";
+            let id = format!("{}-summary", thread.id);
+            messages.push(json!({"id": id, "role": "system", "content": content}));
+        }
+    }
+    messages
+}

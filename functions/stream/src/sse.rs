@@ -1,0 +1,130 @@
+//! The events of `POST /agent/stream`, each as `data: {"type", …}`.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use shared::{
+    Error,
+    chat::{Answer, waiting_view},
+    http::Frames,
+    models::Timestamp,
+    planner::{Event, Observer},
+};
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Written<'a> {
+    Progress {
+        node: &'a str,
+        step: &'a str,
+    },
+    Token {
+        content: &'a str,
+    },
+    ToolCall {
+        id: &'a str,
+        tool: &'a str,
+        arguments: &'a Map<String, Value>,
+    },
+    ToolResult {
+        id: &'a str,
+        tool: &'a str,
+        outcome: &'a str,
+        result: &'a Value,
+    },
+    Widget {
+        widget: &'a Value,
+    },
+    Consent {
+        pending_action: &'a Value,
+    },
+    Message {
+        content: &'a str,
+        role: &'a str,
+        corrected: bool,
+    },
+    Done {
+        thread_id: &'a str,
+        timestamp: &'a Timestamp,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        widget: Option<&'a Value>,
+        metadata: &'a Value,
+    },
+    Error {
+        message: &'a str,
+        code: &'a str,
+    },
+}
+
+/// A turn that is told to a client.
+#[derive(Default)]
+pub(crate) struct Stream {
+    frames: Frames,
+    /// The tokens since the last call.
+    said: String,
+    message_told: bool,
+    widget_told: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(frames: Frames) -> Self {
+        Self { frames, ..Self::default() }
+    }
+
+    /// Ends the stream with this answer, of which what was not told yet is told now: the answer to a request that came before is
+    /// told as a whole.
+    pub(crate) fn answered(&mut self, answer: &Answer) {
+        let Answer { thread, content, timestamp, widget, metadata, .. } = answer;
+        if let Some(widget) = widget.as_ref().filter(|_| !self.widget_told) {
+            self.frames.data(&Written::Widget { widget });
+        }
+        if !self.message_told {
+            self.message(content);
+        }
+        self.frames.data(&Written::Done { thread_id: thread, timestamp, widget: widget.as_ref(), metadata });
+    }
+
+    fn message(&mut self, content: &str) {
+        self.message_told = true;
+        let said = self.said.trim();
+        let corrected = !content.starts_with(said);
+        self.frames.data(&Written::Message { content, role: "assistant", corrected });
+    }
+}
+
+/// What a stream ends with whose turn failed, wherever it was.
+pub(crate) fn failed(frames: &Frames, error: &Error) {
+    frames.data(&Written::Error { message: &error.to_string(), code: error.code() });
+}
+
+impl Observer for Stream {
+    fn wants_tokens(&self) -> bool {
+        true
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Progress { node, step } => self.frames.data(&Written::Progress { node, step: step.as_str() }),
+            Event::Token(content) => {
+                self.said.push_str(content);
+                self.frames.data(&Written::Token { content });
+            }
+            Event::ToolCall { id, tool, arguments } | Event::FrontEndCall { id, tool, arguments } => {
+                self.said.clear();
+                self.frames.data(&Written::ToolCall { id, tool, arguments });
+            }
+            Event::ToolResult { id, result } => {
+                let (tool, outcome) = (result.tool.as_str(), result.outcome.as_str());
+                self.frames.data(&Written::ToolResult { id, tool, outcome, result: &result.result });
+            }
+            Event::Widget(widget) => {
+                self.widget_told = true;
+                match serde_json::to_value(widget) {
+                    Ok(widget) => self.frames.data(&Written::Widget { widget: &widget }),
+                    Err(error) => tracing::error!("a widget cannot be written: {error}"),
+                }
+            }
+            Event::Consent(pending) => self.frames.data(&Written::Consent { pending_action: &waiting_view(pending) }),
+            Event::Message(content) => self.message(content),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Answers that grow: server-sent events, written while something happens.
+//!
+//! Once the head is out only events can tell how it ended, and the runtime takes a body's error or panic badly: it prints the one
+//! into the stream and ends the other as if all were well. So the body has neither: whatever becomes of the work behind it, the
+//! stream ends with an event of its own.
+
+use std::{
+    convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use serde::Serialize;
+use tokio::time::{Sleep, sleep};
+
+use super::reply;
+use crate::{Error, Result, telemetry};
+
+/// What lies between is told that the stream lives after this much silence: proxies close one that says nothing.
+const SILENCE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+/// A stream without any event still has a byte: a body without one has made callers of Lambda wait.
+const NOTHING: &[u8] = b":\n\n";
+
+/// What is written into a stream: clones write into the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Frames(Arc<Mutex<Vec<u8>>>);
+
+impl Frames {
+    /// Writes one event, as `data: {json}` and a blank line.
+    pub fn data(&self, event: &impl Serialize) {
+        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = buffer.len();
+        buffer.extend_from_slice(b"data: ");
+        if let Err(error) = serde_json::to_writer(&mut *buffer, event) {
+            tracing::error!("an event cannot be written: {error}");
+            buffer.truncate(before);
+            return;
+        }
+        buffer.extend_from_slice(b"\n\n");
+    }
+
+    /// What was written and is not sent yet.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+type LastWords = Box<dyn FnOnce(&Frames, &Error) + Send>;
+
+/// A body that tells of work while the work is done: polling the one polls the other.
+pub struct Events {
+    frames: Frames,
+    /// Until it is done.
+    work: Option<Work>,
+    /// What the stream ends with if the work fails.
+    last_words: Option<LastWords>,
+    silence: Option<Pin<Box<Sleep>>>,
+    silent_for: Duration,
+    /// Something has been sent.
+    said: bool,
+    request: Option<RequestOfStream>,
+}
+
+/// For the log and the metrics, which both are written when the stream ends.
+#[derive(Debug)]
+pub(super) struct RequestOfStream {
+    pub(super) function: &'static str,
+    pub(super) id: String,
+    pub(super) started: Instant,
+}
+
+impl Events {
+    /// `work` writes into `frames`, its last event too. If it fails or panics, `last_words` writes the last event.
+    pub(super) fn new(
+        frames: Frames,
+        work: impl Future<Output = Result<()>> + Send + 'static,
+        last_words: impl FnOnce(&Frames, &Error) + Send + 'static,
+    ) -> Self {
+        Self {
+            frames,
+            work: Some(Box::pin(work)),
+            last_words: Some(Box::new(last_words)),
+            silence: None,
+            silent_for: SILENCE,
+            said: false,
+            request: None,
+        }
+    }
+
+    pub(super) fn answers(&mut self, request: RequestOfStream) {
+        self.request = Some(request);
+    }
+
+    fn finish(&mut self, outcome: Result<()>) {
+        let work = self.work.take();
+        // What the work leaves behind may panic as well.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(work)));
+        let outcome = outcome.and(dropped.map_err(|_panic| panicked()));
+        if let (Err(error), Some(last_words)) = (&outcome, self.last_words.take())
+            && catch_unwind(AssertUnwindSafe(|| last_words(&self.frames, error))).is_err()
+        {
+            tracing::error!("the last event of a stream could not be written");
+        }
+        if let Some(RequestOfStream { function, id, started }) = self.request.take() {
+            let outcome = match &outcome {
+                Ok(()) => "ok",
+                Err(error) => {
+                    reply::log(function, &id, error);
+                    error.code()
+                }
+            };
+            telemetry::request(function, outcome, started.elapsed());
+        }
+    }
+}
+
+fn panicked() -> Error {
+    Error::internal("the work behind a stream panicked")
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if let Some(work) = &mut this.work {
+            match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(outcome)) => this.finish(outcome),
+                Err(_panic) => this.finish(Err(panicked())),
+            }
+        }
+        let mut written = this.frames.take();
+        if written.is_empty() {
+            match (&this.work, this.said) {
+                (None, true) => return Poll::Ready(None),
+                (None, false) => written = NOTHING.to_vec(),
+                (Some(_), _) => {
+                    let silence = this.silence.get_or_insert_with(|| Box::pin(sleep(this.silent_for)));
+                    ready!(silence.as_mut().poll(context));
+                    written = KEEP_ALIVE.to_vec();
+                }
+            }
+        }
+        this.said = true;
+        this.silence = None;
+        Poll::Ready(Some(Ok(Frame::data(written.into()))))
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let Some(RequestOfStream { function, id, started }) = self.request.take() {
+            // Lambda reads a stream to its end, whether anybody listens or not.
+            tracing::warn!(function, request.id = id, "a stream was not read to its end");
+            telemetry::request(function, "dropped", started.elapsed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use serde_json::json;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    fn events(frames: &Frames, work: impl Future<Output = Result<()>> + Send + 'static) -> Events {
+        let last_words = |frames: &Frames, error: &Error| frames.data(&json!({"error": error.code()}));
+        Events::new(frames.clone(), work, last_words)
+    }
+
+    /// Each chunk of the body.
+    async fn chunks(mut events: Events) -> Vec<String> {
+        let mut chunks = Vec::new();
+        while let Some(frame) = events.frame().await {
+            let Ok(frame) = frame;
+            chunks.push(String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap());
+        }
+        chunks
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_sent_as_soon_as_the_work_waits() {
+        let frames = Frames::default();
+        let writer = frames.clone();
+        let work = async move {
+            writer.data(&1);
+            writer.data(&"two\r\nlines");
+            yield_now().await;
+            writer.data(&3);
+            Ok(())
+        };
+        assert_eq!(chunks(events(&frames, work)).await, ["data: 1\n\ndata: \"two\\r\\nlines\"\n\n", "data: 3\n\n"]);
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_an_event_of_its_own_whatever_happens() {
+        for panics in [false, true] {
+            let frames = Frames::default();
+            let writer = frames.clone();
+            let work = async move {
+                writer.data(&1);
+                yield_now().await;
+                writer.data(&2);
+                assert!(!panics, "a fault of ours");
+                Err(Error::NotFound("thread"))
+            };
+            let code = if panics { "internal" } else { "not_found" };
+            let last = format!("data: 2\n\ndata: {{\"error\":\"{code}\"}}\n\n");
+            assert_eq!(chunks(events(&frames, work)).await, ["data: 1\n\n", &last]);
+        }
+    }
+
+    struct PanicsWhenDropped;
+
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            assert!(std::thread::panicking(), "a fault of ours");
+        }
+    }
+
+    #[tokio::test]
+    async fn even_what_the_work_leaves_behind_may_panic() {
+        let work = async {
+            let _left = PanicsWhenDropped;
+            yield_now().await;
+            Ok(())
+        };
+        assert_eq!(chunks(events(&Frames::default(), work)).await, ["data: {\"error\":\"internal\"}\n\n"]);
+        let last_words = |_: &Frames, _: &Error| panic!("a fault of ours");
+        let events = Events::new(Frames::default(), async { Err(Error::Unauthenticated) }, last_words);
+        assert_eq!(chunks(events).await, [":\n\n"]);
+    }
+
+    #[tokio::test]
+    async fn silence_is_broken_and_an_empty_stream_has_a_byte() {
+        let frames = Frames::default();
+        let writer = frames.clone();
+        let work = async move {
+            sleep(Duration::from_millis(50)).await;
+            writer.data(&1);
+            Ok(())
+        };
+        let mut slow = events(&frames, work);
+        slow.silent_for = Duration::from_millis(20);
+        let sent = chunks(slow).await;
+        assert_eq!(
+            (sent.first().unwrap().as_str(), sent.last().unwrap().as_str()),
+            (": keep-alive\n\n", "data: 1\n\n")
+        );
+        assert_eq!(chunks(events(&Frames::default(), async { Ok(()) })).await, [":\n\n"]);
+    }
+}

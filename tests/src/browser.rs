@@ -1,0 +1,245 @@
+//! A person at a browser: headless Chromium, driven by ChromeDriver.
+
+mod driver;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::driver::{Element, Session, program};
+
+/// How long a page may take for anything; nothing is waited for longer than it needs.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// The first is what as root needs; the others keep it from asking the internet for anything.
+const ARGUMENTS: [&str; 11] = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--window-size=1100,800",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+];
+
+/// As the protocol writes the key.
+const ENTER: &str = "\u{E007}";
+
+/// A browser with one page and a profile of its own. Dropping it ends it.
+pub struct Browser {
+    // In the order in which they are to end.
+    session: Session,
+    _profile: Removed,
+}
+
+/// What a rule of axe-core found, with its first place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// `serious`, `critical` and lesser ones.
+    pub impact: String,
+    pub rule: String,
+    /// A CSS selector, and what is wrong there.
+    pub place: String,
+}
+
+impl Browser {
+    /// Nothing where there is no Chromium, which is said; but with `CI` or `REQUIRE_BROWSER` in the environment that is an error.
+    pub async fn start() -> Option<Self> {
+        let (Some(chromium), Some(chromedriver)) = (program("chromium"), program("chromedriver")) else {
+            let demanded = ["CI", "REQUIRE_BROWSER"].into_iter().find(|name| set(name));
+            assert_eq!(demanded, None, "there is no browser: apt-get install chromium chromium-driver");
+            println!("skipped: no page is tried in a browser (apt-get install chromium chromium-driver)");
+            return None;
+        };
+        let profile = Removed(env::temp_dir().join(format!("switchboard-browser-{}", Uuid::now_v7())));
+        let own = [format!("--user-data-dir={}", profile.0.display())];
+        let arguments: Vec<String> = ARGUMENTS.into_iter().map(str::to_owned).chain(own).collect();
+        let capabilities = json!({
+            "browserName": "chrome",
+            "goog:chromeOptions": {"binary": chromium, "args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        });
+        Some(Self { session: Session::start(chromedriver, capabilities).await, _profile: profile })
+    }
+
+    pub async fn open(&self, address: &str) {
+        self.session.post("/url", &json!({"url": address})).await.unwrap();
+    }
+
+    pub async fn reload(&self) {
+        self.session.post("/refresh", &json!({})).await.unwrap();
+    }
+
+    pub async fn address(&self) -> String {
+        self.session.get("/url").await.unwrap().as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until an element with this selector is shown.
+    pub async fn find(&self, css: &str) {
+        self.with(css, async |_element| Ok(())).await;
+    }
+
+    pub async fn click(&self, css: &str) {
+        self.with(css, async |element| self.session.click(element).await).await;
+    }
+
+    /// Types into a field.
+    pub async fn write(&self, css: &str, text: &str) {
+        self.with(css, async |element| self.session.keys(element, text).await).await;
+    }
+
+    /// Types into a field and presses Enter.
+    pub async fn enter(&self, css: &str, text: &str) {
+        self.write(css, &format!("{text}{ENTER}")).await;
+    }
+
+    /// Does something with the first element that has this selector and is shown, once there is one and it can be done: a page
+    /// that is being drawn covers and replaces its elements.
+    async fn with(&self, css: &str, act: impl AsyncFn(&Element) -> Result<(), driver::Failure>) {
+        let begun = Instant::now();
+        let mut trouble = "there is none".to_owned();
+        while begun.elapsed() < PATIENCE {
+            for element in self.session.elements(css).await.unwrap() {
+                let done = match self.session.shown(&element).await {
+                    Ok(true) => act(&element).await,
+                    Ok(false) => continue,
+                    Err(failure) => Err(failure),
+                };
+                match done {
+                    Ok(()) => return,
+                    Err(failure) => trouble = format!("{}: {}", failure.kind, failure.message),
+                }
+                break;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("{css}: {trouble}\n{}", self.situation().await);
+    }
+
+    /// The text of every element with this selector, as it is shown.
+    pub async fn texts(&self, css: &str) -> Vec<String> {
+        let shown = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)";
+        serde_json::from_value(self.run(shown, &json!([css])).await).unwrap()
+    }
+
+    /// Waits until an expression of JavaScript is true.
+    pub async fn until(&self, expression: &str) {
+        let script = format!("return Boolean({expression})");
+        let begun = Instant::now();
+        while self.run(&script, &json!([])).await != json!(true) {
+            assert!(begun.elapsed() < PATIENCE, "never came true: {expression}\n{}", self.situation().await);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until the page shows a text.
+    pub async fn until_shown(&self, text: &str) {
+        self.until(&format!("document.body.innerText.includes({})", json!(text))).await;
+    }
+
+    /// Runs a function's body with `arguments`; gives what it returns.
+    pub async fn run(&self, script: &str, arguments: &Value) -> Value {
+        self.session.post("/execute/sync", &json!({"script": script, "args": arguments})).await.unwrap()
+    }
+
+    /// Begins to write down, in the page itself, each length that the text of the last element with this selector has from here on.
+    pub async fn watch(&self, css: &str) {
+        let script = "
+            window.watched = [];
+            const look = () => {
+              const length = [...document.querySelectorAll(arguments[0])].at(-1)?.textContent.length ?? 0;
+              if (window.watched.at(-1) !== length) window.watched.push(length);
+            };
+            look();
+            new MutationObserver(look).observe(document.body, { childList: true, characterData: true, subtree: true });
+        ";
+        self.run(script, &json!([css])).await;
+    }
+
+    /// How many times the text grew since [`Self::watch`]. What comes whole grows once or twice.
+    pub async fn grew(&self) -> usize {
+        let lengths: Vec<u64> = serde_json::from_value(self.run("return window.watched", &json!([])).await).unwrap();
+        lengths.windows(2).filter(|pair| pair[1] > pair[0]).count()
+    }
+
+    /// What the browser has complained of since it was asked last: errors of the page, failed requests, violations of its policy.
+    pub async fn complaints(&self) -> Vec<String> {
+        let log = self.log().await.into_iter();
+        log.filter_map(|(level, message)| (level == "SEVERE").then_some(message)).collect()
+    }
+
+    /// What the browser has written since it was asked last: levels and messages.
+    async fn log(&self) -> Vec<(String, String)> {
+        let log = self.session.post("/se/log", &json!({"type": "browser"})).await.unwrap();
+        let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        let entries = log.as_array().cloned().unwrap_or_default();
+        entries.iter().map(|entry| (text(entry, "level"), text(entry, "message"))).collect()
+    }
+
+    /// What axe-core, whose file is at this path, finds on the page that keeps people with disabilities out.
+    pub async fn accessibility(&self, axe: &Path) -> Vec<Finding> {
+        let source = std::fs::read_to_string(axe).unwrap();
+        self.run(&source, &json!([])).await;
+        let script = "
+            const done = arguments[arguments.length - 1];
+            axe.run(document).then(
+              ({ violations }) => done(violations.map(({ impact, id, nodes: [{ target, failureSummary }] }) =>
+                ({ impact, rule: id, place: `${target.join(' ')}: ${failureSummary}` }))),
+              (error) => done([{ impact: 'critical', rule: 'axe', place: String(error) }]),
+            );
+        ";
+        let found = self.session.post("/execute/async", &json!({"script": script, "args": []})).await.unwrap();
+        let found = found.as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let finding = |found: &Value| Finding {
+            impact: text(&found["impact"]),
+            rule: text(&found["rule"]),
+            place: text(&found["place"]),
+        };
+        found.iter().map(finding).collect()
+    }
+
+    /// What the person prefers: `light` or `dark`.
+    pub async fn prefer(&self, scheme: &str) {
+        let wanted = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": wanted});
+        self.session.post("/goog/cdp/execute", &command).await.unwrap();
+    }
+
+    /// Writes a picture of what is shown, as PNG.
+    pub async fn screenshot(&self, path: &Path) {
+        let picture = self.session.get("/screenshot").await.unwrap();
+        std::fs::write(path, STANDARD.decode(picture.as_str().unwrap()).unwrap()).unwrap();
+    }
+
+    /// For the message of a test that fails.
+    async fn situation(&self) -> String {
+        let text = self.run("return document.body?.innerText ?? ''", &json!([])).await;
+        let log: Vec<String> = self.log().await.iter().map(|(level, message)| format!("{level} {message}")).collect();
+        format!("{}\n---\n{}\n---\n{}", self.address().await, text.as_str().unwrap_or_default(), log.join("\n"))
+    }
+}
+
+fn set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
+}
+
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // Chromium's last processes may still be writing: what is left lies among the temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

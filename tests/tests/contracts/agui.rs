@@ -1,0 +1,180 @@
+//! AG-UI as clients take it: what we hold a run to is what two versions of the client said of recorded streams, and a run holds to
+//! it whatever a turn tells, in whatever order.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use http_body_util::BodyExt;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use shared::{
+    Error,
+    http::{Frames, Reply, Request, answer_streaming},
+    models::{OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall},
+    planner::{Event, Observer, Step, Widget},
+};
+use stream::agui::{Run, failed};
+use tests::agui::Client;
+
+#[test]
+fn the_rules_are_those_of_both_versions_of_the_client() {
+    let recorded: Value = serde_json::from_str(include_str!("../../fixtures/agui_streams.json")).unwrap();
+    let vectors = recorded["vectors"].as_array().unwrap();
+    assert!(vectors.len() > 20);
+    for vector in vectors.iter().filter(|vector| vector.get("status").is_none()) {
+        let name = &vector["name"];
+        let observed = ["ag-ui-client-0.0.59", "ag-ui-client-1.0.0"].map(|version| &vector["observed"][version]);
+        let accepted = observed.iter().all(|observed| observed["accepted"] == true);
+        let client = Client::read(vector["body"].as_str().unwrap());
+        assert_eq!(client.is_ok(), accepted, "{name}: {:?}", client.err());
+        let Ok(client) = client else { continue };
+        assert_eq!(json!(client.messages), observed[0]["messages_after"], "{name}");
+        assert_eq!(json!(client.error), observed[0].get("run_error").cloned().unwrap_or_default(), "{name}");
+    }
+}
+
+/// Something that a turn may tell.
+#[derive(Debug, Clone)]
+enum Told {
+    Step(Step),
+    Token(String),
+    Call(u8),
+    FrontEndCall(u8),
+    Result(u8),
+    Widget,
+    Consent,
+    Message(String),
+    WhatWasSaid,
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    let step = prop_oneof![
+        Just(Step::Plan),
+        Just(Step::Execute),
+        Just(Step::Answer),
+        Just(Step::Validate),
+        Just(Step::Consent)
+    ];
+    prop_oneof![
+        step.prop_map(Told::Step),
+        "(?s).{0,8}".prop_map(Told::Token),
+        (0..3u8).prop_map(Told::Call),
+        (0..3u8).prop_map(Told::FrontEndCall),
+        (0..3u8).prop_map(Told::Result),
+        Just(Told::Widget),
+        Just(Told::Consent),
+        "(?s).{0,8}".prop_map(Told::Message),
+        Just(Told::WhatWasSaid),
+    ]
+}
+
+fn tell(run: &mut Run, told: &Told, said: &mut String) {
+    let arguments: Map<String, Value> = Map::from_iter([("query".to_owned(), json!("a\r\n\r\nb"))]);
+    let id = |number: &u8| format!("call_1_{number}");
+    match told {
+        Told::Step(step) => run.event(Event::Progress { node: step.node(), step: *step }),
+        Told::Token(words) => {
+            said.push_str(words);
+            run.event(Event::Token(words));
+        }
+        Told::Call(number) => run.event(Event::ToolCall { id: &id(number), tool: "find", arguments: &arguments }),
+        Told::FrontEndCall(number) => {
+            run.event(Event::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments })
+        }
+        Told::Result(number) => {
+            let (outcome, result) = (TurnCall::Succeeded, json!({"found": null}));
+            let result = ToolResult { tool: "find".to_owned(), arguments, outcome, effect: false, result };
+            run.event(Event::ToolResult { id: &id(number), result: &result });
+        }
+        Told::Widget => run.event(Event::Widget(&Widget::List { title: None, items: vec!["x".to_owned()] })),
+        Told::Consent => run.event(Event::Consent(&pending())),
+        Told::Message(whole) => run.event(Event::Message(whole)),
+        Told::WhatWasSaid => run.event(Event::Message(said.trim())),
+    }
+}
+
+fn pending() -> PendingCall {
+    let tool: OfferedTool = serde_json::from_value(json!({"name": "send", "kind": "built_in"})).unwrap();
+    serde_json::from_value(json!({
+        "id": "c1", "tool": tool, "arguments": {"text": "Hi"}, "turn": 1, "expires_at": Timestamp::now(),
+    }))
+    .unwrap()
+}
+
+proptest! {
+    #[test]
+    fn a_run_is_in_order_whatever_is_told(turn in prop::collection::vec(told(), 0..24), ends in 0..4u8) {
+        let frames = Frames::default();
+        let mut run = Run::start(frames.clone(), "t-1", "r-1");
+        let mut said = String::new();
+        for told in &turn {
+            tell(&mut run, told, &mut said);
+        }
+        match ends {
+            0 => run.finish(),
+            1 => run.answered("The answer.", Some(&json!({"type": "list", "items": []}))),
+            2 => failed(&frames, &Error::NotFound("thread")),
+            _ => {
+                run.finish();
+                run.finish();
+                // Whatever comes too late is not said.
+                tell(&mut run, &Told::Token("late".to_owned()), &mut said);
+                run.finish();
+            }
+        }
+        let written = frames.written();
+        prop_assert!(!written.contains('\r'), "{written:?}");
+        for frame in written.strip_suffix("\n\n").unwrap().split("\n\n") {
+            prop_assert!(frame.starts_with("data: ") && !frame.contains('\n'), "{frame:?}");
+        }
+        let client = Client::read(&written);
+        prop_assert!(client.is_ok(), "{:?}: {written}", client.err());
+        let client = client.unwrap();
+        prop_assert!(client.is_over());
+        let mut ids: Vec<&str> = client.messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
+        let told = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        prop_assert_eq!(ids.len(), told, "ids of messages are different: {}", written);
+        // Each result stands behind its call.
+        for (at, message) in client.messages.iter().enumerate().filter(|(_, message)| message["role"] == "tool") {
+            let before = &client.messages[..at];
+            prop_assert!(before.iter().any(|call| call["id"] == message["toolCallId"]), "{written}");
+        }
+    }
+
+    #[test]
+    fn the_whole_answer_is_what_a_client_has_in_the_end(words in prop::collection::vec("[ a-z]{0,4}", 0..6), whole in "[a-z][a-z ]{0,12}[a-z]", grows in any::<bool>()) {
+        let frames = Frames::default();
+        let mut run = Run::start(frames.clone(), "t-1", "r-1");
+        let mut said = String::new();
+        for words in &words {
+            tell(&mut run, &Told::Token(words.clone()), &mut said);
+        }
+        let whole = if grows { format!("{}{whole}", said.trim_start()) } else { whole };
+        run.event(Event::Message(&whole));
+        run.answered(&whole, None);
+        let client = Client::read(&frames.written()).unwrap();
+        let last = client.messages.last().unwrap()["content"].as_str().unwrap();
+        prop_assert_eq!(last.split_whitespace().collect::<String>(), whole.split_whitespace().collect::<String>());
+        if grows {
+            prop_assert_eq!(client.messages.len(), 1, "what only grew is one message");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_the_middle_is_an_error_that_clients_understand() {
+    let handle = async |_: Request| {
+        let frames = Frames::default();
+        let mut run = Run::start(frames.clone(), "t-1", "r-1");
+        let work = async move {
+            run.event(Event::Token("Hel"));
+            tokio::task::yield_now().await;
+            panic!("a fault of ours");
+        };
+        Ok(Reply::events(frames, work, failed))
+    };
+    let (response, _) = answer_streaming("stream", Request::default(), handle).await;
+    let Ok(body) = response.into_body().collect().await;
+    let client = Client::read(std::str::from_utf8(&body.to_bytes()).unwrap()).unwrap();
+    assert_eq!((client.error.as_deref(), &client.messages[0]["content"]), (Some("internal error"), &json!("Hel")));
+}

@@ -1,0 +1,45 @@
+//! What AG-UI's clients take: the version that CopilotKit pins and the current one, run on streams with Node.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+/// What each client makes of each stream: `{name: {"pinned": {"accepted", "messages", "error"?}, "current": {…}}}`. Nothing, which is
+/// said, where the clients are not installed.
+fn taken(streams: &Value) -> Option<Value> {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("chat_clients");
+    if !clients.join("node_modules/made-from").is_file() {
+        println!("skipped: AG-UI's clients are not there; tests/chat_clients/install installs them");
+        return None;
+    }
+    let mut node = Command::new("node");
+    let node = node.arg("take.mjs").current_dir(clients).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut node) = node else {
+        println!("skipped: there is no Node to run AG-UI's clients with");
+        return None;
+    };
+    node.stdin.take().unwrap().write_all(streams.to_string().as_bytes()).unwrap();
+    let done = node.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", done.status);
+    Some(serde_json::from_slice(&done.stdout).unwrap())
+}
+
+#[test]
+fn the_clients_take_and_refuse_what_we_go_by() {
+    let vectors: Value = serde_json::from_str(include_str!("../../fixtures/agui_streams.json")).unwrap();
+    let vectors = &vectors["vectors"];
+    let Some(taken) = taken(vectors) else { return };
+    for vector in vectors.as_array().unwrap() {
+        for (client, version) in [("pinned", "ag-ui-client-0.0.59"), ("current", "ag-ui-client-1.0.0")] {
+            let (seen, known) = (&taken[vector["name"].as_str().unwrap()][client], &vector["observed"][version]);
+            assert_eq!(seen["accepted"], known["accepted"], "{client} {}: {seen}", vector["name"]);
+            if known["accepted"] == json!(true) {
+                assert_eq!(seen["messages"], known["messages_after"], "{client} {}", vector["name"]);
+            }
+        }
+    }
+}

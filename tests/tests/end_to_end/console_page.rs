@@ -1,0 +1,133 @@
+//! Our own page, in a browser: a person signs in where the organization's people sign in, and chats.
+
+use std::path::Path;
+
+use serde_json::json;
+use tests::browser::{Browser, Finding};
+
+use crate::conversation::{Chat, installed, no_tool, plan, says, words};
+
+const ANSWER: &str = "[data-message-role=assistant]";
+
+pub(crate) async fn serves_a_person(chat: &Chat, browser: &Browser) {
+    sign_in(chat, browser).await;
+    growing_answer(chat, browser).await;
+    widget(chat, browser).await;
+    consent(chat, browser).await;
+    everybody_can_use(browser).await;
+    stopped(chat, browser).await;
+    kept(browser).await;
+    browser.click("#sign-out").await;
+    browser.find("#sign-in").await;
+    assert_eq!(complaints(chat, browser).await, [""; 0]);
+}
+
+async fn sign_in(chat: &Chat, browser: &Browser) {
+    browser.open(chat.at("/console_url")).await;
+    browser.click("#sign-in").await;
+    browser.write("#username", chat.at("/console_user/email")).await;
+    browser.enter("input[name=password]", chat.at("/console_user/password")).await;
+    browser.find("#message").await;
+    // Neither the code nor anything else of the sign-in is left in the address.
+    assert!(!browser.address().await.contains("code="), "{}", browser.address().await);
+}
+
+async fn ask(browser: &Browser, message: &str) {
+    browser.write("#message", message).await;
+    browser.click("#send").await;
+}
+
+async fn growing_answer(chat: &Chat, browser: &Browser) {
+    let answer = "It is a quarter past nine in Lisbon, an hour behind Madrid. Shall I look up anything else for you?";
+    chat.script(&[plan("current_time", &json!({"timeZone": "Europe/Lisbon"})), says(answer, 60)]).await;
+    browser.watch(ANSWER).await;
+    ask(browser, "What time is it in Lisbon?").await;
+    // The call is seen before the answer is there.
+    browser.find("[data-tool-call][data-tool=current_time]").await;
+    browser.until_shown(answer).await;
+    let grew = browser.grew().await;
+    assert!(grew > 5, "the answer grew {grew} times");
+    browser.until("document.querySelector('[data-tool=current_time]').dataset.outcome !== 'running'").await;
+}
+
+async fn widget(chat: &Chat, browser: &Browser) {
+    chat.script(&[plan(&chat.sales, &json!({})), says("Here are the sales of both years.", 0)]).await;
+    ask(browser, "Show me the sales").await;
+    browser.until_shown("Here are the sales of both years.").await;
+    let drawn = browser.texts("[data-widget=table]").await.join("\n");
+    assert!(drawn.contains("Year") && drawn.contains("2024"), "{drawn}");
+}
+
+async fn consent(chat: &Chat, browser: &Browser) {
+    for (button, says_then, more) in [
+        ("#consent-refuse", "All right, I did not send the reminder.", 0),
+        ("#consent-approve", "I have sent the reminder.", 1),
+    ] {
+        let before = chat.sent().await;
+        chat.script(&[plan(&chat.reminder, &json!({"text": "See you on Tuesday at nine"}))]).await;
+        ask(browser, "Remind Ana of Tuesday, nine o'clock").await;
+        browser.find(button).await;
+        browser.until_shown("See you on Tuesday at nine").await;
+        assert_eq!(chat.sent().await, before, "it is asked first");
+        if more == 1 {
+            picture(browser).await;
+        }
+        chat.script(&[says(says_then, 0)]).await;
+        browser.click(button).await;
+        browser.until_shown(says_then).await;
+        assert_eq!(chat.sent().await, before + more);
+    }
+}
+
+/// The picture in the documentation, made anew where `CONSOLE_PICTURE` says where to.
+async fn picture(browser: &Browser) {
+    if let Some(path) = std::env::var_os("CONSOLE_PICTURE") {
+        browser.screenshot(Path::new(&path)).await;
+    }
+}
+
+/// Nothing that keeps people out, in light and in dark.
+async fn everybody_can_use(browser: &Browser) {
+    let Some(clients) = installed() else { return };
+    let axe = clients.join("node_modules/axe-core/axe.min.js");
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme).await;
+        let found = browser.accessibility(&axe).await;
+        let grave: Vec<&Finding> =
+            found.iter().filter(|found| ["serious", "critical"].contains(&found.impact.as_str())).collect();
+        assert!(grave.is_empty(), "{scheme}: {grave:#?}");
+    }
+    browser.prefer("light").await;
+}
+
+async fn stopped(chat: &Chat, browser: &Browser) {
+    chat.script(&[no_tool(), says(&words(600), 25)]).await;
+    ask(browser, "Tell me everything").await;
+    browser.until_shown("word5 ").await;
+    browser.click("#stop").await;
+    browser.until("!document.querySelector('#stop')").await;
+    let said = browser.texts(ANSWER).await.pop().unwrap_or_default();
+    assert!(said.contains("word5") && !said.contains("word599"), "{said}");
+    chat.script(&[no_tool(), says("Here I am again.", 0)]).await;
+    ask(browser, "Still there?").await;
+    browser.until_shown("Here I am again.").await;
+}
+
+/// Who opens the page again goes on where they were; a new conversation is empty.
+async fn kept(browser: &Browser) {
+    browser.reload().await;
+    browser.until_shown("Here I am again.").await;
+    let said = browser.texts(ANSWER).await.join("\n");
+    assert!(said.contains("I have sent the reminder.") && said.contains("word5"), "{said}");
+    browser.click("#new-thread").await;
+    browser.until(&format!("!document.querySelector('{ANSWER}')")).await;
+    browser.click("#thread-list button.open").await;
+    browser.until_shown("Here I am again.").await;
+}
+
+/// What the browser complained of, but for the sign-in form, which is not ours.
+async fn complaints(chat: &Chat, browser: &Browser) -> Vec<String> {
+    let mut complaints = browser.complaints().await;
+    complaints.retain(|complaint| !complaint.contains(chat.at("/endpoint_url")));
+    complaints
+}

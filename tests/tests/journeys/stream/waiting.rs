@@ -1,0 +1,167 @@
+//! A turn that can go no further by itself: it waits for a person, or for a tool of the front end.
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{Answer, World, run_input, sms_without_call, standins::llm::Turn};
+
+use super::{taken, types};
+use crate::chat::{WAYS, Way, sent};
+
+async fn asked_first(world: &World) {
+    let mut config = sms_without_call(&world.home);
+    config["chat"] = json!({"consent": true});
+    world.tool(&config).await;
+}
+
+/// Asks for an SMS; gives the interrupt.
+async fn ask(world: &World, way: Way, message: &str) -> Value {
+    world.llm.script([way.call("send_confirmation", json!({"text": "See you at nine"}))]);
+    let mut stream = world.run_agent(&run_input("t1", message, "Send her: see you at nine")).await;
+    let (events, client) = taken(&mut stream).await;
+    assert_eq!((client.interrupts.len(), sent(world)), (1, 0), "{events:#?}");
+    assert!(client.messages[0]["content"].as_str().unwrap().contains("- text: See you at nine"));
+    client.interrupts[0].clone()
+}
+
+fn resume(id: &Value, mut answer: Value) -> Value {
+    answer["interruptId"] = id.clone();
+    json!({"threadId": "t1", "runId": "run-resume", "messages": [], "tools": [], "resume": [answer]})
+}
+
+async fn refused(world: &World, input: &Value) -> Answer {
+    let path = "/copilotkit/agent/default/run";
+    world.send("stream", &world.stream_event(&world.home.user_id, path, input)).await
+}
+
+#[tokio::test]
+async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
+    for way in WAYS {
+        let world = way.world().await;
+        asked_first(&world).await;
+        let interrupt = ask(&world, way, "u1").await;
+        assert_eq!(
+            (&interrupt["reason"], &interrupt["metadata"]["tool"]),
+            (&json!("tool_consent"), &json!("send_confirmation"))
+        );
+        assert_eq!(interrupt["metadata"]["arguments"], json!({"text": "See you at nine"}));
+        assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
+        assert!(interrupt["expiresAt"].as_str().unwrap().ends_with('Z') && interrupt["message"].is_string());
+        // A page that comes back is asked the same.
+        let (_, client) = taken(&mut world.connect("t1").await).await;
+        assert_eq!(client.interrupts, [interrupt.clone()]);
+        // So is the same message.
+        let (_, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "Send her: see you at nine")).await).await;
+        assert_eq!(client.interrupts, [interrupt.clone()]);
+
+        for payload in [json!({}), json!({"approved": "yes"}), json!(true)] {
+            let input = resume(&interrupt["id"], json!({"status": "resolved", "payload": payload}));
+            assert_eq!(refused(&world, &input).await.wrong_fields(), ["resume[0].payload.approved"]);
+        }
+        let input = resume(&json!("another"), json!({"status": "resolved", "payload": {"approved": true}}));
+        assert_eq!(refused(&world, &input).await.status, 409);
+
+        world.llm.script([Turn::text("I have sent the message.")]);
+        let input = resume(&interrupt["id"], json!({"status": "resolved", "payload": {"approved": true}}));
+        let (events, client) = taken(&mut world.run_agent(&input).await).await;
+        assert!(types(&events).contains(&"TOOL_CALL_RESULT"), "{events:#?}");
+        assert_eq!(
+            (client.messages.last().unwrap()["content"].as_str(), sent(&world)),
+            (Some("I have sent the message."), 1)
+        );
+        assert_eq!(client.interrupts.len(), 0);
+        // The same decision again is the same answer; another one is too late.
+        let (_, again) = taken(&mut world.run_agent(&input).await).await;
+        assert_eq!((again.messages[0]["content"].as_str(), sent(&world)), (Some("I have sent the message."), 1));
+        let no = resume(&interrupt["id"], json!({"status": "cancelled"}));
+        assert_eq!((refused(&world, &no).await.status, sent(&world)), (409, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_no_is_a_no_in_either_form() {
+    for answer in [json!({"status": "cancelled"}), json!({"status": "resolved", "payload": {"approved": false}})] {
+        let world = World::start().await;
+        asked_first(&world).await;
+        let interrupt = ask(&world, Way::Written, "u1").await;
+        world.llm.script([Turn::text("All right, I did not send it.")]);
+        let (_, client) = taken(&mut world.run_agent(&resume(&interrupt["id"], answer.clone())).await).await;
+        assert_eq!(client.messages.last().unwrap()["content"], "All right, I did not send it.");
+        assert_eq!(sent(&world), 0, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_runs_out() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let interrupt = ask(&world, Way::Written, "u1").await;
+    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
+    let mut pending: Value = serde_json::from_str(row["pending"].as_str().unwrap()).unwrap();
+    pending["expires_at"] = json!(Timestamp::from_millis(0));
+    row["pending"] = json!(pending.to_string());
+    world.aws.put("threads", &row);
+    let input = resume(&interrupt["id"], json!({"status": "resolved", "payload": {"approved": true}}));
+    assert_eq!((refused(&world, &input).await.status, sent(&world)), (409, 0));
+    let (_, client) = taken(&mut world.connect("t1").await).await;
+    assert_eq!(client.interrupts.len(), 0);
+}
+
+#[tokio::test]
+async fn consent_is_an_event_of_the_plain_stream_too() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"}))]);
+    let events = world.chat_stream(&json!({"message": "Send Hi"})).await.rest().await;
+    let consent = events.iter().find(|event| event["type"] == "consent").unwrap();
+    assert_eq!(consent["pending_action"], events.last().unwrap()["metadata"]["pending_action"]);
+    world.llm.script([Turn::text("I have sent it.")]);
+    let decision = json!({"metadata": {"consent": {"id": consent["pending_action"]["id"], "approved": true}}});
+    let events = world.chat_stream(&decision).await.rest().await;
+    assert_eq!((types(&events).last(), sent(&world)), (Some(&"done"), 1));
+}
+
+#[tokio::test]
+async fn a_tool_of_the_front_end_is_called_and_its_result_comes_with_the_next_run() {
+    for way in WAYS {
+        let world = way.world().await;
+        let tool = json!({"name": "show", "description": "Shows a page", "parameters": {
+            "type": "object", "properties": {"page": {"type": "string"}}, "required": ["page"],
+        }});
+        let mut input = run_input("t1", "u1", "Show me the prices");
+        input["tools"] = json!([tool]);
+        world.llm.script([way.call("show", json!({"page": "prices"}))]);
+        let (events, client) = taken(&mut world.run_agent(&input).await).await;
+        assert!(!types(&events).contains(&"TOOL_CALL_RESULT"), "{way:?}: {events:#?}");
+        assert_eq!(types(&events).last(), Some(&"RUN_FINISHED"));
+        let call = client.messages.iter().find(|message| message.get("toolCalls").is_some()).unwrap();
+        assert_eq!(call["toolCalls"][0]["function"], json!({"name": "show", "arguments": r#"{"page":"prices"}"#}));
+
+        // As CopilotKit's client goes on.
+        input["runId"] = json!("run-2");
+        let messages = input["messages"].as_array_mut().unwrap();
+        messages.push(call.clone());
+        messages.push(json!({"id": "r1", "role": "tool", "toolCallId": call["id"], "content": "shown"}));
+        world.llm.script([Turn::text("Here are the prices.")]);
+        let (_, client) = taken(&mut world.run_agent(&input).await).await;
+        assert_eq!(client.messages.last().unwrap()["content"], "Here are the prices.", "{way:?}");
+        let told = world.asked_of_model().last().unwrap().to_string();
+        assert!(told.contains("shown"), "{told}");
+        // The same results again are the same answer.
+        let asked = world.asked_of_model().len();
+        let (_, again) = taken(&mut world.run_agent(&input).await).await;
+        assert_eq!(again.messages.last().unwrap()["content"], "Here are the prices.");
+        assert_eq!(world.asked_of_model().len(), asked);
+    }
+}
+
+#[tokio::test]
+async fn results_that_nobody_waits_for_are_refused() {
+    let world = World::start().await;
+    let mut input = run_input("t1", "u1", "Show me");
+    input["tools"] = json!([{"name": "show", "description": "Shows"}]);
+    input["messages"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": "r", "role": "tool", "toolCallId": "made-up", "content": "x"}));
+    assert_eq!(refused(&world, &input).await.status, 409);
+}
