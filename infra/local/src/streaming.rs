@@ -50,23 +50,14 @@ const FARTHEST_READ: usize = 64 * 1024 * 1024;
 pub(crate) const SERVICE: &str = "the streamed answers";
 
 /// A running door; dropping it closes it and ends the function's processes.
-#[derive(Debug)]
 pub(crate) struct StreamingDoor {
     tasks: [JoinHandle<()>; 2],
-    _processes: Processes,
+    environments: Arc<Environments>,
 }
 
-struct Processes(Arc<Environments>);
-
-impl std::fmt::Debug for Processes {
+impl std::fmt::Debug for StreamingDoor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Processes")
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        self.0.end_all();
+        f.debug_struct("StreamingDoor").finish_non_exhaustive()
     }
 }
 
@@ -103,7 +94,7 @@ impl StreamingDoor {
         let door = Arc::new(Door { function, environments: Arc::clone(&environments) });
         let door = Router::new().fallback(receive).with_state(door);
         let tasks = [serve(listener, door).map_err(failed())?, serve(api, runtime_api).map_err(failed())?];
-        Ok(Self { tasks, _processes: Processes(environments) })
+        Ok(Self { tasks, environments })
     }
 }
 
@@ -112,6 +103,7 @@ impl Drop for StreamingDoor {
         for task in &self.tasks {
             task.abort();
         }
+        self.environments.end_all();
     }
 }
 

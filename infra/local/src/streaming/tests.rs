@@ -154,7 +154,7 @@ impl Opened {
     }
 
     fn processes(&self) -> usize {
-        self.door._processes.0.count()
+        self.door.environments.count()
     }
 }
 
