@@ -29,7 +29,7 @@ const ARGUMENTS: [&str; 11] = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
-    "--window-size=1100,800",
+    "--window-size=1100,1200",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 

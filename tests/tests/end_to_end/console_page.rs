@@ -32,9 +32,10 @@ async fn sign_in(chat: &Chat, browser: &Browser) {
     assert!(!browser.address().await.contains("code="), "{}", browser.address().await);
 }
 
+/// What was asked before is answered, its stream at its end: until then nothing else can be sent.
 async fn ask(browser: &Browser, message: &str) {
     browser.write("#message", message).await;
-    browser.click("#send").await;
+    browser.click("#send:not([aria-disabled=true])").await;
 }
 
 async fn growing_answer(chat: &Chat, browser: &Browser) {
@@ -60,8 +61,8 @@ async fn widget(chat: &Chat, browser: &Browser) {
 
 async fn consent(chat: &Chat, browser: &Browser) {
     for (button, says_then, more) in [
-        ("#consent-refuse", "All right, I did not send the reminder.", 0),
         ("#consent-approve", "I have sent the reminder.", 1),
+        ("#consent-refuse", "All right, I did not send the reminder.", 0),
     ] {
         let before = chat.sent().await;
         chat.script(&[plan(&chat.reminder, &json!({"text": "See you on Tuesday at nine"}))]).await;

@@ -31,7 +31,7 @@ impl Chat {
         let sales =
             json!({"type": "api_request", "label": "Look up sales", "method": "GET", "url": format!("{crm}/sales")});
         // The CRM answers so, whenever it is asked there.
-        let widget = json!({"type": "table", "title": "Sales", "columns": ["Year", "Millions"], "rows": [[2024, 7.5], [2025, 9.1]]});
+        let widget = json!({"type": "table", "title": "Sales", "columns": ["Year", "Millions"], "rows": [["2024", 7.5], ["2025", 9.1]]});
         let answer =
             json!({"method": "GET", "path": "/sales", "status": 200, "body": {"widget": widget}, "times": 1000});
         let told = chat.http.put(format!("{crm}/faults")).json(&answer).send().await.unwrap();
@@ -71,7 +71,7 @@ impl Chat {
 
 /// The model chooses a tool.
 pub(crate) fn plan(tool: &str, arguments: &Value) -> Value {
-    json!({"content": json!({"tool": tool, "reason": "as asked", "arguments": arguments}).to_string()})
+    json!({"content": json!({"tool": tool, "reason": "They asked for it.", "arguments": arguments}).to_string()})
 }
 
 /// The model chooses none.

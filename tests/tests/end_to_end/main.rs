@@ -143,9 +143,12 @@ fn official_mcp_client(stack: &Stack) {
 /// The chat, with the front ends of others and our own page.
 async fn chats(stack: &Stack) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
+    let browser = Browser::start().await;
+    if let Some(browser) = &browser {
+        console_page::serves_a_person(&chat, browser).await;
+    }
     chat_clients::are_served(&chat);
-    let Some(browser) = Browser::start().await else { return };
-    console_page::serves_a_person(&chat, &browser).await;
+    let Some(browser) = browser else { return };
     copilotkit_page::is_served(&chat, &browser).await;
 }
 
@@ -162,7 +165,6 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
-    chats(&stack).await;
 
     // A person signs in at the console, and chats.
     let token = chat::sign_in(&user.http, &stack).await;
@@ -221,6 +223,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let sent = stack.vapi.requests().into_iter().rfind(|request| request.path.ends_with("/control")).unwrap();
     assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
 
+    chats(&stack).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
 
     // The file for testers says where everything is.
