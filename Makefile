@@ -46,6 +46,7 @@ bench: ## the parser's speed; CPU, memory and size of execute, call-start and ru
 	cargo bench -p tool-calls --bench parser
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
+	$(if $(ALL),cargo bench -p tests --bench stream)
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv

@@ -1,6 +1,8 @@
 //! What functions are made of: each part is made from the environment when it is first asked for, so a function neither
 //! configures what it does not use nor needs the variables of it.
 
+mod console;
+
 use std::{cell::OnceCell, sync::Arc, time::Duration};
 
 use aws_config::{
@@ -41,6 +43,8 @@ use crate::{
     telemetry,
     tool::Tool,
 };
+
+pub use console::ConsoleSettings;
 
 /// A turn may be tried again long after an effect, and must still find it.
 const EFFECTS_OF_TURNS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -457,24 +461,9 @@ impl Platform {
         Ok(McpSettings { scopes, origins: origins.collect() })
     }
 
-    /// What the console tells its page. Tokens are those of `JWT_ISSUER`, whose configuration stands at `OIDC_CONFIGURATION_URL`, or
-    /// where OpenID Connect Discovery says; `CONSOLE_CLIENT_ID` asks for them, or the first of `JWT_AUDIENCE`, for `CONSOLE_SCOPES`
-    /// (`openid email`). Answers stream from `STREAM_URL`. `CONSOLE_CONNECT_ORIGINS` (separated by commas) may be asked, too.
+    /// What the console tells its page ([`ConsoleSettings`] names the variables).
     pub fn console_settings(&self) -> Result<ConsoleSettings> {
-        let issuer = self.environment.required("JWT_ISSUER")?;
-        let audiences = self.environment.required("JWT_AUDIENCE")?;
-        let first = audiences.split(',').next().unwrap_or_default().trim().to_owned();
-        let discovered = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-        let origins = self.environment.optional("CONSOLE_CONNECT_ORIGINS").unwrap_or_default();
-        let origins = origins.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned);
-        Ok(ConsoleSettings {
-            openid_configuration: self.environment.optional("OIDC_CONFIGURATION_URL").unwrap_or(discovered),
-            issuer,
-            client_id: self.environment.optional("CONSOLE_CLIENT_ID").unwrap_or(first),
-            scopes: self.environment.optional("CONSOLE_SCOPES").unwrap_or_else(|| "openid email".to_owned()),
-            stream_url: self.environment.optional("STREAM_URL").map(|url| url.trim_end_matches('/').to_owned()),
-            connect_origins: origins.collect(),
-        })
+        Ok(ConsoleSettings::read(&self.environment)?)
     }
 
     /// The tools that runs are offered; what asks a model is described only.
@@ -551,23 +540,6 @@ pub struct McpSettings {
     pub scopes: Option<String>,
     /// `https://app.example`, or `*` for any.
     pub origins: Vec<String>,
-}
-
-/// What the console's page needs to know before anybody has signed in. Addresses have no slash at the end, but for the issuer, which
-/// is as tokens name it.
-#[derive(Debug, Clone)]
-pub struct ConsoleSettings {
-    pub issuer: String,
-    /// Address of the issuer's OpenID Connect configuration.
-    pub openid_configuration: String,
-    pub client_id: String,
-    /// Separated by blanks.
-    pub scopes: String,
-    /// The streaming door.
-    pub stream_url: Option<String>,
-    /// Origins that the page may ask beside our own, the issuer's and the streaming door's: where an issuer gives tokens on another
-    /// host than its own.
-    pub connect_origins: Vec<String>,
 }
 
 /// The part, made now if it is not there yet.

@@ -69,14 +69,15 @@ const EVENTS = {
     changed(before, event.toolCallId, (item) => ({ ...item, arguments: item.arguments + (event.delta ?? '') })),
   TOOL_CALL_END: (before, event) =>
     changed(before, event.toolCallId, (item) => (item.state === 'calling' ? { ...item, state: 'running' } : item)),
-  TOOL_CALL_RESULT: (before, event) => changed(before, event.toolCallId, (item) => answered(item, event.content, event.outcome)),
+  TOOL_CALL_RESULT: (before, event) => changed(before, event.toolCallId, (item) => answered(item, event.content)),
 
   ACTIVITY_SNAPSHOT: (before, event) =>
     event.activityType === 'widget' ? withItem(before, widget(event.messageId, event.content)) : before,
-  CUSTOM: (before, event) =>
-    event.name === 'message_corrected'
-      ? changed(before, event.value?.messageId, (item) => ({ ...item, state: 'void' }))
-      : before,
+  CUSTOM: (before, { name, value }) => {
+    if (name === 'message_corrected') return changed(before, value?.messageId, (item) => ({ ...item, state: 'void' }));
+    if (name === 'tool_outcome') return changed(before, value?.toolCallId, (item) => ({ ...item, outcome: value.outcome }));
+    return before;
+  },
 
   MESSAGES_SNAPSHOT: (before, event) => ({ ...before, items: ofMessages(event.messages ?? []) }),
 
@@ -108,8 +109,8 @@ function changed(before, id, change) {
   return { ...before, items: before.items.map((item) => (item.id === id ? change(item) : item)) };
 }
 
-/** A call with its result, a text that is JSON as a rule. How it ended is known only if the server adds that to the protocol. */
-function answered(item, content, outcome = 'answered') {
+/** A call with its result, a text that is JSON as a rule. It has succeeded unless something else is said. */
+function answered(item, content, outcome = 'succeeded') {
   const result = typeof content === 'string' ? content : JSON.stringify(content ?? null);
   return { ...item, state: 'over', outcome, result };
 }
@@ -127,7 +128,7 @@ function ofMessages(messages) {
       }
     } else if (told.role === 'tool') {
       history = changed(history, told.toolCallId, (item) =>
-        told.error ? answered(item, told.error, 'failed') : answered(item, told.content, told.outcome),
+        told.error ? answered(item, told.error, 'failed') : answered(item, told.content),
       );
     } else if (told.role === 'system') {
       history = withItem(history, { kind: 'note', id, text: textOf(told.content) });

@@ -46,7 +46,6 @@ function Message({ message }) {
 
 /** How a call ended, in words, and what kind of end that is. */
 const OUTCOMES = {
-  answered: ['answered', 'told'],
   succeeded: ['done', 'good'],
   failed: ['failed', 'bad'],
   unconfirmed: ['may have been done', 'bad'],
@@ -56,7 +55,7 @@ const OUTCOMES = {
 };
 
 function Call({ call }) {
-  const [words, kind] = call.state === 'over' ? (OUTCOMES[call.outcome] ?? ['called', 'open']) : ['running', 'open'];
+  const [words, kind] = call.state === 'over' ? (OUTCOMES[call.outcome] ?? ['over', 'told']) : ['running', 'open'];
   return html`
     <li class="call" data-tool-call=${call.id} data-tool=${call.name} data-outcome=${call.state === 'over' ? (call.outcome ?? '') : 'running'}>
       <details>

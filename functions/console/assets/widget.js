@@ -69,6 +69,6 @@ function List({ widget }) {
 
 function plain(cell) {
   if (cell === null || cell === undefined) return '–';
-  if (typeof cell === 'number') return cell.toLocaleString();
-  return typeof cell === 'string' ? cell : JSON.stringify(cell);
+  // As it was given: a year is a number, too.
+  return typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
 }

@@ -45,8 +45,9 @@ test('a call is seen when it is made and when it has answered', () => {
   assert.equal(shown.items[0].arguments, '{"name":"Ada"}');
   const result = { type: 'TOOL_CALL_RESULT', messageId: 'x', toolCallId: 'c', content: '{"found":1}' };
   const [plain] = after([result], shown).items;
-  assert.deepEqual([plain.state, plain.outcome, plain.result], ['over', 'answered', '{"found":1}']);
-  assert.equal(after([{ ...result, outcome: 'failed' }], shown).items[0].outcome, 'failed');
+  assert.deepEqual([plain.state, plain.outcome, plain.result], ['over', 'succeeded', '{"found":1}']);
+  const failed = { type: 'CUSTOM', name: 'tool_outcome', value: { toolCallId: 'c', outcome: 'failed' } };
+  assert.equal(after([result, failed], shown).items[0].outcome, 'failed');
   assert.equal(after([finished], shown).items[0].outcome, 'unknown', 'one that never answered');
 });
 
@@ -106,7 +107,7 @@ test('a history takes the place of what was shown', () => {
     ['message', 'assistant', 'A customer.'],
     ['message', 'user', 'And\nBob?'],
   ]);
-  assert.deepEqual([shown.items[2].outcome, shown.items[2].result], ['answered', '"found"']);
+  assert.deepEqual([shown.items[2].outcome, shown.items[2].result], ['succeeded', '"found"']);
 });
 
 test('events that nobody knows change nothing', () => {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use shared::{
     Error,
     http::Frames,
-    models::PendingCall,
+    models::{PendingCall, ToolResult, TurnCall},
     planner::{Event, Observer},
 };
 
@@ -240,15 +240,20 @@ impl Run {
         self.frames.data(&Written::ToolCallEnd { tool_call_id: id });
     }
 
-    fn result(&mut self, id: &str, result: &Value) {
+    fn result(&mut self, id: &str, result: &ToolResult) {
         let message_id = self.next_id();
-        let content = result.to_string();
+        let content = result.result.to_string();
         self.frames.data(&Written::ToolCallResult {
             message_id: &message_id,
             tool_call_id: id,
             content: &content,
             role: "tool",
         });
+        // The protocol knows a result and not whether it is the one that was hoped for.
+        if result.outcome != TurnCall::Succeeded {
+            let value = json!({"toolCallId": id, "outcome": result.outcome.as_str()});
+            self.frames.data(&Written::Custom { name: "tool_outcome", value });
+        }
     }
 
     fn widget(&mut self, widget: &Value) {
@@ -275,7 +280,7 @@ impl Observer for Run {
             }
             Event::ToolResult { id, result } => {
                 self.call(id, &result.tool, &result.arguments);
-                self.result(id, &result.result);
+                self.result(id, result);
             }
             Event::Widget(widget) => self.widget(&json!(widget)),
             Event::Consent(pending) => self.waits(pending),

@@ -56,11 +56,12 @@ impl RunInput {
         let input = Fields::of(body, path, &mut problems).and_then(|mut fields| {
             let named = names(&mut fields);
             let tools = tools(&mut fields);
-            let consent = consent(&mut fields);
-            let said = if consent.is_some() { None } else { said(&mut fields, &tools) };
+            let resumes = !list(&mut fields, "resume").is_empty();
+            let consent = if resumes { consent(&mut fields) } else { None };
+            let said = if resumes { None } else { said(&mut fields, &tools) };
             let (thread, run) = named?;
             let asked = match consent {
-                Some(consent) => Asked { tools, ..consent?.asked(thread) },
+                Some(consent) => Asked { tools, ..consent.asked(thread) },
                 None => Asked { thread, tools, ..said? },
             };
             Some(Self { run, asked })
@@ -69,19 +70,15 @@ impl RunInput {
     }
 }
 
-/// The person's decision, if there is one; `None` inside if it cannot be read.
-fn consent(fields: &mut Fields<'_>) -> Option<Option<Consent>> {
-    let answers = list(fields, "resume");
-    let [answer] = answers else {
-        if answers.is_empty() {
-            return None;
-        }
+/// The person's decision.
+fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
+    let [answer] = list(fields, "resume") else {
         fields.problem("resume", "must answer one interrupt: there is never more than one open");
-        return Some(None);
+        return None;
     };
     let path = fields.path("resume[0]");
-    let mut answer = Fields::of(answer, path, fields.problems());
-    Some(answer.as_mut().and_then(decision))
+    let mut answer = Fields::of(answer, path, fields.problems())?;
+    decision(&mut answer)
 }
 
 fn decision(answer: &mut Fields<'_>) -> Option<Consent> {
@@ -235,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    fn input(changes: Value) -> Value {
+    fn input(changes: &Value) -> Value {
         let mut input = json!({
             "threadId": "ck-1", "runId": "r-1", "tools": [], "context": [{"description": "page", "value": "home"}],
             "forwardedProps": {"user_id": "somebody else"}, "state": {},
@@ -247,12 +244,12 @@ mod tests {
         input
     }
 
-    fn read(changes: Value) -> Asked {
+    fn read(changes: &Value) -> Asked {
         RunInput::read(&input(changes), "").unwrap().asked
     }
 
     #[track_caller]
-    fn wrong(changes: Value) -> Vec<String> {
+    fn wrong(changes: &Value) -> Vec<String> {
         match RunInput::read(&input(changes), "") {
             Err(Error::Invalid(problems)) => problems.iter().map(|problem| problem.field.clone()).collect(),
             other => panic!("{other:?}"),
@@ -261,14 +258,14 @@ mod tests {
 
     #[test]
     fn the_last_message_of_a_person_is_taken_and_its_id_names_the_request() {
-        let asked = read(json!({}));
+        let asked = read(&json!({}));
         assert_eq!((asked.message.as_str(), asked.thread.as_str()), ("Hello", "ck-1"));
         assert_eq!(asked.name.as_deref(), Some("message u1"));
         let parts = json!([
             {"type": "text", "text": "What is"}, {"type": "image", "source": {"type": "url", "value": "https://x"}},
             {"type": "text", "text": "this?"},
         ]);
-        let asked = read(json!({"messages": [
+        let asked = read(&json!({"messages": [
             {"id": "u1", "role": "user", "content": "Before"}, {"id": "a1", "role": "assistant", "content": "Yes"},
             {"id": "u2", "role": "user", "content": parts}, {"id": "a2", "role": "assistant", "toolCalls": []},
             {"id": "w", "role": "activity", "activityType": "widget", "content": {}},
@@ -287,7 +284,7 @@ mod tests {
 
     #[test]
     fn results_of_the_front_ends_tools_are_those_since_the_person_spoke() {
-        let asked = read(json!({"messages": [
+        let asked = read(&json!({"messages": [
             {"id": "t0", "role": "tool", "toolCallId": "c0", "content": "old"}, {"id": "u1", "role": "user", "content": "Show it"},
             {"id": "a1", "role": "assistant", "toolCalls": []}, {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "ok"},
             {"id": "t2", "role": "tool", "toolCallId": "c2", "content": [{"type": "text", "text": "no"}], "error": "broken"},
@@ -303,7 +300,7 @@ mod tests {
         let call =
             |name: &str| json!([{"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}]);
         for (called, message) in [("find", "Show it"), ("show", "")] {
-            let asked = read(json!({"tools": [{"name": "show"}], "messages": [
+            let asked = read(&json!({"tools": [{"name": "show"}], "messages": [
                 {"id": "u1", "role": "user", "content": "Show it"}, {"id": "c1", "role": "assistant", "toolCalls": call(called)},
                 {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "ok"},
             ]}));
@@ -320,16 +317,16 @@ mod tests {
         ] {
             let mut answer = answer;
             answer["interruptId"] = json!("c1");
-            let asked = read(json!({"resume": [answer], "messages": []}));
+            let asked = read(&json!({"resume": [answer], "messages": []}));
             assert_eq!(asked.awaited, Some(Awaited::Consent(Consent { id: "c1".to_owned(), approved })));
         }
         for payload in [json!(null), json!(true), json!({}), json!({"approved": "yes"}), json!({"approved": null})] {
             let answer = json!({"interruptId": "c1", "status": "resolved", "payload": payload});
-            assert_eq!(wrong(json!({"resume": [answer]})), ["resume[0].payload.approved"], "{payload}");
+            assert_eq!(wrong(&json!({"resume": [answer]})), ["resume[0].payload.approved"], "{payload}");
         }
         let two = json!([{"interruptId": "a", "status": "cancelled"}, {"interruptId": "b", "status": "cancelled"}]);
-        assert_eq!(wrong(json!({"resume": two})), ["resume"]);
-        assert_eq!(wrong(json!({"resume": [{"status": "done"}]})), ["resume[0].interruptId", "resume[0].status"]);
+        assert_eq!(wrong(&json!({"resume": two})), ["resume"]);
+        assert_eq!(wrong(&json!({"resume": [{"status": "done"}]})), ["resume[0].interruptId", "resume[0].status"]);
     }
 
     #[test]
@@ -357,7 +354,7 @@ mod tests {
             ),
             (json!({"tools": vec![json!({"name": "x"}); 65]}), vec!["tools"]),
         ] {
-            assert_eq!(wrong(changes.clone()), fields, "{changes}");
+            assert_eq!(wrong(&changes), fields, "{changes}");
         }
         let Err(Error::Invalid(problems)) = RunInput::read(&json!({"messages": []}), "body") else {
             panic!("it was read")

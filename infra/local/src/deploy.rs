@@ -51,14 +51,6 @@ pub(crate) async fn upload(aws: &Aws, packages: &[Package], step: &Step<'_>) -> 
     Ok(prefix)
 }
 
-/// Whether `infra/template.yaml` has a parameter.
-pub(crate) fn declares(workspace: &Workspace, parameter: &str) -> bool {
-    let template = fs::read_to_string(workspace.path("infra/template.yaml")).unwrap_or_default();
-    let section = template.split("\nParameters:\n").nth(1).unwrap_or_default();
-    let lines = section.lines().take_while(|line| line.is_empty() || line.starts_with([' ', '#']));
-    lines.into_iter().any(|line| line.strip_prefix("  ").is_some_and(|line| line == format!("{parameter}:")))
-}
-
 /// Deploys `infra/template.yaml` with `parameters` beside those of the code.
 ///
 /// # Errors

@@ -117,7 +117,7 @@ fn chat(stack: &Stack) -> Vec<(&'static str, String)> {
     commands.push((
         "a chat to try, here or in the console",
         format!(
-            "curl -N -H \"authorization: Bearer $TOKEN\" -H 'content-type: application/json' {stream_url}/agent/stream \
+            "curl -sN -H \"authorization: Bearer $TOKEN\" -H 'content-type: application/json' {stream_url}/agent/stream \
              -d '{}'",
             quoted(&json!({"message": "Hello!"}))
         ),

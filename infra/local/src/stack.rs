@@ -187,15 +187,8 @@ impl Stack {
         parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
-        parameters.extend(
-            [
-                ("StreamPublicUrl", stream_url.clone()),
-                ("OidcConfigurationUrl", pool.configuration(aws.endpoint())),
-                ("ConsoleClientId", pool.audience().to_owned()),
-            ]
-            .into_iter()
-            .filter(|(name, _value)| deploy::declares(&workspace, name)),
-        );
+        parameters.push(("StreamPublicUrl", stream_url.clone()));
+        parameters.push(("OidcConfigurationUrl", pool.configuration(aws.endpoint())));
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
         step.done(&format!("stack {STACK} is complete"));
 

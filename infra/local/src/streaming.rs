@@ -7,6 +7,7 @@
 //! function never learns that its client has left. What the function is, its variables, its time-out and its `Cors` are those that
 //! were deployed.
 
+mod connection;
 mod cors;
 mod environments;
 mod event;
@@ -25,7 +26,6 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
-    serve::ListenerExt,
 };
 use futures_util::{StreamExt, stream};
 use shared::models::Timestamp;
@@ -33,6 +33,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{Error, Result, aws::Aws, function_logs::LogFile, ports, programs::Package};
+use connection::Prompt;
 use environments::{Answer, Environments, Invocation, Launch, Log};
 use event::LARGEST_EVENT;
 use function::Function;
@@ -49,23 +50,14 @@ const FARTHEST_READ: usize = 64 * 1024 * 1024;
 pub(crate) const SERVICE: &str = "the streamed answers";
 
 /// A running door; dropping it closes it and ends the function's processes.
-#[derive(Debug)]
 pub(crate) struct StreamingDoor {
     tasks: [JoinHandle<()>; 2],
-    _processes: Processes,
+    environments: Arc<Environments>,
 }
 
-struct Processes(Arc<Environments>);
-
-impl std::fmt::Debug for Processes {
+impl std::fmt::Debug for StreamingDoor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Processes")
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        self.0.end_all();
+        f.debug_struct("StreamingDoor").finish_non_exhaustive()
     }
 }
 
@@ -102,7 +94,7 @@ impl StreamingDoor {
         let door = Arc::new(Door { function, environments: Arc::clone(&environments) });
         let door = Router::new().fallback(receive).with_state(door);
         let tasks = [serve(listener, door).map_err(failed())?, serve(api, runtime_api).map_err(failed())?];
-        Ok(Self { tasks, _processes: Processes(environments) })
+        Ok(Self { tasks, environments })
     }
 }
 
@@ -111,15 +103,13 @@ impl Drop for StreamingDoor {
         for task in &self.tasks {
             task.abort();
         }
+        self.environments.end_all();
     }
 }
 
 fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
-    // Each piece at once, small as it is.
-    let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
-        let _slower = connection.set_nodelay(true);
-    });
+    let listener = Prompt(tokio::net::TcpListener::from_std(listener)?);
     Ok(tokio::spawn(async move {
         // It serves until it is aborted; a connection that breaks is the caller's affair.
         let _ended = axum::serve(listener, router).await;

@@ -1,5 +1,11 @@
 //! The console's page as a browser is given it, and the page's own modules.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test says what is wrong and stops")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test says what is wrong and stops"
+)]
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 

@@ -108,6 +108,7 @@ async fn a_call_and_its_result_are_told_before_the_answer() {
         let function = json!({"name": "find", "arguments": r#"{"query":"sales 2024"}"#});
         assert_eq!(client.messages[0]["toolCalls"][0]["function"], function);
         assert_eq!(client.messages[1]["toolCallId"], client.messages[0]["id"]);
+        assert!(!types(&events).contains(&"CUSTOM"), "nothing is said of what succeeded: {events:#?}");
         let result: Value = serde_json::from_str(client.messages[1]["content"].as_str().unwrap()).unwrap();
         assert!(result.to_string().contains("The sales of 2024 were 7 million"), "{result}");
         assert_eq!(client.messages[2]["content"], "They were 7 million.");
@@ -115,6 +116,20 @@ async fn a_call_and_its_result_are_told_before_the_answer() {
         let steps: Vec<&str> = steps.iter().map(|event| event["stepName"].as_str().unwrap()).collect();
         assert_eq!(steps, ["plan", "execute", "answer", "validate"], "{way:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_failed_is_told_apart_from_one_that_answered() {
+    let world = World::start().await;
+    send(&world).await;
+    world.twilio.inject(Standin::status(400));
+    world
+        .llm
+        .script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It could not be sent.")]);
+    let (events, _) = taken(&mut world.run_agent(&run_input("t1", "u1", "Send Hi")).await).await;
+    let at = types(&events).iter().position(|kind| *kind == "TOOL_CALL_RESULT").unwrap();
+    let value = json!({"toolCallId": events[at]["toolCallId"], "outcome": "failed"});
+    assert_eq!(events[at + 1], json!({"type": "CUSTOM", "name": "tool_outcome", "value": value}));
 }
 
 #[tokio::test]

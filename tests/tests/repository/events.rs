@@ -52,7 +52,7 @@ async fn demo() -> World {
 
 #[tokio::test]
 async fn every_functions_event_is_answered_with_success() {
-    for function in functions() {
+    for function in functions().into_iter().chain(["stream".to_owned()]) {
         let world = demo().await;
         if function == "detach" {
             world.send_json("attach", &event("attach")).await.expect(201);
@@ -76,12 +76,12 @@ async fn every_functions_event_is_answered_with_success() {
             world.aws.put_secret(&name, &json!({"secret": "github-local-secret"}));
         }
         let mut event = event(&function);
-        if function == "mcp" {
+        if ["mcp", "stream"].contains(&function.as_str()) {
             // Where no authorizer has checked it, the token must be one.
             let bearer = format!("Bearer {}", world.issuer.token(&world.home.user_id));
             event["headers"]["authorization"] = bearer.into();
         }
-        if function == "chat" {
+        if ["chat", "stream"].contains(&function.as_str()) {
             world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Three.")]);
         }
         let answer = world.send_json(&function, &event).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tests::{
-    World, run_input,
+    World, run_input, sms_without_call,
     standins::{Fault, llm::Turn},
 };
 
@@ -10,10 +10,11 @@ use super::{Permissions, note, own_llm};
 
 /// The turns of `chat`, which has made their tools, told as they happen; a thread is shown, and a turn is to be stopped.
 pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let failing = world.tool(&sms_without_call(&world.home)).await;
     world.restart();
     world.aws.clear_operations();
     let call = |name: &str, arguments: Value| Turn::text(&json!({"tool": name, "arguments": arguments}).to_string());
-    for tool in tools {
+    for tool in tools.iter().copied().chain([&failing]) {
         let known = &tool["function_schema"]["parameters"]["properties"];
         let argument = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
         let arguments: Map<String, Value> = argument.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();

@@ -1,0 +1,87 @@
+//! `cargo bench -p tests --bench stream`: what a streamed answer costs by itself. First what a token takes from the turn's observer
+//! to the body's chunk, in both wire forms, against the budget of 50 µs; then what the handler takes until its first event is there,
+//! token, membership, thread and budgets included, against the budget of 5 ms. Waiting for DynamoDB and the model is not counted: time is
+//! what the scheduler counted for this thread (`/proc`, so on Linux alone), and both are on others. A figure over its budget is said
+//! so and fails nothing: a busy machine measures high.
+
+#![expect(clippy::print_stdout, reason = "the report is what this is for")]
+#![expect(clippy::expect_used, reason = "a bench stops at what is wrong")]
+
+use std::{fs, thread, time::Duration};
+
+use http_body_util::BodyExt;
+use serde_json::json;
+use shared::{
+    http::{Frames, Reply, Request, answer_streaming},
+    planner::{Event, Observer},
+};
+use stream::agui::{Run, failed};
+use tests::{World, run_input, standins::llm::Turn};
+
+const TOKENS: u32 = 20_000;
+const PER_TOKEN: Duration = Duration::from_micros(50);
+const ROUNDS: usize = 60;
+const WARM_UP: usize = 10;
+const FIRST_EVENT: Duration = Duration::from_millis(5);
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(tokens());
+    runtime.block_on(first_event());
+}
+
+async fn tokens() {
+    let handle = async |_: Request| {
+        let frames = Frames::default();
+        let mut run = Run::start(frames.clone(), "thread-1", "run-1");
+        let work = async move {
+            for _ in 0..TOKENS {
+                run.event(Event::Token("word "));
+                // As after a chunk of the model's: what was written is sent.
+                tokio::task::yield_now().await;
+            }
+            run.finish();
+            Ok(())
+        };
+        Ok(Reply::events(frames, work, failed))
+    };
+    let before = cpu();
+    let (response, _) = answer_streaming("stream", Request::default(), handle).await;
+    let mut body = response.into_body();
+    let mut bytes = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        bytes += frame.data_ref().map_or(0, |data| data.len());
+    }
+    report("a token", (cpu() - before) / TOKENS, PER_TOKEN);
+    println!("  ({} bytes each)", bytes / TOKENS as usize);
+}
+
+async fn first_event() {
+    let world = World::start().await;
+    let mut taken = Vec::new();
+    for round in 0..ROUNDS {
+        world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Hello!")]);
+        let input = run_input(&format!("thread {round}"), "u1", "Hello");
+        let event = world.stream_event(&world.home.user_id, "/copilotkit/agent/default/run", &input);
+        let before = cpu();
+        let mut stream = world.open_stream(&event).await;
+        stream.next().await.expect("an event");
+        taken.push(cpu() - before);
+        assert_eq!(stream.rest().await.last().expect("an end")["type"], json!("RUN_FINISHED"));
+    }
+    let mut warm = taken.split_off(WARM_UP);
+    warm.sort_unstable();
+    report("the first event", warm.get(warm.len() / 2).copied().unwrap_or_default(), FIRST_EVENT);
+}
+
+fn report(what: &str, taken: Duration, budget: Duration) {
+    let verdict = if taken <= budget { "within" } else { "OVER" };
+    println!("{what}: {taken:?}, {verdict} the budget of {budget:?}");
+}
+
+/// CPU time of this thread so far. It sleeps before, for only then are the scheduler's figures complete.
+fn cpu() -> Duration {
+    thread::sleep(Duration::from_micros(20));
+    let counted = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux' figures");
+    Duration::from_nanos(counted.split(' ').next().and_then(|first| first.parse().ok()).expect("nanoseconds"))
+}
