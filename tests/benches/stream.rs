@@ -50,9 +50,9 @@ async fn tokens() {
     let mut body = response.into_body();
     let mut bytes = 0;
     while let Some(Ok(frame)) = body.frame().await {
-        bytes += frame.data_ref().map_or(0, |data| data.len());
+        bytes += frame.into_data().map_or(0, |data| data.as_ref().len());
     }
-    report("a token", (cpu() - before) / TOKENS, PER_TOKEN);
+    report("a token", cpu().saturating_sub(before) / TOKENS, PER_TOKEN);
     println!("  ({} bytes each)", bytes / TOKENS as usize);
 }
 
@@ -66,7 +66,7 @@ async fn first_event() {
         let before = cpu();
         let mut stream = world.open_stream(&event).await;
         stream.next().await.expect("an event");
-        taken.push(cpu() - before);
+        taken.push(cpu().saturating_sub(before));
         assert_eq!(stream.rest().await.last().expect("an end")["type"], json!("RUN_FINISHED"));
     }
     let mut warm = taken.split_off(WARM_UP);

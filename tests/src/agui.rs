@@ -62,8 +62,8 @@ impl Client {
         }
         match kind {
             "RUN_STARTED" | "RUN_FINISHED" | "RUN_ERROR" => self.run(kind, event),
-            "STEP_STARTED" => opened(&mut self.steps, text(event, "stepName")?),
-            "STEP_FINISHED" => closed(&mut self.steps, text(event, "stepName")?),
+            "STEP_STARTED" => opened(&mut self.steps, &text(event, "stepName")?),
+            "STEP_FINISHED" => closed(&mut self.steps, &text(event, "stepName")?),
             kind if kind.starts_with("TEXT_MESSAGE_") => self.text(kind, event),
             kind if kind.starts_with("TOOL_CALL_") => self.call(kind, event),
             "ACTIVITY_SNAPSHOT" => {
@@ -73,7 +73,7 @@ impl Client {
                 Ok(())
             }
             "MESSAGES_SNAPSHOT" => {
-                self.messages = event["messages"].as_array().ok_or("messages is a list")?.clone();
+                self.messages.clone_from(event["messages"].as_array().ok_or("messages is a list")?);
                 Ok(())
             }
             "CUSTOM" => text(event, "name").map(drop),
@@ -125,7 +125,7 @@ impl Client {
         let id = text(event, "messageId")?;
         match kind {
             "TEXT_MESSAGE_START" => {
-                opened(&mut self.texts, id.clone())?;
+                opened(&mut self.texts, &id)?;
                 let role = event["role"].as_str().unwrap_or("assistant");
                 self.messages.push(json!({"id": id, "role": role, "content": ""}));
                 Ok(())
@@ -137,7 +137,7 @@ impl Client {
                 message["content"] = content.into();
                 Ok(())
             }
-            "TEXT_MESSAGE_END" => closed(&mut self.texts, id),
+            "TEXT_MESSAGE_END" => closed(&mut self.texts, &id),
             _ => Err(format!("{kind}: no open message {id}")),
         }
     }
@@ -146,7 +146,7 @@ impl Client {
         let id = text(event, "toolCallId")?;
         match kind {
             "TOOL_CALL_START" => {
-                opened(&mut self.calls, id.clone())?;
+                opened(&mut self.calls, &id)?;
                 let function = json!({"name": text(event, "toolCallName")?, "arguments": ""});
                 let call = json!({"id": id, "type": "function", "function": function});
                 self.messages.push(json!({"id": id, "role": "assistant", "toolCalls": [call]}));
@@ -159,7 +159,7 @@ impl Client {
                 *arguments = format!("{}{}", arguments.as_str().unwrap_or_default(), text(event, "delta")?).into();
                 Ok(())
             }
-            "TOOL_CALL_END" => closed(&mut self.calls, id),
+            "TOOL_CALL_END" => closed(&mut self.calls, &id),
             "TOOL_CALL_RESULT" => {
                 let (message, content) = (text(event, "messageId")?, text(event, "content")?);
                 self.messages.push(json!({"id": message, "toolCallId": id, "role": "tool", "content": content}));
@@ -174,10 +174,10 @@ fn text(event: &Value, name: &str) -> Result<String, String> {
     event[name].as_str().map(str::to_owned).ok_or_else(|| format!("{}: {name} is no text", event["type"]))
 }
 
-fn opened(open: &mut BTreeSet<String>, id: String) -> Result<(), String> {
-    if open.insert(id.clone()) { Ok(()) } else { Err(format!("{id} is open already")) }
+fn opened(open: &mut BTreeSet<String>, id: &str) -> Result<(), String> {
+    if open.insert(id.to_owned()) { Ok(()) } else { Err(format!("{id} is open already")) }
 }
 
-fn closed(open: &mut BTreeSet<String>, id: String) -> Result<(), String> {
-    if open.remove(&id) { Ok(()) } else { Err(format!("{id} is not open")) }
+fn closed(open: &mut BTreeSet<String>, id: &str) -> Result<(), String> {
+    if open.remove(id) { Ok(()) } else { Err(format!("{id} is not open")) }
 }

@@ -296,18 +296,15 @@ pub fn failed(frames: &Frames, error: &Error) {
 
 fn interrupt(pending: &PendingCall) -> Value {
     let PendingCall { id, tool, arguments, reason, expires_at, .. } = pending;
-    let message = match reason.as_str() {
-        "" => format!("May I call {}?", tool.name),
-        reason => format!("May I call {}? {reason}", tool.name),
-    };
     json!({
         "id": id,
         "reason": CONSENT,
-        "message": message,
+        // In words that no model chose: its reason is for whoever wants to know it.
+        "message": format!("May I call {}?", tool.name),
         "responseSchema": {
             "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],
         },
         "expiresAt": expires_at,
-        "metadata": {"tool": tool.name, "arguments": arguments},
+        "metadata": {"tool": tool.name, "arguments": arguments, "reason": reason},
     })
 }

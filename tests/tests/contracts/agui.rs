@@ -77,7 +77,7 @@ pub(crate) fn tell(run: &mut Run, told: &Told, said: &mut String) {
         }
         Told::Call(number) => run.event(Event::ToolCall { id: &id(number), tool: "find", arguments: &arguments }),
         Told::FrontEndCall(number) => {
-            run.event(Event::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments })
+            run.event(Event::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments });
         }
         Told::Result(number) => {
             let (outcome, result) = (TurnCall::Succeeded, json!({"found": null}));

@@ -1,5 +1,11 @@
 //! What AG-UI's clients take: the version that CopilotKit pins and the current one, run on streams with Node.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test says what is wrong and stops"
+)]
 
 use std::{
     io::Write as _,

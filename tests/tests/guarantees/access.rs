@@ -90,17 +90,15 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
             json!({"message": {"type": "status-update", "status": "ended", "call": {"id": CALL}}})
         }
         "POST /api/{slug}/runs" => json!({"prompt": "Hello"}),
-        "POST /agent/chat" => json!({"message": "Hello"}),
+        "POST /agent/chat" | "POST /agent/stream" => json!({"message": "Hello"}),
         "POST /copilotkit/action" => json!({"action": "chat", "message": "Hello"}),
-        "POST /agent/stream" => json!({"message": "Hello"}),
         "POST /copilotkit" => json!({"method": "info"}),
         "POST /copilotkit/stream" | "POST /copilotkit/agent/{id}/run" | "POST /copilotkit/agent/{id}/connect" => {
             tests::run_input("main", "u1", "Hello")
         }
-        "POST /copilotkit/agent/{id}/stop/{thread}" => json!({}),
         "POST /api/{slug}/discover/fetch_tool_data" => json!({"tool_names": ["slack_post_message", tool]}),
         "POST /api/{slug}/discover/search" => json!({"q": "post a message"}),
-        "POST /api/{slug}/services/{name}/connect" => json!({}),
+        "POST /copilotkit/agent/{id}/stop/{thread}" | "POST /api/{slug}/services/{name}/connect" => json!({}),
         "GET /api/{slug}/discover/initial_md_fetch" => return Event::get(&path).query("service", "slack"),
         "GET /api/{slug}/discover/fetch_tool_data" => return Event::get(&path).query("name", tool),
         "POST /api/{slug}/automations" => json!({"name": "Hello", "trigger_type": "manual", "prompt": "Hello"}),

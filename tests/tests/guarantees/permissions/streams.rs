@@ -42,6 +42,15 @@ pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[
     let event = world.stream_event(&user, "/copilotkit/stream", &run_input(thread, "u1", "Hi"));
     let events = world.open_stream(&event.header("x-organization", &slug)).await.rest().await;
     assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED");
+    // A thread whose time is over is made anew.
+    for mut item in world.aws.rows("threads") {
+        item["expires_at"] = json!(1);
+        world.aws.put("threads", &item);
+    }
+    world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Hello again!")]);
+    let event = world.stream_event(&user, "/copilotkit/stream", &run_input(thread, "u2", "Hi"));
+    let events = world.open_stream(&event.header("x-organization", &slug)).await.rest().await;
+    assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED");
     world.connect(thread).await.rest().await;
     world.stop(thread).await;
     world.stop("no thread").await;

@@ -48,10 +48,10 @@ async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
         assert!(interrupt["expiresAt"].as_str().unwrap().ends_with('Z') && interrupt["message"].is_string());
         // A page that comes back is asked the same.
         let (_, client) = taken(&mut world.connect("t1").await).await;
-        assert_eq!(client.interrupts, [interrupt.clone()]);
+        assert_eq!(client.interrupts, std::slice::from_ref(&interrupt));
         // So is the same message.
         let (_, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "Send her: see you at nine")).await).await;
-        assert_eq!(client.interrupts, [interrupt.clone()]);
+        assert_eq!(client.interrupts, std::slice::from_ref(&interrupt));
 
         for payload in [json!({}), json!({"approved": "yes"}), json!(true)] {
             let input = resume(&interrupt["id"], json!({"status": "resolved", "payload": payload}));
