@@ -26,6 +26,7 @@
 //!
 //! Every input takes time linear in its length, and no more stack than [`DEEPEST`] values inside each other need.
 
+mod answers;
 mod cursor;
 mod fences;
 mod numbers;
@@ -41,12 +42,10 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::Value;
 
+pub use answers::{Block, Found, Place, blocks, values};
 pub use values::DEEPEST;
 
-use crate::{
-    fences::{Fences, Opening},
-    report::Report,
-};
+use crate::{fences::Fences, report::Report};
 
 /// What was found in an answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,6 +96,8 @@ pub struct Malformed {
     pub text: String,
     /// Whose call it was going to be, if that could be read.
     pub name: Option<String>,
+    /// Whether the answer ended before it was to be seen.
+    pub is_cut: bool,
 }
 
 impl fmt::Display for Malformed {
@@ -115,15 +116,11 @@ pub fn parse(text: &str) -> Parsed {
     let mut report = Report::new(text);
     let mut fences = Fences::new(text);
     let mut from = Some(0);
-    while let Some(at) = from {
-        let opening = fences.opening(at);
-        if let Some(start) = fences.quoted() {
-            report.quoted(start);
-        }
-        from = opening.and_then(|Opening { fence, calls }| match calls {
-            Some(calls) => statements::block(text, &mut fences, &fence, calls, &mut report),
-            None => Some(fences.behind_closing(&fence)),
-        });
+    while let Some((fence, calls)) = from.and_then(|at| fences.tool_block(at)) {
+        from = statements::block(text, &mut fences, &fence, calls, &mut report);
+    }
+    if let Some(start) = fences.passed() {
+        report.quoted(start);
     }
     report.parsed()
 }

@@ -29,8 +29,9 @@ impl<'t> Report<'t> {
 
     /// A tool block that begins at `start` is quoted.
     pub(crate) fn quoted(&mut self, start: usize) {
-        let line = self.line(start);
-        self.parsed.quoted.get_or_insert(line);
+        if self.parsed.quoted.is_none() {
+            self.parsed.quoted = Some(Place::new(self.text).of(start).0);
+        }
     }
 
     /// The line of `at`, which is not before what was reported last.
@@ -43,12 +44,28 @@ impl<'t> Report<'t> {
         self.parsed.entries.push(Entry::Call(call));
     }
 
+    pub(crate) fn entries(&self) -> usize {
+        self.parsed.entries.len()
+    }
+
+    /// Takes back what was reported behind the first entries.
+    pub(crate) fn forget(&mut self, behind: usize) {
+        self.parsed.entries.truncate(behind);
+    }
+
     /// That something else was expected where the text is that begins at `at`; the block ends at `end`.
-    pub(crate) fn malformed(&mut self, at: usize, end: usize, expected: Cow<'static, str>, name: Option<&str>) {
+    pub(crate) fn malformed(
+        &mut self,
+        at: usize,
+        end: usize,
+        expected: Cow<'static, str>,
+        name: Option<&str>,
+        is_cut: bool,
+    ) {
         let (line, column) = self.place.of(at);
         let text = excerpt(self.text.get(at..end).unwrap_or_default());
         let name = name.map(str::to_owned);
-        self.parsed.entries.push(Entry::Malformed(Malformed { line, column, expected, text, name }));
+        self.parsed.entries.push(Entry::Malformed(Malformed { line, column, expected, text, name, is_cut }));
     }
 
     pub(crate) fn parsed(self) -> Parsed {
