@@ -1,5 +1,7 @@
 //! What a text gives as an answer: the values that are written out in it, in whatever stands around them.
 
+use std::collections::HashSet;
+
 use memchr::{memchr, memchr3};
 use serde_json::Value;
 
@@ -11,6 +13,9 @@ use crate::{
     report::Report,
     work::look_at,
 };
+
+/// Places with a comment behind them at which a value is looked for in vain.
+const MOST_COMMENTED: usize = 16;
 
 /// A block of a text, whatever its language is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,15 +91,9 @@ pub fn values(text: &str, answers: &str) -> (Vec<Found>, Option<Malformed>) {
     {
         search.add(value, Place::Line, last);
     }
-    let problem = search.problem.map(|problem| {
-        let mut report = Report::new(text);
-        report.malformed(problem.at, text.len(), problem.expected, None, false);
-        report.parsed().entries
-    });
-    let malformed = problem.into_iter().flatten().find_map(|entry| match entry {
-        crate::Entry::Malformed(malformed) => Some(malformed),
-        crate::Entry::Call(_) => None,
-    });
+    let malformed = search
+        .problem
+        .map(|problem| Report::new(text).malformed(problem.at, text.len(), problem.expected, None, false));
     (search.found, malformed)
 }
 
@@ -128,7 +127,8 @@ impl Search<'_> {
     /// The objects and lists between two places. A bracket that was found to have no end is not tried again, so that nothing is
     /// read more than twice.
     fn within(&mut self, begin: usize, end: usize) {
-        let (bytes, mut at, mut open, mut closes) = (self.text.as_bytes(), begin, Vec::new(), true);
+        let (bytes, mut at, mut open, mut closes, mut commented) =
+            (self.text.as_bytes(), begin, HashSet::new(), true, 0);
         let ahead = |at: usize| bytes.get(at..end).unwrap_or_default();
         while let Some(found) = memchr3(b'{', b'[', b'(', ahead(at)) {
             look_at(found);
@@ -154,13 +154,18 @@ impl Search<'_> {
                     }
                 }
                 Err(problem) => {
+                    // What a comment may hide is looked at again and again.
+                    commented += usize::from(cursor.has_comment);
+                    if commented > MOST_COMMENTED {
+                        break;
+                    }
                     if closes && bytes.get(begin) == Some(&b'(') {
                         let closing = memchr(b')', ahead(problem.at));
                         look_at(closing.unwrap_or(ahead(problem.at).len()));
                         closes = closing.is_some();
                         at = closing.map_or(at, |closing| problem.at + closing);
                     }
-                    open = cursor.open;
+                    open.extend(cursor.open);
                     if bytes.get(begin) == Some(&b'{') {
                         self.problem = Some(problem);
                     }

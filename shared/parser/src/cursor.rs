@@ -37,6 +37,7 @@ pub(crate) struct Cursor<'t, 'f> {
     end: Option<Bearing>,
     /// Whether something was looked for behind the end of the answer.
     pub(crate) is_over: bool,
+    pub(crate) has_comment: bool,
 }
 
 impl<'t, 'f> Cursor<'t, 'f> {
@@ -50,7 +51,18 @@ impl<'t, 'f> Cursor<'t, 'f> {
     pub(crate) fn within(text: &'t str, at: usize, end: usize) -> Self {
         let bytes = text.as_bytes();
         let known = bytes.get(..end).unwrap_or(bytes);
-        Self { text, bytes, at, known, open: Vec::new(), block: None, next: None, end: None, is_over: false }
+        Self {
+            text,
+            bytes,
+            at,
+            known,
+            open: Vec::new(),
+            block: None,
+            next: None,
+            end: None,
+            is_over: false,
+            has_comment: false,
+        }
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -194,7 +206,8 @@ impl<'t, 'f> Cursor<'t, 'f> {
     }
 
     /// Over `// …` to the end of the line, before it.
-    pub(crate) fn pass_line(&mut self) {
+    fn pass_line(&mut self) {
+        self.has_comment = true;
         let line = self.ahead();
         let is_end = |at: &usize| match line.get(*at..) {
             Some([b'\n' | b'\r', ..] | [0xE2, 0x80, 0xA8 | 0xA9, ..]) => true, // the last are U+2028 and U+2029
@@ -207,6 +220,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
 
     /// Over `/* … */`; true if a line ends in it.
     fn comment(&mut self) -> Parse<bool> {
+        self.has_comment = true;
         let start = self.at;
         self.at += 2;
         while self.peek().is_some() {

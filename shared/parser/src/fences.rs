@@ -52,8 +52,8 @@ pub(crate) struct Fences<'t> {
     /// For the word `tool`, in small letters and in capital ones.
     words: [Search; 2],
     quotations: Quotations<'t>,
-    /// Where the first tool block begins that was passed over, until it is asked for.
-    passed: Option<usize>,
+    /// Where the first tool block begins that was passed over, because it is quoted.
+    pub(crate) passed: Option<usize>,
 }
 
 impl<'t> Fences<'t> {
@@ -65,11 +65,6 @@ impl<'t> Fences<'t> {
             quotations: Quotations::new(text),
             passed: None,
         }
-    }
-
-    /// Where the first tool block begins that was passed over since this was asked for, because it is quoted.
-    pub(crate) fn passed(&mut self) -> Option<usize> {
-        self.passed.take()
     }
 
     /// The next tool block that begins at `from` or later, and is not quoted: its fence, and where its calls begin.
@@ -333,7 +328,8 @@ fn behind_text(bytes: &[u8], fence: &Fence, rest: &[u8]) -> Option<usize> {
     if fence.mark != b'`' || word.is_empty() || !word.iter().all(is_word) {
         return None;
     }
-    let before = bytes.get(..fence.start)?;
+    // An escaped one is none: so we write what a tool gave back.
+    let before = bytes.get(..fence.start).filter(|before| !before.ends_with(b"\\"))?;
     let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
     let ticks = before.get(line..)?.iter().filter(|byte| **byte == b'`').count();
     look_at(rest.len() + before.len() - line);

@@ -16,10 +16,13 @@
 //! of a branch, of a definition, of a text that was left open, which may hold the very fence that seems to end its block. So
 //! nothing behind it comes out, nor do later blocks. That costs a model no message: it has to write another one anyway.
 //!
-//! Where a fence stands is `CommonMark`'s to say, with three liberties, for models write as they please:
+//! Where a fence stands is `CommonMark`'s to say, with liberties, for models write as they please:
 //! - calls may begin behind the word `tool`, on the same line;
 //! - a block may end behind its last call, on the same line;
-//! - a block that was not closed ends where the next `tool` block of at least as many back-ticks begins.
+//! - a block that was not closed ends where the next `tool` block of at least as many back-ticks begins;
+//! - a fence may stand behind a text, if a word and nothing else stands behind it;
+//! - a block may be closed by fewer marks, if what follows is neither in it nor a call;
+//! - a fence without a word hides no `tool` block that is as long.
 //!
 //! A fence of another language hides what is inside of it. A longer fence holds shorter ones: in a back-tick string of a block
 //! that was opened with four, a line that begins with three is text. What the model quotes is not read: see [`Parsed::quoted`].
@@ -58,8 +61,8 @@ pub struct Parsed {
     /// short.
     pub unclosed: Option<usize>,
     /// The line of the first tool block that was passed over because it is quoted: it is indented as code is (by four columns or
-    /// more, if that is not where a list's item stands), or stands in a comment of HTML or in an element that quotes
-    /// (`<result>`, `<error>`, `<blockquote>`, `<pre>`). Behind `>` there is no fence at all.
+    /// more, if that is not where a list's item stands), stands behind `>`, in a block of another language, in a comment of HTML,
+    /// in a thought (`<think>`, or before `</think>`) or in an element that quotes (`<result>`, `<error>`, `<blockquote>`, `<pre>`).
     pub quoted: Option<usize>,
 }
 
@@ -119,10 +122,8 @@ pub fn parse(text: &str) -> Parsed {
     while let Some((fence, calls)) = from.and_then(|at| fences.tool_block(at)) {
         from = statements::block(text, &mut fences, &fence, calls, &mut report);
     }
-    if let Some(start) = fences.passed() {
-        report.quoted(start);
-    }
-    report.parsed()
+    report.parsed.quoted = fences.passed.map(|start| Report::new(text).line(start));
+    report.parsed
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use memchr::{memchr2, memmem};
 
 use crate::{
-    ToolCall,
+    Entry, ToolCall,
     cursor::{Cursor, Parse},
     fences::{Fence, Fences},
     report::Report,
@@ -43,7 +43,7 @@ pub(crate) fn block<'t>(
     report: &mut Report<'t>,
 ) -> Option<usize> {
     let line = report.line(opening.start);
-    report.block();
+    report.parsed.blocks += 1;
     let mut block = Block { cursor: Cursor::new(text, fences, opening, calls), name: None, outer: None };
     let read = block.statements(report);
     let Block { cursor, name, outer } = block;
@@ -52,14 +52,15 @@ pub(crate) fn block<'t>(
         Ok(None) => {
             let (behind, open) = cursor.behind_block();
             if open {
-                report.unclosed(line);
+                report.parsed.unclosed = Some(line);
             }
             behind
         }
         Err(problem) => {
             // The line's end is known, and a problem's text is no longer than its line.
             let (end, is_over) = (cursor.limit().max(problem.at), cursor.is_over);
-            report.malformed(problem.at, end, problem.expected, name, is_over);
+            let malformed = report.malformed(problem.at, end, problem.expected, name, is_over);
+            report.parsed.entries.push(Entry::Malformed(malformed));
             return None;
         }
     };
@@ -103,9 +104,9 @@ impl<'t> Block<'t, '_> {
                     self.behind_call(line_ended)?;
                 }
                 Some(_) => {
-                    let before = report.entries();
+                    let before = report.parsed.entries.len();
                     if let Err(problem) = self.statement(report) {
-                        report.forget(before);
+                        report.parsed.entries.truncate(before);
                         return Err(problem);
                     }
                 }

@@ -42,6 +42,8 @@ fn what_is_no_tool_block() {
         "```js\n```tool\nf(1)\n```",
         "text ```tool f(1)\n",
         "`text ```tool\nf(1)\n",
+        "\\```tool\nf(1)\n",
+        "So: \\```tool\nf(1)\n",
         "text ```tool f\n",
         "text ``` ```tool\nf(1)\n",
         "``` ``` ```tool\nf(1)\n",
