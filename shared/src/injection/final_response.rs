@@ -91,11 +91,12 @@ impl FinalFormat {
         found.reverse();
         found.sort_by_key(rank);
         let mut wrong = Vec::new();
-        for Found { value, line, .. } in found {
-            let kind = kind(&value);
+        for Found { value, place, line } in found {
+            let which =
+                if place == Place::Whole { String::new() } else { format!("In line {line}, {}: ", kind(&value)) };
             match self.accept(value) {
                 Ok(value) => return Ok(value),
-                Err(problems) if wrong.len() < MOST_VALUES => wrong.push(format!("In line {line}, {kind}: {problems}")),
+                Err(problems) if wrong.len() < MOST_VALUES => wrong.push(which + &problems),
                 Err(_more) => {}
             }
         }

@@ -439,7 +439,7 @@ async fn a_final_answer_is_corrected_twice_and_no_more() {
     let Ending { status, result, error } = ran.ending();
     assert_eq!((*status, result), (RunStatus::Failed, &None));
     let error = error.as_deref().unwrap();
-    let sentence = "The final answer cannot be used, also after 2 corrections. In line 1, an object: It does not fit";
+    let sentence = "The final answer cannot be used, also after 2 corrections. It does not fit";
     assert!(error.starts_with(sentence), "{error}");
 }
 
