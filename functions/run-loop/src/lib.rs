@@ -144,7 +144,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
         Verdict::GiveUp(ending) => end(deps, &run, lease, &ending, None, &spent, true).await?,
         Verdict::Wait(what) => waiting::wait(deps, &run, lease, what, &message, &spent).await?,
         Verdict::GoOn => {
-            deps.runs.release(lease).await?;
+            lease.release().await?;
             deps.queue.send(&message).await?;
         }
         Verdict::PutOff(pause, outage) => {

@@ -1,7 +1,7 @@
 //! Where fenced blocks begin and end. Prose is passed over by a vectorised search for three back-ticks or tildes in a row, and
 //! no part of the answer is searched twice. Where no `tool` fence follows any more, nothing is looked at at all.
 
-use memchr::{memchr2, memchr3, memmem, memrchr2};
+use memchr::{memchr_iter, memchr2, memchr3, memmem, memrchr2};
 
 use crate::{quotations::Quotations, work::look_at};
 
@@ -331,7 +331,7 @@ fn behind_text(bytes: &[u8], fence: &Fence, rest: &[u8]) -> Option<usize> {
     // An escaped one is none: so we write what a tool gave back.
     let before = bytes.get(..fence.start).filter(|before| !before.ends_with(b"\\"))?;
     let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
-    let ticks = before.get(line..)?.iter().filter(|byte| **byte == b'`').count();
+    let ticks = memchr_iter(b'`', before.get(line..)?).count();
     look_at(rest.len() + before.len() - line);
     ticks.is_multiple_of(2).then_some(line)
 }

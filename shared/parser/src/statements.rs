@@ -4,7 +4,7 @@
 //! the block. Whatever is no call that stands by itself (a branch, a definition, half of a text) cannot be read, and what
 //! stands behind it may belong to it. So it ends the reading, and nobody guesses where it ends itself.
 
-use memchr::{memchr2, memmem};
+use memchr::{memchr_iter, memchr2, memmem};
 
 use crate::{
     Entry, ToolCall,
@@ -325,7 +325,7 @@ impl Cursor<'_, '_> {
         }
         let line = self.line();
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$ \t,.*{}'\"/@-;".contains(byte);
-        let count = |counted: u8| line.iter().filter(|byte| **byte == counted).count();
+        let count = |counted: u8| memchr_iter(counted, line).count();
         line.iter().all(is_plain)
             && (!is_from || memmem::find(line, b" import ").is_some())
             && count(b'{') == count(b'}')

@@ -269,11 +269,6 @@ impl AutomationRuns {
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// Releases a run that is not over, to be carried on at once.
-    pub async fn release(&self, lease: Lease) -> Result<()> {
-        lease.release().await
-    }
-
     /// Releases a run that something failed for, to be carried on not before `resume_at`. `error` is a sentence for everybody.
     pub async fn put_off(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
         let released = lease.update_in_transaction(

@@ -181,11 +181,10 @@ impl ErrorBody {
         if is("temperature") {
             return Some(Parameter::Temperature);
         }
-        let by_name = is("max_tokens") && message.contains("max_completion_tokens");
-        match by_name {
-            true => Some(Parameter::MaxTokensByThatName),
-            false => (is("max_tokens") || is("max_completion_tokens")).then_some(Parameter::MaxTokens),
+        if is("max_tokens") && message.contains("max_completion_tokens") {
+            return Some(Parameter::MaxTokensByThatName);
         }
+        (is("max_tokens") || is("max_completion_tokens")).then_some(Parameter::MaxTokens)
     }
 
     /// Codes and message, for the log.

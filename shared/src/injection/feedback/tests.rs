@@ -331,8 +331,10 @@ async fn of_a_message_that_was_cut_off_only_what_is_whole_runs() {
         bakery.run(&model).await;
         assert_eq!(bakery.counts(), counts, "{text}");
         let told = &told(&model)[1];
-        let place =
-            if text.contains("order('b');") || text.ends_with("And") { "" } else { ", in line 3 in the call of order" };
+        let place = match text.lines().last() {
+            Some("And" | "order('b');") => String::new(),
+            _ => format!(", in line {} in the call of order", if text.ends_with('\n') { 4 } else { 3 }),
+        };
         let ran = "what was run of it stands above, and nothing behind that was";
         let sentence =
             format!("</result>\n\nYour message was cut off because it was too long{place}: {ran}. Be brief.");

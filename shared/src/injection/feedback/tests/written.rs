@@ -128,7 +128,6 @@ async fn an_answer_may_stand_in_final_response_or_come_at_once() {
         // None of them is an answer, or none that anything proves.
         ("{\"opens\": 7}".to_owned(), None, None),
         ("{\"name\": \"wget\", \"arguments\": {}}".to_owned(), Some(json!({"type": "object"})), None),
-        ("As [1] says".to_owned(), Some(json!({"type": "array", "items": {"type": "number"}})), None),
         ("```js\nwget('a')\n```\n{\"opens\": 7}".to_owned(), opens(), None),
         (block("finalResponse('{\"type\": \"object\", \"properties\": {}}')"), None, None),
         (block("finalResponse(1, 2)"), opens(), None),
