@@ -94,7 +94,7 @@ impl FinalFormat {
         for Found { value, place, line } in found {
             let which =
                 if place == Place::Whole { String::new() } else { format!("In line {line}, {}: ", kind(&value)) };
-            match self.accept(value) {
+            match self.accept(&value) {
                 Ok(value) => return Ok(value),
                 Err(problems) if wrong.len() < MOST_VALUES => wrong.push(which + &problems),
                 Err(_more) => {}
@@ -104,9 +104,9 @@ impl FinalFormat {
     }
 
     /// A value, or the one that its text is, if that fits.
-    fn accept(&self, value: Value) -> Result<Value, String> {
-        self.check(&value).map_or_else(
-            |wrong| written_in(&value).filter(|value| self.check(value).is_ok()).ok_or(wrong),
+    fn accept(&self, value: &Value) -> Result<Value, String> {
+        self.check(value).map_or_else(
+            |wrong| written_in(value).filter(|value| self.check(value).is_ok()).ok_or(wrong),
             |()| Ok(value.clone()),
         )
     }
