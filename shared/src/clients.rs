@@ -16,7 +16,7 @@ mod sqs;
 pub mod twilio;
 pub mod vapi;
 
-pub use crate::error::upstream::{Error, Failure, Reason, Service, StatusEffect};
+pub use crate::error::upstream::{Error, Failure, Parameter, Reason, Service, StatusEffect};
 pub(crate) use aws::aws_endpoint;
 pub use aws::sdk_config;
 pub use call_control::CallControl;

@@ -23,7 +23,7 @@ use shared::{
     accounts::Accounts,
     automation::Watch,
     catalogue::Catalogue,
-    clients::{Llm, Queue},
+    clients::{Llm, Queue, Service},
     error,
     execution::Executor,
     idempotency::Idempotency,
@@ -144,13 +144,14 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
         Verdict::GiveUp(ending) => end(deps, &run, lease, &ending, None, &spent, true).await?,
         Verdict::Wait(what) => waiting::wait(deps, &run, lease, what, &message, &spent).await?,
         Verdict::GoOn => {
-            deps.runs.release(lease, None).await?;
+            lease.release().await?;
             deps.queue.send(&message).await?;
         }
-        Verdict::PutOff(pause) => {
+        Verdict::PutOff(pause, outage) => {
             // A second early: clocks differ, and the message must not come too soon.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
-            deps.runs.release(lease, Some(resume_at)).await?;
+            let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == Service::Llm);
+            deps.runs.put_off(lease, resume_at, &outage.to_string(), is_model).await?;
             deps.queue.send_later(&message, pause).await?;
         }
         Verdict::Abandon => report_lost(&run),

@@ -27,8 +27,8 @@ pub(crate) enum Verdict {
     GiveUp(Ending),
     /// It goes on in another invocation, at once.
     GoOn,
-    /// It goes on after a pause.
-    PutOff(Duration),
+    /// It goes on after a pause: what failed may work then.
+    PutOff(Duration, Error),
     /// It goes on when something else has happened.
     Wait(Waits),
     /// Somebody else carries it on.
@@ -64,7 +64,7 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::Outage(outage) => {
             let pause = pause(&outage, run.attempts);
             if now.plus(pause) < ends_at(run) {
-                return Verdict::PutOff(pause);
+                return Verdict::PutOff(pause, outage);
             }
             let error = Some(format!("The run's time was over before it could go on: {outage}"));
             Verdict::End(Ending { status: RunStatus::TimeLimit, result: None, error }, None)
@@ -136,7 +136,10 @@ mod tests {
     fn an_outage_puts_a_run_off_for_longer_each_time_until_it_is_given_up() {
         for (attempts, seconds) in [(1, 10), (2, 20), (3, 40)] {
             let verdict = decided(outage(), &run(&json!({"attempts": attempts})), 0);
-            assert!(matches!(verdict, Verdict::PutOff(pause) if pause == Duration::from_secs(seconds)), "{verdict:?}");
+            assert!(
+                matches!(verdict, Verdict::PutOff(pause, _) if pause == Duration::from_secs(seconds)),
+                "{verdict:?}"
+            );
         }
         let Verdict::GiveUp(ending) = decided(outage(), &run(&json!({"attempts": MOST_ATTEMPTS})), 0) else {
             panic!("it is given up")
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn a_run_whose_time_would_be_over_after_the_pause_ends_now() {
         let run = run(&json!({}));
-        assert!(matches!(decided(outage(), &run, 49), Verdict::PutOff(_)));
+        assert!(matches!(decided(outage(), &run, 49), Verdict::PutOff(..)));
         let Verdict::End(ending, None) = decided(outage(), &run, 50) else { panic!("its time is over") };
         assert_eq!(ending.status, RunStatus::TimeLimit);
         assert!(ending.error.unwrap().starts_with("The run's time was over before it could go on: the database"));

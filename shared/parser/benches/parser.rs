@@ -1,8 +1,14 @@
 //! `cargo bench -p tool-calls --bench parser`, or `make bench`: bytes that the parser reads in a second, as it is deployed.
 //!
-//! Every input has its size in its name. What each is to reach is in docs/adr/0009-tool-call-parser.md.
+//! Every input has its size in its name. What each is to reach is in docs/adr/0009-tool-call-parser.md. Where node is installed, it
+//! ends with a comparison in the same run: with a parser by regular expressions on V8 (`regex.mjs`).
 
-use std::{hint::black_box, time::Duration};
+use std::{
+    env, fs,
+    hint::black_box,
+    process::{self, Command},
+    time::{Duration, Instant},
+};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use tool_calls::parse;
@@ -27,6 +33,8 @@ const CALLS: [&str; 6] = [
     "return finalResponse();\n",
 ];
 
+const JSON: &str = "updateRow(\"orders\", 48213, {\"status\": \"paid\", \"total\": 129.95, \"items\": [{\"sku\": \"A-1\", \"n\": 2}, {\"sku\": \"B-7\", \"n\": 1}], \"note\": null});\n";
+
 /// `unit` again and again, to a megabyte.
 fn megabyte(unit: &str) -> String {
     let mut text = unit.repeat(MEGABYTE / unit.len() + 1);
@@ -44,6 +52,45 @@ fn dense(bytes: usize) -> String {
         text.push_str(call);
     }
     text + "```\n"
+}
+
+/// One call in each block, again and again.
+fn blocks(call: &str, bytes: usize) -> String {
+    let block = format!("I look it up.\n\n```tool\n{call}```\n\n");
+    block.repeat(bytes / block.len())
+}
+
+/// How many times as fast as a parser by regular expressions on V8, each at its best in half a second.
+#[expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+fn against_v8() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/regex.mjs");
+    let file = env::temp_dir().join(format!("tool-calls-{}.txt", process::id()));
+    for (name, text) in [
+        ("prose", megabyte(PLAIN)),
+        ("prose and a call", megabyte(PLAIN) + "```tool\nreturn finalResponse();\n```\n"),
+        ("dense calls, one per block", blocks(CALLS[0], 1 << 16)),
+        ("calls full of objects", dense(1 << 16)),
+        ("calls full of objects in JSON", blocks(JSON, 1 << 16)),
+        ("back-ticks in one run", megabyte("`")),
+        ("back-ticks in threes on lines", megabyte("```\n")),
+    ] {
+        let node = fs::write(&file, &text).and_then(|()| Command::new("node").arg(script).arg(&file).output());
+        let Ok(theirs) = node.map(|output| String::from_utf8_lossy(&output.stdout).trim().parse::<f64>()) else {
+            println!("there is no node to compare with");
+            break;
+        };
+        let (begun, mut best) = (Instant::now(), f64::MAX);
+        while begun.elapsed() < Duration::from_millis(500) {
+            let one = Instant::now();
+            black_box(parse(black_box(&text)));
+            best = best.min(one.elapsed().as_secs_f64());
+        }
+        let size = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        let (ours, theirs) = (size / best / 1e6, theirs.unwrap_or(f64::NAN) / 1e6);
+        println!("{name}: {ours:.0} MB/s, {:.2} times as fast as V8's {theirs:.0}", ours / theirs);
+    }
+    // It is a file for a moment only.
+    let _ = fs::remove_file(&file);
 }
 
 fn main() {
@@ -80,4 +127,5 @@ fn main() {
     }
     group.finish();
     criterion.final_summary();
+    against_v8();
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr3_iter, memmem};
 
 use crate::{
-    fences::{Bearing, Fence, Fences, bearing, line_of_first},
+    fences::{Bearing, Behind, Fence, Fences, bearing, behind, line_of_first, run},
     work::look_at,
 };
 
@@ -18,9 +18,9 @@ pub(crate) struct Problem {
     pub(crate) expected: Cow<'static, str>,
 }
 
-/// A position in a tool block.
+/// A position in a tool block, or in a part of a text that is no block.
 ///
-/// The block's end is found as the parser gets there: what is known ends at the next line that begins with a fence, and only
+/// A block's end is found as the parser gets there: what is known ends at the next line that begins with a fence, and only
 /// when that limit is reached is it looked at. So a block that ends early leaves nothing that was searched in vain.
 pub(crate) struct Cursor<'t, 'f> {
     pub(crate) text: &'t str,
@@ -28,22 +28,41 @@ pub(crate) struct Cursor<'t, 'f> {
     pub(crate) at: usize,
     /// The answer to the limit: nothing at or behind it is looked at yet.
     known: &'t [u8],
-    /// Brackets that are open.
-    pub(crate) open: usize,
-    fences: &'f mut Fences<'t>,
-    opening: Fence,
+    /// Where the brackets stand that are open.
+    pub(crate) open: Vec<usize>,
+    block: Option<(&'f mut Fences<'t>, Fence)>,
     /// The fence whose line begins at the limit; none at the end of the answer.
     next: Option<Fence>,
     /// What the limit is, once the block is known to end there.
     end: Option<Bearing>,
+    /// Whether something was looked for behind the end of the answer.
+    pub(crate) is_over: bool,
+    pub(crate) has_comment: bool,
 }
 
 impl<'t, 'f> Cursor<'t, 'f> {
     pub(crate) fn new(text: &'t str, fences: &'f mut Fences<'t>, opening: &Fence, at: usize) -> Self {
-        let next = fences.of(opening.mark, at);
+        let next = fences.first_of(opening.mark, at);
+        let known = to_fence(text.as_bytes(), next);
+        Self { known, next, block: Some((fences, *opening)), ..Self::within(text, at, text.len()) }
+    }
+
+    /// In `text` between two places.
+    pub(crate) fn within(text: &'t str, at: usize, end: usize) -> Self {
         let bytes = text.as_bytes();
-        let known = to_fence(bytes, next);
-        Self { text, bytes, at, known, open: 0, fences, opening: *opening, next, end: None }
+        let known = bytes.get(..end).unwrap_or(bytes);
+        Self {
+            text,
+            bytes,
+            at,
+            known,
+            open: Vec::new(),
+            block: None,
+            next: None,
+            end: None,
+            is_over: false,
+            has_comment: false,
+        }
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -64,6 +83,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
     fn peek_behind_limit(&mut self) -> Option<u8> {
         while self.at >= self.limit() {
             if !self.more() {
+                self.is_over = self.next.is_none();
                 return None;
             }
         }
@@ -72,16 +92,15 @@ impl<'t, 'f> Cursor<'t, 'f> {
 
     /// Moves the limit on; false if it is the end of the block.
     pub(crate) fn more(&mut self) -> bool {
-        let Some(fence) = self.next else { return false };
-        if self.end.is_some() {
+        let (Some(fence), Some((fences, opening)), None) = (self.next, &mut self.block, self.end) else {
             return false;
-        }
-        let bearing = bearing(self.bytes, &self.opening, &fence);
+        };
+        let bearing = bearing(self.bytes, opening, &fence);
         if bearing != Bearing::Inside {
             self.end = Some(bearing);
             return false;
         }
-        self.next = self.fences.of(self.opening.mark, fence.end);
+        self.next = fences.first_of(opening.mark, fence.end);
         self.known = to_fence(self.bytes, self.next);
         true
     }
@@ -95,13 +114,35 @@ impl<'t, 'f> Cursor<'t, 'f> {
         }
     }
 
-    /// Marks that close the block here, behind a call on the same line; where they end.
+    /// Marks that close the block here, behind a call on the same line or on a line of their own; where they end.
     pub(crate) fn closing_here(&mut self) -> Option<usize> {
-        if self.peek()? != self.opening.mark.byte() {
-            return None;
+        let mark = self.peek()?;
+        let (fences, opening) = self.block.as_mut().filter(|(_, opening)| opening.mark == mark)?;
+        let end = self.at + run(self.known.get(self.at..)?, mark);
+        if end - self.at >= opening.length() {
+            return Some(end);
         }
-        let marks = crate::fences::run(self.ahead(), self.opening.mark.byte());
-        (marks >= self.opening.length()).then_some(self.at + marks)
+        let short = fences.first_of(mark, self.at).filter(|fence| fence.start == self.at)?;
+        (fences.closes_short(opening, &short) && !self.is_call_at(end)).then_some(end)
+    }
+
+    /// Whether a call seems to stand there.
+    fn is_call_at(&self, at: usize) -> bool {
+        let mut here = Self::within(self.text, at, self.text.len());
+        let word = here.blanks().ok().and_then(|_line_ended| here.identifier());
+        matches!(word, Some("return" | "await")) || word.is_some() && here.ahead_by(0) == Some(b'(')
+    }
+
+    /// Goes into the tool block that begins here, if it is a shorter one within this one. Gives the fence of this one.
+    pub(crate) fn enter_doubled(&mut self) -> Option<Fence> {
+        let mark = self.ahead_by(0)?;
+        let (fences, opening) = self.block.as_mut().filter(|(_, opening)| opening.mark == mark)?;
+        let inner = fences.first_of(mark, self.at).filter(|inner| inner.start == self.at)?;
+        let Behind::Tool(calls) = behind(self.bytes, &inner) else { return None };
+        let outer = std::mem::replace(opening, inner);
+        self.next = fences.first_of(mark, inner.end);
+        (self.at, self.known) = (calls, to_fence(self.bytes, self.next));
+        Some(outer)
     }
 
     /// The byte that many behind this one, if it is known to be in the block: lines are known to their end.
@@ -130,7 +171,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         // Mostly there is one blank, or none: that much is read where it is asked for.
         self.at += usize::from(self.peek() == Some(b' '));
         match self.ahead_by(0) {
-            Some(b'!'..=b'.' | b'0'..=b'~') => Ok(false),
+            Some(b'!' | b'"' | b'$'..=b'.' | b'0'..=b'~') => Ok(false),
             _ => self.more_blanks(),
         }
     }
@@ -145,6 +186,8 @@ impl<'t, 'f> Cursor<'t, 'f> {
                     self.at += 1;
                     ended = true;
                 }
+                // A comment of Python's: to JavaScript it is nothing at all.
+                Some(b'#') if self.ahead_by(1) == Some(b' ') => self.pass_line(),
                 Some(b'/') => match self.ahead_by(1) {
                     Some(b'/') => self.pass_line(),
                     Some(b'*') => ended |= self.comment()?,
@@ -164,6 +207,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
 
     /// Over `// …` to the end of the line, before it.
     fn pass_line(&mut self) {
+        self.has_comment = true;
         let line = self.ahead();
         let is_end = |at: &usize| match line.get(*at..) {
             Some([b'\n' | b'\r', ..] | [0xE2, 0x80, 0xA8 | 0xA9, ..]) => true, // the last are U+2028 and U+2029
@@ -176,6 +220,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
 
     /// Over `/* … */`; true if a line ends in it.
     fn comment(&mut self) -> Parse<bool> {
+        self.has_comment = true;
         let start = self.at;
         self.at += 2;
         while self.peek().is_some() {
@@ -226,10 +271,9 @@ impl<'t, 'f> Cursor<'t, 'f> {
     }
 
     /// Whether three marks or more are the first thing in the line here: they were meant for a fence, though they are none.
-    pub(crate) fn at_marks(&mut self) -> bool {
-        let mark = self.peek();
-        mark.is_some_and(|mark| matches!(mark, b'`' | b'~') && crate::fences::run(self.ahead(), mark) >= 3)
-            && line_of_first(self.bytes, self.at).is_some()
+    pub(crate) fn at_marks(&self) -> bool {
+        let marks = self.ahead_by(0).filter(|mark| matches!(mark, b'`' | b'~')).map(|mark| run(self.ahead(), mark));
+        marks.is_some_and(|marks| marks >= 3) && line_of_first(self.bytes, self.at).is_some()
     }
 
     /// A problem here.

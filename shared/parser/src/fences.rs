@@ -1,30 +1,19 @@
 //! Where fenced blocks begin and end. Prose is passed over by a vectorised search for three back-ticks or tildes in a row, and
-//! no part of the answer is searched twice.
+//! no part of the answer is searched twice. Where no `tool` fence follows any more, nothing is looked at at all.
 
-use memchr::{memchr2, memchr3, memmem};
+use memchr::{memchr_iter, memchr2, memchr3, memmem, memrchr2};
 
 use crate::{quotations::Quotations, work::look_at};
 
-/// What a fence is made of.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Mark {
-    BackTick,
-    Tilde,
-}
+/// Up to this length of a block's fence it is looked whether a shorter one closes the block; more than anybody writes.
+const LONGEST_LEFT_OPEN: usize = 8;
 
-impl Mark {
-    pub(crate) fn byte(self) -> u8 {
-        match self {
-            Self::BackTick => b'`',
-            Self::Tilde => b'~',
-        }
-    }
-}
-
-/// Three or more marks in a row that are the first thing in their line.
+/// Three or more marks in a row, back-ticks or tildes, that are the first thing in their line; or behind a text, if they can only
+/// be meant to begin a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fence {
-    pub(crate) mark: Mark,
+    pub(crate) mark: u8,
+    pub(crate) is_first: bool,
     /// Where its line begins.
     pub(crate) line: usize,
     /// Where the marks begin.
@@ -39,99 +28,162 @@ impl Fence {
     }
 }
 
-/// A fence that begins a block.
-pub(crate) struct Opening {
-    pub(crate) fence: Fence,
-    /// Where the calls begin, in a tool block.
-    pub(crate) calls: Option<usize>,
-}
-
 /// What stands behind the marks of a fence, on its line.
-#[derive(Debug, PartialEq)]
-enum Behind {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Behind {
     Nothing,
-    /// The word `tool`; where it ends.
+    /// The word `tool`; where the calls may begin.
     Tool(usize),
     Other,
 }
 
-pub(crate) struct Fences<'t> {
-    bytes: &'t [u8],
-    back_ticks: Upcoming,
-    tildes: Upcoming,
-    quotations: Quotations<'t>,
-    /// Where the first tool block begins that is quoted, until it is asked for.
-    quoted: Option<usize>,
-}
-
-impl<'t> Fences<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        Self {
-            bytes: text.as_bytes(),
-            back_ticks: Upcoming::new(Mark::BackTick),
-            tildes: Upcoming::new(Mark::Tilde),
-            quotations: Quotations::new(text),
-            quoted: None,
-        }
-    }
-
-    /// Where the first tool block begins that [`Self::opening`] passed over since this was asked for, because it is quoted.
-    pub(crate) fn quoted(&mut self) -> Option<usize> {
-        self.quoted.take()
-    }
-
-    /// The next block that begins at `from` or later, and is not quoted.
-    pub(crate) fn opening(&mut self, mut from: usize) -> Option<Opening> {
-        self.quotations.go_on(from);
-        loop {
-            let fence = match (self.back_ticks.at(self.bytes, from), self.tildes.at(self.bytes, from)) {
-                (Some(ticks), Some(tildes)) if tildes.start < ticks.start => tildes,
-                (Some(fence), _) | (None, Some(fence)) => fence,
-                (None, None) => return None,
-            };
-            let behind = behind(self.bytes, &fence);
-            if behind == Behind::Other && is_code_in_a_line(self.bytes, &fence) {
-                from = fence.end;
-            } else if self.quotations.hold(fence.line, fence.start) {
-                if matches!(behind, Behind::Tool(_)) {
-                    self.quoted.get_or_insert(fence.start);
-                }
-                from = fence.end;
-            } else {
-                let calls = if let Behind::Tool(end) = behind { Some(end) } else { None };
-                return Some(Opening { fence, calls });
-            }
-        }
-    }
-
-    /// Behind the fence that closes the block of another language, or the end of the answer.
-    pub(crate) fn behind_closing(&mut self, opening: &Fence) -> usize {
-        let mut from = opening.end;
-        while let Some(fence) = self.of(opening.mark, from) {
-            if closes(self.bytes, opening, &fence) {
-                return fence.end;
-            }
-            from = fence.end;
-        }
-        self.bytes.len()
-    }
-
-    /// The next fence of that mark at `from` or later, whatever stands behind it.
-    pub(crate) fn of(&mut self, mark: Mark, from: usize) -> Option<Fence> {
-        match mark {
-            Mark::BackTick => self.back_ticks.at(self.bytes, from),
-            Mark::Tilde => self.tildes.at(self.bytes, from),
-        }
-    }
-}
-
-/// How a fence in a tool block bears on the block.
+/// How a fence in a block bears on the block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bearing {
     Closes,
     /// It begins a tool block of its own: the one before was not closed.
     Begins,
     Inside,
+}
+
+pub(crate) struct Fences<'t> {
+    bytes: &'t [u8],
+    marks: [(u8, Search); 2],
+    /// For the word `tool`, in small letters and in capital ones.
+    words: [Search; 2],
+    quotations: Quotations<'t>,
+    /// Where the first tool block begins that was passed over, because it is quoted.
+    pub(crate) passed: Option<usize>,
+}
+
+impl<'t> Fences<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self {
+            bytes: text.as_bytes(),
+            marks: [(b'`', Search::new(b"```")), (b'~', Search::new(b"~~~"))],
+            words: [Search::new(b"ool"), Search::new(b"OOL")],
+            quotations: Quotations::new(text),
+            passed: None,
+        }
+    }
+
+    /// The next tool block that begins at `from` or later, and is not quoted: its fence, and where its calls begin.
+    pub(crate) fn tool_block(&mut self, mut from: usize) -> Option<(Fence, usize)> {
+        loop {
+            self.quotations.go_on(from);
+            let fence = self.opening(from)?;
+            let behind = behind(self.bytes, &fence);
+            let is_tool = matches!(behind, Behind::Tool(_));
+            if !is_tool && self.tool_fence(fence.end).is_none() {
+                return None;
+            }
+            let thought = self.quotations.thought(fence.start);
+            from = if fence.start < thought || self.quotations.hold(&fence) {
+                if is_tool {
+                    self.passed.get_or_insert(fence.start);
+                }
+                fence.end
+            } else if let Behind::Tool(calls) = behind {
+                return Some((fence, calls));
+            } else {
+                self.closing(&fence, behind == Behind::Other).1
+            };
+        }
+    }
+
+    /// The next fence at `from` or later that begins a block.
+    pub(crate) fn opening(&mut self, mut from: usize) -> Option<Fence> {
+        loop {
+            let [ticks, tildes] = [0, 1].map(|mark| self.fence(mark, from));
+            let fence = match (ticks, tildes) {
+                (Some(ticks), Some(tildes)) if tildes.start < ticks.start => tildes,
+                (fence, other) => fence.or(other)?,
+            };
+            if behind(self.bytes, &fence) != Behind::Other || !is_code_in_a_line(self.bytes, &fence) {
+                return Some(fence);
+            }
+            from = fence.end;
+        }
+    }
+
+    /// Where the inside of a block ends that is no tool block, and where to go on. One that names a language hides what is in
+    /// it; one that does not is often but the end of a block that was not seen, and ends where a tool block begins.
+    pub(crate) fn closing(&mut self, opening: &Fence, hides: bool) -> (usize, usize) {
+        let mut from = opening.end;
+        while let Some(fence) = self.first_of(opening.mark, from) {
+            match bearing(self.bytes, opening, &fence) {
+                Bearing::Closes => return (fence.line, fence.end),
+                Bearing::Begins if !hides => return (fence.line, fence.line),
+                _ if matches!(behind(self.bytes, &fence), Behind::Tool(_)) => {
+                    self.passed.get_or_insert(fence.start);
+                }
+                _ => {}
+            }
+            from = fence.end;
+        }
+        (self.bytes.len(), self.bytes.len())
+    }
+
+    /// The next fence of that mark at `from` or later that is the first thing in its line, whatever stands behind it.
+    pub(crate) fn first_of(&mut self, mark: u8, mut from: usize) -> Option<Fence> {
+        loop {
+            let fence = self.fence(usize::from(mark == b'~'), from)?;
+            if fence.is_first {
+                return Some(fence);
+            }
+            from = fence.end;
+        }
+    }
+
+    #[inline]
+    fn fence(&mut self, mark: usize, from: usize) -> Option<Fence> {
+        let (mark, search) = self.marks.get_mut(mark)?;
+        search.at(from, |finder| fence(self.bytes, *mark, finder, from))
+    }
+
+    /// Whether a fence that is too short closes a tool block all the same: nothing stands behind it, and no fence that is long
+    /// enough follows before another block begins.
+    pub(crate) fn closes_short(&mut self, opening: &Fence, short: &Fence) -> bool {
+        if opening.length() > LONGEST_LEFT_OPEN || behind(self.bytes, short) != Behind::Nothing {
+            return false;
+        }
+        let mut from = short.end;
+        while let Some(fence) = self.first_of(opening.mark, from) {
+            match bearing(self.bytes, opening, &fence) {
+                Bearing::Inside => from = fence.end,
+                bearing => return bearing == Bearing::Begins,
+            }
+        }
+        true
+    }
+
+    /// Behind the fence that closes a block, if nothing but blanks stands before it.
+    pub(crate) fn behind_doubled(&mut self, outer: &Fence, at: usize) -> usize {
+        let fence = self.first_of(outer.mark, at).filter(|fence| bearing(self.bytes, outer, fence) == Bearing::Closes);
+        let is_next =
+            |fence: &Fence| self.bytes.get(at..fence.start).is_some_and(|between| between.trim_ascii().is_empty());
+        fence.filter(is_next).map_or(at, |fence| fence.end)
+    }
+
+    /// Where the next marks are that the word `tool` stands behind.
+    fn tool_fence(&mut self, from: usize) -> Option<usize> {
+        let bytes = self.bytes;
+        let [small, capital] =
+            self.words.each_mut().map(|word| word.at(from, |finder| tool_fence(bytes, finder, from)));
+        small.into_iter().chain(capital).map(|fence| fence.start).min()
+    }
+}
+
+/// The next mark with the word `tool` behind it: whether it is a fence is not asked.
+fn tool_fence(bytes: &[u8], finder: &memmem::Finder<'_>, from: usize) -> Option<Fence> {
+    let rest = bytes.get(from..)?;
+    let found = finder.find_iter(rest).find_map(|at| {
+        let before = rest.get(..at)?.strip_suffix(b"t").or_else(|| rest.get(..at)?.strip_suffix(b"T"))?;
+        let marks = before.len() - blanks_before(before);
+        matches!(before.get(..marks)?, [.., b'`' | b'~']).then(|| from + marks - 1)
+    });
+    look_at(found.map_or(rest.len(), |found| found - from));
+    found.map(|at| Fence { mark: b'`', is_first: false, line: at, start: at, end: at })
 }
 
 pub(crate) fn bearing(bytes: &[u8], opening: &Fence, fence: &Fence) -> Bearing {
@@ -145,35 +197,59 @@ pub(crate) fn bearing(bytes: &[u8], opening: &Fence, fence: &Fence) -> Bearing {
     }
 }
 
-fn closes(bytes: &[u8], opening: &Fence, fence: &Fence) -> bool {
-    fence.length() >= opening.length() && behind(bytes, fence) == Behind::Nothing
-}
-
 /// `CommonMark`: no back-tick stands behind a fence of back-ticks, or it would be code within a line.
 fn is_code_in_a_line(bytes: &[u8], fence: &Fence) -> bool {
     let line = bytes.get(fence.end..).unwrap_or_default();
     let found = memchr3(b'`', b'\n', b'\r', line);
     look_at(found.unwrap_or(line.len()));
-    fence.mark == Mark::BackTick && found.is_some_and(|found| line.get(found) == Some(&b'`'))
+    fence.mark == b'`' && found.is_some_and(|found| line.get(found) == Some(&b'`'))
 }
 
-fn behind(bytes: &[u8], fence: &Fence) -> Behind {
-    let line = bytes.get(fence.end..).unwrap_or_default();
-    let blanks = line.iter().take_while(|byte| is_blank(**byte)).count();
-    look_at(blanks + 1);
-    let rest = line.get(blanks..).unwrap_or_default();
-    if matches!(rest.first(), None | Some(b'\n' | b'\r')) {
+/// Marks of bold text are as good as blanks.
+pub(crate) fn behind(bytes: &[u8], fence: &Fence) -> Behind {
+    let bold = |at: usize| at + bytes.get(at..).map_or(0, |rest| rest.iter().take_while(|byte| **byte == b'*').count());
+    let at = |from: usize| from + blanks(bytes.get(from..).unwrap_or_default());
+    let is_end = |at: usize| matches!(bytes.get(at), None | Some(b'\n' | b'\r'));
+    let word = at(bold(fence.end));
+    look_at(word - fence.end + 1);
+    if is_end(word) {
         return Behind::Nothing;
     }
-    let is_tool = rest.get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"tool"));
-    if is_tool && rest.get(4).is_none_or(|byte| is_blank(*byte) || matches!(byte, b'\n' | b'\r')) {
-        return Behind::Tool(fence.end + blanks + 4);
+    let (behind_word, is_tool) =
+        (bold(word + 4), bytes.get(word..word + 4).is_some_and(|word| matches!(word, b"tool" | b"Tool" | b"TOOL")));
+    if is_tool && (is_end(behind_word) || at(behind_word) > behind_word) {
+        Behind::Tool(at(behind_word))
+    } else {
+        Behind::Other
     }
-    Behind::Other
 }
 
-pub(crate) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t')
+/// How many bytes of blanks begin the text, and of characters that nobody sees.
+pub(crate) fn blanks(bytes: &[u8]) -> usize {
+    let mut count = 0;
+    loop {
+        count += match bytes.get(count..).unwrap_or_default() {
+            [b' ' | b'\t', ..] => 1,
+            [0xC2, 0xA0, ..] => 2,
+            [0xEF, 0xBB, 0xBF, ..] | [0xE2, 0x80, 0x8B..=0x8D, ..] | [0xE2, 0x81, 0xA0, ..] => 3,
+            _ => return count,
+        };
+    }
+}
+
+/// How many of them end it.
+fn blanks_before(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    loop {
+        rest = match rest {
+            [rest @ .., b' ' | b'\t'] | [rest @ .., 0xC2, 0xA0] => rest,
+            [rest @ .., 0xEF, 0xBB, 0xBF] | [rest @ .., 0xE2, 0x80, 0x8B..=0x8D] | [rest @ .., 0xE2, 0x81, 0xA0] => {
+                rest
+            }
+            _ => return bytes.len() - rest.len(),
+        };
+        look_at(1);
+    }
 }
 
 /// How many times `byte` stands at the beginning.
@@ -188,62 +264,74 @@ pub(crate) fn run(bytes: &[u8], byte: u8) -> usize {
 /// Where the line of `at` begins, if there are only blanks between.
 pub(crate) fn line_of_first(bytes: &[u8], at: usize) -> Option<usize> {
     let before = bytes.get(..at).unwrap_or_default();
-    let blanks = before.iter().rev().take_while(|byte| is_blank(**byte)).count();
-    look_at(blanks + 1);
-    let line = at - blanks;
+    let line = at - blanks_before(before);
     match line.checked_sub(1).and_then(|end| bytes.get(end)) {
         None | Some(b'\n' | b'\r') => Some(line),
         Some(_) => None,
     }
 }
 
-/// The search for the fences of one mark, which goes on from where it was.
-struct Upcoming {
-    mark: Mark,
+/// A search that goes on from where it was.
+struct Search {
     finder: memmem::Finder<'static>,
     /// From where was searched last, and what was found.
     searched: Option<(usize, Option<Fence>)>,
 }
 
-impl Upcoming {
-    fn new(mark: Mark) -> Self {
-        let three: &[u8; 3] = match mark {
-            Mark::BackTick => b"```",
-            Mark::Tilde => b"~~~",
-        };
-        Self { mark, finder: memmem::Finder::new(three), searched: None }
+impl Search {
+    fn new(needle: &'static [u8]) -> Self {
+        Self { finder: memmem::Finder::new(needle), searched: None }
     }
 
     #[inline]
-    fn at(&mut self, bytes: &[u8], from: usize) -> Option<Fence> {
+    fn at(&mut self, from: usize, search: impl FnOnce(&memmem::Finder<'_>) -> Option<Fence>) -> Option<Fence> {
         match self.searched {
-            Some((before, None)) if before <= from => None,
-            Some((before, Some(fence))) if before <= from && from <= fence.start => Some(fence),
+            Some((before, found)) if before <= from && found.is_none_or(|found| from <= found.start) => found,
             _ => {
-                let found = self.search(bytes, from);
+                let found = search(&self.finder);
                 self.searched = Some((from, found));
                 found
             }
         }
     }
+}
 
-    fn search(&self, bytes: &[u8], mut from: usize) -> Option<Fence> {
-        loop {
-            let rest = bytes.get(from..)?;
-            // A fence on the next line needs no search.
-            let next = rest.strip_prefix(b"\n").is_some_and(|line| line.starts_with(&[self.mark.byte(); 3]));
-            let found = if next { Some(1) } else { self.finder.find(rest) };
-            look_at(found.unwrap_or(rest.len()));
-            let start = from + found?;
-            let end = start + run(bytes.get(start..)?, self.mark.byte());
-            if let Some(line) = line_of_first(bytes, start) {
-                return Some(Fence { mark: self.mark, line, start, end });
-            }
-            // Nothing else in its line is the first thing there.
-            let rest = bytes.get(end..)?;
-            let found = memchr2(b'\n', b'\r', rest);
-            look_at(found.unwrap_or(rest.len()));
-            from = end + found?;
+/// The next fence of one mark.
+fn fence(bytes: &[u8], mark: u8, finder: &memmem::Finder<'_>, mut from: usize) -> Option<Fence> {
+    loop {
+        let rest = bytes.get(from..)?;
+        // A fence on the next line needs no search.
+        let next = rest.strip_prefix(b"\n").is_some_and(|line| line.starts_with(&[mark; 3]));
+        let found = if next { Some(1) } else { finder.find(rest) };
+        look_at(found.unwrap_or(rest.len()));
+        let start = from + found?;
+        let end = start + run(bytes.get(start..)?, mark);
+        if let Some(line) = line_of_first(bytes, start) {
+            return Some(Fence { mark, is_first: true, line, start, end });
         }
+        // Behind a text, it is one only with a word and the end of the line behind it; nothing else in its line is.
+        let rest = bytes.get(end..)?;
+        let length = memchr2(b'\n', b'\r', rest);
+        look_at(length.unwrap_or(rest.len()));
+        let fence = Fence { mark, is_first: false, line: start, start, end };
+        if let Some(line) = behind_text(bytes, &fence, rest.get(..length.unwrap_or(rest.len()))?) {
+            return Some(Fence { line, ..fence });
+        }
+        from = end + length?;
     }
+}
+
+/// Where the line of a fence begins that stands behind a text, if a word ends the line and no code is left open before it.
+fn behind_text(bytes: &[u8], fence: &Fence, rest: &[u8]) -> Option<usize> {
+    let word = rest.trim_ascii().strip_suffix(b"**").unwrap_or(rest.trim_ascii());
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'#' | b'.');
+    if fence.mark != b'`' || word.is_empty() || !word.iter().all(is_word) {
+        return None;
+    }
+    // An escaped one is none: so we write what a tool gave back.
+    let before = bytes.get(..fence.start).filter(|before| !before.ends_with(b"\\"))?;
+    let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
+    let ticks = memchr_iter(b'`', before.get(line..)?).count();
+    look_at(rest.len() + before.len() - line);
+    ticks.is_multiple_of(2).then_some(line)
 }

@@ -16,16 +16,20 @@
 //! of a branch, of a definition, of a text that was left open, which may hold the very fence that seems to end its block. So
 //! nothing behind it comes out, nor do later blocks. That costs a model no message: it has to write another one anyway.
 //!
-//! Where a fence stands is `CommonMark`'s to say, with three liberties, for models write as they please:
+//! Where a fence stands is `CommonMark`'s to say, with liberties, for models write as they please:
 //! - calls may begin behind the word `tool`, on the same line;
 //! - a block may end behind its last call, on the same line;
-//! - a block that was not closed ends where the next `tool` block of at least as many back-ticks begins.
+//! - a block that was not closed ends where the next `tool` block of at least as many back-ticks begins;
+//! - a fence may stand behind a text, if a word and nothing else stands behind it;
+//! - a block may be closed by fewer marks, if what follows is neither in it nor a call;
+//! - a fence without a word hides no `tool` block that is as long.
 //!
 //! A fence of another language hides what is inside of it. A longer fence holds shorter ones: in a back-tick string of a block
 //! that was opened with four, a line that begins with three is text. What the model quotes is not read: see [`Parsed::quoted`].
 //!
 //! Every input takes time linear in its length, and no more stack than [`DEEPEST`] values inside each other need.
 
+mod answers;
 mod cursor;
 mod fences;
 mod numbers;
@@ -41,12 +45,10 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::Value;
 
+pub use answers::{Block, Found, Place, blocks, values};
 pub use values::DEEPEST;
 
-use crate::{
-    fences::{Fences, Opening},
-    report::Report,
-};
+use crate::{fences::Fences, report::Report};
 
 /// What was found in an answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -59,8 +61,8 @@ pub struct Parsed {
     /// short.
     pub unclosed: Option<usize>,
     /// The line of the first tool block that was passed over because it is quoted: it is indented as code is (by four columns or
-    /// more, if that is not where a list's item stands), or stands in a comment of HTML or in an element that quotes
-    /// (`<result>`, `<error>`, `<blockquote>`, `<pre>`). Behind `>` there is no fence at all.
+    /// more, if that is not where a list's item stands), stands behind `>`, in a block of another language, in a comment of HTML,
+    /// in a thought (`<think>`, or before `</think>`) or in an element that quotes (`<result>`, `<error>`, `<blockquote>`, `<pre>`).
     pub quoted: Option<usize>,
 }
 
@@ -97,6 +99,8 @@ pub struct Malformed {
     pub text: String,
     /// Whose call it was going to be, if that could be read.
     pub name: Option<String>,
+    /// Whether the answer ended before it was to be seen.
+    pub is_cut: bool,
 }
 
 impl fmt::Display for Malformed {
@@ -115,17 +119,11 @@ pub fn parse(text: &str) -> Parsed {
     let mut report = Report::new(text);
     let mut fences = Fences::new(text);
     let mut from = Some(0);
-    while let Some(at) = from {
-        let opening = fences.opening(at);
-        if let Some(start) = fences.quoted() {
-            report.quoted(start);
-        }
-        from = opening.and_then(|Opening { fence, calls }| match calls {
-            Some(calls) => statements::block(text, &mut fences, &fence, calls, &mut report),
-            None => Some(fences.behind_closing(&fence)),
-        });
+    while let Some((fence, calls)) = from.and_then(|at| fences.tool_block(at)) {
+        from = statements::block(text, &mut fences, &fence, calls, &mut report);
     }
-    report.parsed()
+    report.parsed.quoted = fences.passed.map(|start| Report::new(text).line(start));
+    report.parsed
 }
 
 #[cfg(test)]

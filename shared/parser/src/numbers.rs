@@ -9,6 +9,8 @@ use crate::{
     work::look_at,
 };
 
+const TOO_LONG: &str = "a whole number of at most 64 bits (or text in quotes)";
+
 /// A literal without its sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Literal {
@@ -34,12 +36,12 @@ impl<'t> Cursor<'t, '_> {
         }
     }
 
-    /// A number as the key of an object: what JavaScript makes of it.
+    /// A whole number as the key of an object.
     pub(crate) fn number_as_key(&mut self) -> Parse<String> {
-        match self.literal(self.at)? {
-            Literal::Whole(whole) if whole < 1 << 53 => Ok(whole.to_string()),
-            Literal::Whole(whole) => Ok(key(nearest(whole))),
-            Literal::Double(double) => Ok(key(double)),
+        let start = self.at;
+        match self.literal(start)? {
+            Literal::Whole(whole) => Ok(whole.to_string()),
+            Literal::Double(_) => self.expected_in_number(start, "a key in quotes: this is no whole number"),
         }
     }
 
@@ -68,7 +70,7 @@ impl<'t> Cursor<'t, '_> {
             self.at += 1;
             return match digits.parse() {
                 Ok(whole) => Ok(Literal::Whole(whole)),
-                Err(_) => self.expected_in_number(start, "a whole number of at most 64 bits (or text in quotes)"),
+                Err(_) => self.expected_in_number(start, TOO_LONG),
             };
         }
         if self.ahead_by(0) == Some(b'.') {
@@ -110,12 +112,10 @@ impl<'t> Cursor<'t, '_> {
             return self.expected_in_number(start, "digits of the number");
         }
         let digits = self.digits_between(from, self.at, separated);
-        let exact = self.ahead_by(0) == Some(b'n');
-        self.at += usize::from(exact);
+        self.at += usize::from(self.ahead_by(0) == Some(b'n'));
         match u64::from_str_radix(&digits, radix) {
             Ok(whole) => Ok(Literal::Whole(whole)),
-            Err(_) if exact => self.expected_in_number(start, "a whole number of at most 64 bits (or text in quotes)"),
-            Err(_) => Ok(Literal::Double(rounded(&digits, radix))),
+            Err(_) => self.expected_in_number(start, TOO_LONG),
         }
     }
 
@@ -166,32 +166,4 @@ fn json_double(double: f64) -> Option<Number> {
         return Some(number);
     }
     Number::from_f64(double)
-}
-
-/// The double nearest to digits that are more than 64 bits: those behind matter only in that one is not 0.
-fn rounded(digits: &str, radix: u32) -> f64 {
-    let bits = radix.trailing_zeros();
-    let (mut head, mut behind, mut sticky) = (0_u64, 0_i32, 0);
-    for digit in digits.chars().filter_map(|digit| digit.to_digit(radix)) {
-        if head.leading_zeros() >= bits && behind == 0 {
-            head = head << bits | u64::from(digit);
-        } else {
-            behind = behind.saturating_add_unsigned(bits);
-            sticky |= u64::from(digit != 0);
-        }
-    }
-    look_at(digits.len());
-    nearest(head | sticky) * 2_f64.powi(behind)
-}
-
-/// `Number.prototype.toString`.
-fn key(double: f64) -> String {
-    if double == 0.0 || (1e-6..1e21).contains(&double) {
-        return format!("{double}");
-    }
-    if double.is_infinite() {
-        return "Infinity".to_owned();
-    }
-    let written = format!("{double:e}");
-    if written.contains("e-") { written } else { written.replace('e', "e+") }
 }

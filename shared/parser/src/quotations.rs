@@ -1,10 +1,13 @@
-//! What a model quotes instead of saying it: code that is indented, comments of HTML, and elements that hold what others said,
-//! above all the `<result>` in which it was given a page. Prose is searched for them only up to a fence.
+//! What a model quotes or thinks instead of saying it: code that is indented, what stands behind `>`, comments of HTML, and
+//! elements that hold what others said, above all the `<result>` in which it was given a page. Prose is searched for them only
+//! up to a fence.
+
+use std::borrow::Cow;
 
 use memchr::{memchr, memmem, memrchr2};
 
 use crate::{
-    fences::{is_blank, line_of_first},
+    fences::{Fence, blanks, line_of_first},
     work::look_at,
 };
 
@@ -12,8 +15,15 @@ use crate::{
 const CODE_COLUMN: usize = 4;
 
 /// What begins a quotation behind `<`, and whether it is an element, which ends with `</` and its name.
-const KINDS: [(&[u8], bool); 5] =
-    [(b"result", true), (b"error", true), (b"blockquote", true), (b"pre", true), (b"!--", false)];
+const KINDS: [(&[u8], bool); 7] = [
+    (b"think", true),
+    (b"thinking", true),
+    (b"result", true),
+    (b"error", true),
+    (b"blockquote", true),
+    (b"pre", true),
+    (b"!--", false),
+];
 
 pub(crate) struct Quotations<'t> {
     bytes: &'t [u8],
@@ -23,11 +33,13 @@ pub(crate) struct Quotations<'t> {
     end: usize,
     /// For each kind: whether none ends any more.
     endless: [bool; KINDS.len()],
+    /// Where a thought ends that the answer begins with, though nothing says so but its end; once it was looked for.
+    thought: Option<usize>,
 }
 
 impl<'t> Quotations<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { bytes: text.as_bytes(), searched: 0, end: 0, endless: [false; KINDS.len()] }
+        Self { bytes: text.as_bytes(), searched: 0, end: 0, endless: [false; KINDS.len()], thought: None }
     }
 
     /// Nothing before `from` begins a quotation: it stands in a block.
@@ -35,8 +47,21 @@ impl<'t> Quotations<'t> {
         self.searched = self.searched.max(from);
     }
 
-    /// Whether what begins at `start`, the first thing in its line, is quoted. `start` is not before the last one asked for.
-    pub(crate) fn hold(&mut self, line: usize, start: usize) -> bool {
+    /// Where the thought ends that the answer begins with, if its end stands behind the first fence, which is at `fence`, and
+    /// nothing before it that begins one.
+    pub(crate) fn thought(&mut self, fence: usize) -> usize {
+        let rest = self.bytes.get(fence..).unwrap_or_default();
+        *self.thought.get_or_insert_with(|| {
+            let end = memmem::find(rest, b"</think").map_or(0, |end| fence + end);
+            let before = self.bytes.get(..end).unwrap_or_default();
+            look_at(before.len() + if end == 0 { rest.len() } else { end - fence });
+            if memmem::find(before, b"<think").is_some() { 0 } else { end }
+        })
+    }
+
+    /// Whether what a fence begins is quoted. It is not before the last one asked for.
+    pub(crate) fn hold(&mut self, fence: &Fence) -> bool {
+        let (line, start) = (fence.line, fence.start);
         while self.end <= start {
             let from = self.searched.max(self.end);
             let between = self.bytes.get(from..start).unwrap_or_default();
@@ -44,7 +69,7 @@ impl<'t> Quotations<'t> {
             look_at(found.unwrap_or(between.len()));
             let Some(found) = found else {
                 self.searched = start.max(from);
-                return is_indented_code(self.bytes, line, start);
+                return is_behind_mark_or_indented(self.bytes, line);
             };
             self.searched = from + found + 1;
             if let Some(end) = self.end_of(from + found) {
@@ -98,41 +123,71 @@ fn end_of_element(text: &[u8], name: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a line is indented as code is, and not as what belongs to the item of a list before it.
-fn is_indented_code(bytes: &[u8], line: usize, start: usize) -> bool {
-    let column = columns(bytes.get(line..start).unwrap_or_default());
+/// Whether a line is quoted by `>`, or indented as code is and not as what belongs to the item of a list before it.
+fn is_behind_mark_or_indented(bytes: &[u8], line: usize) -> bool {
+    let (before, rest) = bytes.split_at_checked(line).unwrap_or_default();
+    let indent = blanks(rest);
+    let column = columns(rest.get(..indent).unwrap_or_default());
     if column < CODE_COLUMN {
-        return false;
+        return rest.get(indent) == Some(&b'>');
     }
-    let before = bytes.get(..line).unwrap_or_default();
-    let blank = before.iter().rev().take_while(|byte| is_blank(**byte) || matches!(byte, b'\n' | b'\r')).count();
-    let before = before.get(..before.len() - blank).unwrap_or_default();
+    let before = before.trim_ascii_end();
     let item = memrchr2(b'\n', b'\r', before).map_or(before, |end| before.get(end + 1..).unwrap_or_default());
-    look_at(blank + item.len());
+    look_at(bytes.len() - rest.len() - before.len() + item.len());
     !content_column(item).is_some_and(|content| (content..content + CODE_COLUMN).contains(&column))
 }
 
 /// Where the content of a list's item begins, if the line begins one.
 fn content_column(line: &[u8]) -> Option<usize> {
-    let indent = line.iter().take_while(|byte| is_blank(**byte)).count();
-    let (blanks, item) = line.split_at_checked(indent)?;
+    let (indent, item) = line.split_at_checked(blanks(line))?;
     let digits = item.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let marker = match item.get(digits)? {
         b'-' | b'*' | b'+' if digits == 0 => 1,
         b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
         _ => return None,
     };
-    let behind = item.get(marker..)?;
-    let gap = behind.iter().take_while(|byte| is_blank(**byte)).count();
+    let gap = blanks(item.get(marker..)?);
     // Five and more are code within the item.
-    (1..=CODE_COLUMN).contains(&gap).then(|| columns(blanks) + marker + gap)
+    (1..=CODE_COLUMN).contains(&gap).then(|| columns(indent) + marker + gap)
 }
 
 /// How wide blanks are: a tab goes to the next column of four.
 fn columns(blanks: &[u8]) -> usize {
     look_at(blanks.len());
-    blanks.iter().fold(
-        0,
-        |column, byte| if *byte == b'\t' { column / CODE_COLUMN * CODE_COLUMN + CODE_COLUMN } else { column + 1 },
-    )
+    blanks.iter().fold(0, |column, byte| match byte {
+        b'\t' => column / CODE_COLUMN * CODE_COLUMN + CODE_COLUMN,
+        b' ' => column + 1,
+        _ => column,
+    })
+}
+
+/// A text without what the model thought, each byte where it was. A value that a thought stands in cannot be read any more.
+pub(crate) fn without_thoughts(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let (mut thoughts, mut open): (Vec<(usize, usize)>, Option<usize>) = (Vec::new(), None);
+    look_at(bytes.len());
+    for at in memmem::find_iter(bytes, b"think") {
+        let (before, behind) = bytes.split_at_checked(at).unwrap_or_default();
+        let behind = behind.strip_prefix(b"thinking").or_else(|| behind.strip_prefix(b"think"));
+        let Some(behind) = behind.and_then(|behind| behind.strip_prefix(b">")) else { continue };
+        let end = bytes.len() - behind.len();
+        if before.ends_with(b"</") && (open.is_some() || thoughts.is_empty()) {
+            thoughts.push((open.take().unwrap_or_default(), end));
+        } else if before.ends_with(b"<") {
+            open.get_or_insert(at - 1);
+        }
+    }
+    thoughts.extend(open.filter(|at| line_of_first(bytes, *at).is_some()).map(|at| (at, bytes.len())));
+    if thoughts.is_empty() {
+        return text.into();
+    }
+    let (mut seen, mut from) = (String::with_capacity(text.len()), 0);
+    for (begin, end) in thoughts {
+        seen.push_str(text.get(from..begin).unwrap_or_default());
+        seen.push('\n');
+        seen.extend(std::iter::repeat_n(' ', end - begin - 1));
+        from = end;
+    }
+    seen.push_str(text.get(from..).unwrap_or_default());
+    seen.into()
 }

@@ -10,27 +10,12 @@ const LONGEST_TEXT: usize = 48;
 pub(crate) struct Report<'t> {
     text: &'t str,
     place: Place<'t>,
-    parsed: Parsed,
+    pub(crate) parsed: Parsed,
 }
 
 impl<'t> Report<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, place: Place::new(text), parsed: Parsed::default() }
-    }
-
-    pub(crate) fn block(&mut self) {
-        self.parsed.blocks += 1;
-    }
-
-    /// The block whose fence stands at `fence` was open at the end of the answer.
-    pub(crate) fn unclosed(&mut self, line: usize) {
-        self.parsed.unclosed = Some(line);
-    }
-
-    /// A tool block that begins at `start` is quoted.
-    pub(crate) fn quoted(&mut self, start: usize) {
-        let line = self.line(start);
-        self.parsed.quoted.get_or_insert(line);
     }
 
     /// The line of `at`, which is not before what was reported last.
@@ -44,15 +29,18 @@ impl<'t> Report<'t> {
     }
 
     /// That something else was expected where the text is that begins at `at`; the block ends at `end`.
-    pub(crate) fn malformed(&mut self, at: usize, end: usize, expected: Cow<'static, str>, name: Option<&str>) {
+    pub(crate) fn malformed(
+        &mut self,
+        at: usize,
+        end: usize,
+        expected: Cow<'static, str>,
+        name: Option<&str>,
+        is_cut: bool,
+    ) -> Malformed {
         let (line, column) = self.place.of(at);
         let text = excerpt(self.text.get(at..end).unwrap_or_default());
         let name = name.map(str::to_owned);
-        self.parsed.entries.push(Entry::Malformed(Malformed { line, column, expected, text, name }));
-    }
-
-    pub(crate) fn parsed(self) -> Parsed {
-        self.parsed
+        Malformed { line, column, expected, text, name, is_cut }
     }
 }
 

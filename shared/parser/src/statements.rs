@@ -4,15 +4,34 @@
 //! the block. Whatever is no call that stands by itself (a branch, a definition, half of a text) cannot be read, and what
 //! stands behind it may belong to it. So it ends the reading, and nobody guesses where it ends itself.
 
+use memchr::{memchr_iter, memchr2, memmem};
+
 use crate::{
-    ToolCall,
+    Entry, ToolCall,
     cursor::{Cursor, Parse},
     fences::{Fence, Fences},
     report::Report,
     values::short,
+    work::look_at,
 };
 
 const CALL: &str = "a call, `name(argument, …)`";
+const NO_VARIABLE: &str = "a call by itself, without a variable: what it gives comes in the next message";
+
+/// Words that begin another statement or expression of JavaScript, or cannot be called; by their length.
+const RESERVED: [&[&str]; 11] = [
+    &[],
+    &[],
+    &["do", "if", "in"],
+    &["for", "new", "try"],
+    &["case", "else", "enum", "null", "this", "true", "void", "with"],
+    &["async", "await", "break", "catch", "class", "false", "super", "throw", "while", "yield"],
+    &["delete", "export", "import", "return", "switch", "typeof"],
+    &["default", "extends", "finally"],
+    &["continue", "debugger", "function"],
+    &[],
+    &["instanceof"],
+];
 
 /// Reports the calls of the block that `opening` begins, and says where to go on: nowhere behind a statement that cannot be
 /// read.
@@ -24,115 +43,156 @@ pub(crate) fn block<'t>(
     report: &mut Report<'t>,
 ) -> Option<usize> {
     let line = report.line(opening.start);
-    report.block();
-    let mut block = Block { cursor: Cursor::new(text, fences, opening, calls), name: None };
-    match block.statements(report) {
-        Ok(Some(behind)) => Some(behind),
+    report.parsed.blocks += 1;
+    let mut block = Block { cursor: Cursor::new(text, fences, opening, calls), name: None, outer: None };
+    let read = block.statements(report);
+    let Block { cursor, name, outer } = block;
+    let behind = match read {
+        Ok(Some(behind)) => behind,
         Ok(None) => {
-            let (behind, open) = block.cursor.behind_block();
+            let (behind, open) = cursor.behind_block();
             if open {
-                report.unclosed(line);
+                report.parsed.unclosed = Some(line);
             }
-            Some(behind)
+            behind
         }
         Err(problem) => {
             // The line's end is known, and a problem's text is no longer than its line.
-            let end = block.cursor.limit().max(problem.at);
-            report.malformed(problem.at, end, problem.expected, block.name);
-            None
+            let (end, is_over) = (cursor.limit().max(problem.at), cursor.is_over);
+            let malformed = report.malformed(problem.at, end, problem.expected, name, is_over);
+            report.parsed.entries.push(Entry::Malformed(malformed));
+            return None;
         }
-    }
+    };
+    Some(outer.map_or(behind, |outer| fences.behind_doubled(&outer, behind)))
 }
 
 struct Block<'t, 'f> {
     cursor: Cursor<'t, 'f>,
     /// Of the statement: the name, once it is known to be a call.
     name: Option<&'t str>,
+    /// The fence of the block that this one is all of.
+    outer: Option<Fence>,
 }
 
 impl<'t> Block<'t, '_> {
     /// All statements; where the block's closing marks end, if they stand behind a statement.
     fn statements(&mut self, report: &mut Report<'t>) -> Parse<Option<usize>> {
+        let mut is_first = true;
         loop {
             self.name = None;
-            self.cursor.open = 0;
+            self.cursor.open.clear();
             self.cursor.blanks()?;
             match self.cursor.peek() {
                 None => return Ok(None),
                 Some(b';') => self.cursor.at += 1,
-                Some(_) => {
+                Some(b'`' | b'~') => {
                     if let Some(end) = self.cursor.closing_here() {
                         return Ok(Some(end));
                     }
-                    let (at, call) = self.statement()?;
-                    report.call(at, call);
+                    self.outer = if is_first { self.cursor.enter_doubled() } else { None };
+                    if self.outer.is_none() {
+                        return self.no_call();
+                    }
+                }
+                // What programs begin with, and does nothing.
+                Some(b'i' | b'f') if self.cursor.is_import() => self.cursor.at += self.cursor.line().len(),
+                Some(b'\'' | b'"') if matches!(self.cursor.ahead().get(1..11), Some(b"use strict")) => {
+                    let quote = self.cursor.peek().unwrap_or_default();
+                    self.cursor.quoted(quote)?;
+                    let line_ended = self.cursor.blanks()?;
+                    self.behind_call(line_ended)?;
+                }
+                Some(_) => {
+                    let before = report.parsed.entries.len();
+                    if let Err(problem) = self.statement(report) {
+                        report.parsed.entries.truncate(before);
+                        return Err(problem);
+                    }
                 }
             }
+            is_first = false;
         }
     }
 
-    /// A call, and where its name stands.
-    fn statement(&mut self) -> Parse<(usize, ToolCall)> {
-        let cursor = &mut self.cursor;
-        let mut at = cursor.at;
-        let mut name = cursor.identifier();
-        if name == Some("return") {
+    /// Calls with commas between them, mostly one.
+    fn statement(&mut self, report: &mut Report<'t>) -> Parse<()> {
+        let start = self.cursor.at;
+        if self.cursor.identifier() == Some("return") {
             // JavaScript returns nothing where the line ends.
-            if cursor.blanks()? {
-                cursor.at = at;
-                return cursor.expected("a call on the line of its `return`");
+            if self.cursor.blanks()? {
+                self.cursor.at = start;
+                return self.cursor.expected("a call on the line of its `return`");
             }
-            at = cursor.at;
-            name = cursor.identifier();
+        } else {
+            self.cursor.at = start;
         }
-        if name == Some("await") {
+        loop {
+            let line_ended = self.call(report)?;
+            if self.cursor.peek() != Some(b',') {
+                return self.behind_call(line_ended);
+            }
+            self.cursor.at += 1;
+            self.cursor.blanks()?;
+        }
+    }
+
+    /// A call, in parentheses or not, and what TypeScript may say of its type; whether a line ended behind it.
+    fn call(&mut self, report: &mut Report<'t>) -> Parse<bool> {
+        self.name = None;
+        let cursor = &mut self.cursor;
+        let (mut parentheses, mut awaited) = (0, false);
+        let (at, name) = loop {
+            let at = cursor.at;
+            match cursor.identifier() {
+                Some("await") if !awaited => awaited = true,
+                Some(name) => break (at, name),
+                None if cursor.peek() == Some(b'(') => {
+                    (parentheses, awaited) = (parentheses + 1, false);
+                    cursor.at += 1;
+                }
+                None => return self.no_call(),
+            }
             cursor.blanks()?;
-            at = cursor.at;
-            name = cursor.identifier();
+        };
+        let instead = |cursor: &mut Cursor<'_, '_>, expected: String| {
+            cursor.at = at;
+            cursor.expected(expected)
+        };
+        if matches!(name, "const" | "let" | "var") {
+            return instead(cursor, NO_VARIABLE.to_owned());
         }
-        let Some(name) = name else { return self.no_call() };
-        match name {
-            "const" | "let" | "var" => {
-                cursor.at = at;
-                return cursor
-                    .expected("a call by itself, without a variable: what it gives comes in the next message");
-            }
-            _ if is_reserved(name) => {
-                cursor.at = at;
-                return cursor.expected(format!("{CALL}: nothing else is executed, no `{name}`"));
-            }
-            _ => {}
+        if is_reserved(name) {
+            return instead(cursor, format!("{CALL}: nothing else is executed, no `{name}`"));
+        }
+        if cursor.peek() == Some(b'<') {
+            cursor.type_arguments()?;
         }
         let line_ended = cursor.blanks()?;
         match cursor.peek() {
             Some(b'(') => {}
             Some(b'.' | b'?' | b'[') if name == "Promise" => {
-                cursor.at = at;
-                return cursor
-                    .expected("calls by themselves, one after the other: those of one block run side by side");
+                let each = "calls by themselves, one after the other: those of one block run side by side";
+                return instead(cursor, each.to_owned());
             }
             Some(b'.' | b'?' | b'[') => {
-                cursor.at = at;
-                return cursor.expected(format!("the tool's name alone before `(`: `{}` has no members", short(name)));
+                let alone = format!("the tool's name alone before `(`: `{}` has no members", short(name));
+                return instead(cursor, alone);
             }
             Some(b'=') if cursor.ahead_by(1) == Some(b'>') => {
-                cursor.at = at;
-                return cursor.expected(format!("{CALL}: functions are not executed"));
+                return instead(cursor, format!("{CALL}: functions are not executed"));
             }
-            Some(b'=') => {
-                cursor.at = at;
-                return cursor
-                    .expected("a call by itself, without a variable: what it gives comes in the next message");
-            }
+            Some(b'=') => return instead(cursor, NO_VARIABLE.to_owned()),
             _ => {
                 cursor.at = if line_ended { at } else { cursor.at };
                 return cursor.expected(format!("`(` and arguments after `{}`", short(name)));
             }
         }
         self.name = Some(name);
-        let arguments = self.arguments()?;
-        self.behind_call()?;
-        Ok((at, ToolCall { name: name.to_owned(), arguments, line: 0, column: 0 }))
+        let arguments = cursor.arguments()?;
+        let line_ended = cursor.behind_arguments(parentheses)?;
+        report.call(at, ToolCall { name: name.to_owned(), arguments, line: 0, column: 0 });
+        Ok(line_ended)
     }
 
     /// Something that does not begin with a word.
@@ -142,7 +202,7 @@ impl<'t> Block<'t, '_> {
         match cursor.peek() {
             Some(b'[') => cursor.expected("calls by themselves, one after the other, not in a list"),
             Some(b'{') => cursor.expected(format!("{CALL}, not an object")),
-            Some(b'(') => cursor.expected(format!("{CALL}, not in parentheses")),
+            Some(b')') => cursor.expected(format!("{CALL}: functions are not executed")),
             _ if cursor.at_marks() => {
                 cursor.expected("a call, or as many marks as the block was opened with to close it")
             }
@@ -150,34 +210,9 @@ impl<'t> Block<'t, '_> {
         }
     }
 
-    /// In parentheses; the cursor is on the first.
-    fn arguments(&mut self) -> Parse<Vec<serde_json::Value>> {
-        let cursor = &mut self.cursor;
-        cursor.at += 1;
-        cursor.open = 1;
-        let mut arguments = Vec::new();
-        loop {
-            cursor.blanks()?;
-            if cursor.peek() == Some(b')') {
-                break;
-            }
-            cursor.one_more(&mut arguments)?;
-            cursor.blanks()?;
-            match cursor.peek() {
-                Some(b',') => cursor.at += 1,
-                Some(b')') => break,
-                _ => return cursor.behind_value("`,` or `)` after an argument"),
-            }
-        }
-        cursor.at += 1;
-        cursor.open = 0;
-        Ok(arguments)
-    }
-
     /// What stands behind a call must be the end of the statement: nothing can be done with what it gives.
-    fn behind_call(&mut self) -> Parse<()> {
+    fn behind_call(&mut self, line_ended: bool) -> Parse<()> {
         let cursor = &mut self.cursor;
-        let line_ended = cursor.blanks()?;
         match cursor.peek() {
             None => return Ok(()),
             Some(b';') => {
@@ -193,6 +228,119 @@ impl<'t> Block<'t, '_> {
 }
 
 impl Cursor<'_, '_> {
+    /// In parentheses; the cursor is on the first.
+    pub(crate) fn arguments(&mut self) -> Parse<Vec<serde_json::Value>> {
+        self.enter()?;
+        let mut arguments = Vec::new();
+        loop {
+            self.blanks()?;
+            if self.peek() == Some(b')') {
+                break;
+            }
+            self.one_more(&mut arguments)?;
+            self.blanks()?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b')') => break,
+                _ => return self.behind_value("`,` or `)` after an argument"),
+            }
+        }
+        self.leave();
+        Ok(arguments)
+    }
+
+    /// Over `!`, `as T`, and the parentheses around a call; whether a line ended behind that.
+    fn behind_arguments(&mut self, mut parentheses: usize) -> Parse<bool> {
+        loop {
+            let line_ended = self.blanks()?;
+            let on_line = !line_ended || parentheses > 0;
+            match self.peek() {
+                Some(b')') if parentheses > 0 => parentheses -= 1,
+                Some(b'!') if on_line && self.ahead_by(1) != Some(b'=') => {}
+                Some(b'a') if on_line && self.is_word("as") => {
+                    self.at += 2;
+                    self.a_type()?;
+                    continue;
+                }
+                _ if parentheses > 0 => return self.expected("`)` behind the call"),
+                _ => return Ok(line_ended),
+            }
+            self.at += 1;
+        }
+    }
+
+    fn is_word(&mut self, word: &str) -> bool {
+        let at = self.at;
+        let found = self.identifier() == Some(word);
+        self.at = at;
+        found
+    }
+
+    /// A type: names, with members, arguments, `[]` and `|`.
+    fn a_type(&mut self) -> Parse<()> {
+        loop {
+            self.blanks()?;
+            let at = self.at;
+            if self.identifier().is_none_or(|name| is_reserved(name) && !matches!(name, "void" | "null")) {
+                self.at = at;
+                return self.expected("the name of a type, or no type at all");
+            }
+            if self.peek() == Some(b'<') {
+                self.type_arguments()?;
+            }
+            while self.peek() == Some(b'[') && self.ahead_by(1) == Some(b']') {
+                self.at += 2;
+            }
+            let behind = self.at;
+            let is_member = self.peek() == Some(b'.');
+            if !is_member && (self.blanks()? || self.peek() != Some(b'|') || self.ahead_by(1) == Some(b'|')) {
+                self.at = behind;
+                return Ok(());
+            }
+            self.at += 1;
+        }
+    }
+
+    /// `<T>`, as many deep as there may be lists and objects.
+    fn type_arguments(&mut self) -> Parse<()> {
+        self.enter()?;
+        loop {
+            self.a_type()?;
+            self.blanks()?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'>') => break,
+                _ => return self.expected("`>` behind the type"),
+            }
+        }
+        self.leave();
+        Ok(())
+    }
+
+    /// Whether the line here only imports, by names: nothing is called in it, and it ends where it ends.
+    fn is_import(&self) -> bool {
+        let is_from = self.ahead().starts_with(b"from ");
+        if !is_from && !self.ahead().starts_with(b"import ") {
+            return false;
+        }
+        let line = self.line();
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$ \t,.*{}'\"/@-;".contains(byte);
+        let count = |counted: u8| memchr_iter(counted, line).count();
+        line.iter().all(is_plain)
+            && (!is_from || memmem::find(line, b" import ").is_some())
+            && count(b'{') == count(b'}')
+            && (count(b'\'') | count(b'"')).is_multiple_of(2)
+            && memmem::find(line, b"/*").is_none()
+    }
+
+    /// The rest of the line.
+    fn line(&self) -> &[u8] {
+        let ahead = self.ahead();
+        let line = memchr2(b'\n', b'\r', ahead).map_or(ahead, |end| ahead.get(..end).unwrap_or_default());
+        look_at(line.len());
+        line
+    }
+
     /// Whether JavaScript takes what begins with `next`, on a new line, for more of the expression before it.
     fn carries_on(&mut self, next: u8) -> bool {
         match next {
@@ -201,57 +349,12 @@ impl Cursor<'_, '_> {
             // `-->` begins a comment, and what stands behind that may carry on.
             b'+' | b'-' => self.ahead_by(1) != Some(next) || self.ahead_by(2) == Some(b'>'),
             b'!' => self.ahead_by(1) == Some(b'='),
-            b'i' => {
-                let at = self.at;
-                let word = self.identifier();
-                self.at = at;
-                matches!(word, Some("in" | "instanceof"))
-            }
+            b'i' => self.is_word("in") || self.is_word("instanceof"),
             _ => false,
         }
     }
 }
 
-/// Words that begin another statement or expression of JavaScript, or cannot be called.
 fn is_reserved(word: &str) -> bool {
-    matches!(
-        word,
-        "async"
-            | "await"
-            | "break"
-            | "case"
-            | "catch"
-            | "class"
-            | "continue"
-            | "debugger"
-            | "default"
-            | "delete"
-            | "do"
-            | "else"
-            | "enum"
-            | "export"
-            | "extends"
-            | "false"
-            | "finally"
-            | "for"
-            | "function"
-            | "if"
-            | "import"
-            | "in"
-            | "instanceof"
-            | "new"
-            | "null"
-            | "return"
-            | "super"
-            | "switch"
-            | "this"
-            | "throw"
-            | "true"
-            | "try"
-            | "typeof"
-            | "void"
-            | "while"
-            | "with"
-            | "yield"
-    )
+    RESERVED.get(word.len()).is_some_and(|same| same.contains(&word))
 }

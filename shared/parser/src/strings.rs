@@ -34,6 +34,7 @@ impl Cursor<'_, '_> {
                     self.escape(&mut value)?;
                 }
                 _ => {
+                    self.peek();
                     self.at = start;
                     let quote = char::from(quote);
                     return self.expected(format!(

@@ -1,5 +1,6 @@
 //! What a model may write, and what comes of it.
 
+mod answers;
 mod fences;
 mod generated;
 mod javascript;

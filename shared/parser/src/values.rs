@@ -73,6 +73,10 @@ impl Cursor<'_, '_> {
                 b'(' => self.expected("a value written out: functions and parentheses are not executed"),
                 b'/' => self.expected("a value: write a pattern as text in quotes"),
                 b'.' => self.expected("a value written out: nothing can be spread with `...`"),
+                b'<' if self.ahead().starts_with(b"<http") => {
+                    self.expected("an address in quotes, `\"https://…\"`, without `<` and `>`")
+                }
+                b'&' => self.expected("a value: text stands in quotes, `\"`, not in `&quot;`"),
                 b'<' | b'!' | b'~' => self.expected("a value written out: nothing is computed"),
                 _ => match self.character() {
                     Some('“' | '”' | '„' | '‘' | '’' | '«' | '»') => {
@@ -99,8 +103,9 @@ impl Cursor<'_, '_> {
             _ => {
                 self.blanks()?;
                 let name = short(name);
-                let argument = self.open == 1;
+                let argument = self.open.len() == 1;
                 match (self.ahead_by(0), self.ahead_by(1)) {
+                    (Some(b':'), Some(b'/')) => format!("an address in quotes, `\"{name}://…\"`").into(),
                     (Some(b'='), Some(b'>')) => "a value: functions are not executed".into(),
                     (Some(b'=' | b':'), _) if argument => {
                         format!("a value: to give arguments by name, write one object, `{{{name}: …}}`").into()
@@ -116,18 +121,18 @@ impl Cursor<'_, '_> {
     }
 
     /// One deeper, unless that is too deep.
-    fn enter(&mut self) -> Parse<()> {
+    pub(crate) fn enter(&mut self) -> Parse<()> {
         // The parentheses of the call are the first that are open.
-        if self.open > DEEPEST {
+        if self.open.len() > DEEPEST {
             return self.expected(format!("at most {DEEPEST} lists and objects inside each other"));
         }
-        self.open += 1;
+        self.open.push(self.at);
         self.at += 1;
         Ok(())
     }
 
-    fn leave(&mut self) {
-        self.open -= 1;
+    pub(crate) fn leave(&mut self) {
+        self.open.pop();
         self.at += 1;
     }
 
@@ -222,7 +227,16 @@ impl Cursor<'_, '_> {
                 self.expected(format!("{expected}: a value must be written out, nothing is computed"))
             }
             Some(b'=') if self.ahead_by(1) == Some(b'>') => self.expected("a value: functions are not executed"),
-            _ => self.expected(expected),
+            _ => match self.at.checked_sub(1).and_then(|before| self.bytes.get(before)) {
+                Some(quote @ (b'"' | b'\'')) if self.ahead_by(0) == Some(*quote) => self.expected(
+                    "text in one pair of quotes, or in back-ticks if it has several lines, not in three quotes",
+                ),
+                Some(quote @ (b'"' | b'\'')) if !matches!(self.ahead_by(0), None | Some(b'\n' | b'\r' | b';')) => {
+                    let quote = char::from(*quote);
+                    self.expected(format!("{expected}: within a text, `{quote}` is written `\\{quote}`"))
+                }
+                _ => self.expected(expected),
+            },
         }
     }
 }

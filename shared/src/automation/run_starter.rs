@@ -104,6 +104,8 @@ impl RunStarter {
             attempts: 0,
             lease_until: None,
             resume_at: None,
+            last_error: None,
+            waits_for_model: false,
             cancel_requested_at: None,
             error: None,
             outage: false,

@@ -32,6 +32,8 @@ pub struct RunView {
     limits: RunLimits,
     spent: UsageView,
     error: Option<String>,
+    /// What has to happen before it goes on; null if nothing has.
+    waits_for: Option<WaitsView>,
     cancel_requested_at: Option<Timestamp>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
@@ -39,6 +41,38 @@ pub struct RunView {
     updated_at: Timestamp,
     /// From when it was first taken up to its end.
     duration_ms: Option<i64>,
+}
+
+/// What a run waits for.
+#[derive(Debug, Serialize)]
+struct WaitsView {
+    /// `approval`, `run`, `model` (the LLM is down, or busy) or `service` (something else is).
+    what: &'static str,
+    /// Of the approval or the run.
+    id: Option<String>,
+    /// When it goes on all the same.
+    until: Option<Timestamp>,
+    /// What went wrong last.
+    error: Option<String>,
+}
+
+impl WaitsView {
+    fn of(run: &AutomationRun) -> Option<Self> {
+        let now = Timestamp::now();
+        let until = run.time_from;
+        if run.status.is_over() || run.lease_until.is_some_and(|until| until >= now.as_millis()) {
+            return None;
+        }
+        if let Some(approval) = run.waits_for_approval.filter(|_| run.status == RunStatus::WaitingForApproval) {
+            return Some(Self { what: "approval", id: Some(approval.to_string()), until, error: None });
+        }
+        if let Some(child) = run.waits_for_run {
+            return Some(Self { what: "run", id: Some(child.to_string()), until, error: None });
+        }
+        let until = Some(Timestamp::from_millis(run.resume_at?)).filter(|until| *until > now)?;
+        let what = if run.waits_for_model { "model" } else { "service" };
+        Some(Self { what, id: None, until: Some(until), error: run.last_error.clone() })
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -52,6 +86,7 @@ impl From<AutomationRun> for RunView {
     fn from(run: AutomationRun) -> Self {
         let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
         Self {
+            waits_for: WaitsView::of(&run),
             id: run.id,
             status: run.status,
             trigger_type: run.trigger_type,

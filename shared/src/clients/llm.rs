@@ -10,6 +10,7 @@ mod events;
 mod oauth;
 mod refusal;
 mod streaming;
+mod without;
 
 use std::{
     collections::HashMap,
@@ -35,6 +36,7 @@ use self::{
     account::{Key, TokenOwner, Whose},
     refusal::Private,
     streaming::{Opened, Reading},
+    without::{Without, WithoutBy},
 };
 use super::{
     Error, Failure, Outbound, Service,
@@ -58,6 +60,8 @@ pub struct Llm {
     outbound: Outbound,
     /// One token for each account with client credentials.
     bearers: Arc<Mutex<HashMap<TokenOwner, Bearer>>>,
+    /// What models refused of a request, for as long as the process lives.
+    without: WithoutBy,
 }
 
 /// Who says something in a conversation.
@@ -115,9 +119,13 @@ impl<'a> Request<'a> {
 struct Body<'a> {
     model: &'a str,
     messages: &'a [Message],
-    temperature: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
+    /// The same, as OpenAI's reasoning models call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     tools: &'a [Value],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,13 +141,17 @@ struct StreamOptions {
 }
 
 impl<'a> Body<'a> {
-    fn of(request: &Request<'a>, account: &'a Account, streams: bool) -> Self {
+    fn of(request: &Request<'a>, account: &'a Account, streams: bool, without: &WithoutBy) -> Self {
         let Request { model, messages, temperature, max_tokens, tools } = *request;
+        let model = model.unwrap_or(&account.model);
+        let without = without.of(account, model);
         Self {
-            model: model.unwrap_or(&account.model),
+            model,
             messages,
-            temperature,
-            max_tokens,
+            temperature: (!without.temperature).then_some(temperature),
+            max_tokens: max_tokens
+                .filter(|_| without == Without { temperature: without.temperature, ..Without::default() }),
+            max_completion_tokens: max_tokens.filter(|_| without.former_name && !without.max_tokens),
             tools,
             stream: streams.then_some(true),
             stream_options: streams.then_some(StreamOptions { include_usage: true }),
@@ -150,7 +162,7 @@ impl<'a> Body<'a> {
 impl Llm {
     /// `http` is for the platform's account, `outbound` for those of organizations, whose addresses others chose.
     pub fn new(http: reqwest::Client, outbound: Outbound) -> Self {
-        Self { http, outbound, bearers: Arc::default() }
+        Self { http, outbound, bearers: Arc::default(), without: WithoutBy::default() }
     }
 
     /// The model's answer, as a whole.
@@ -165,9 +177,17 @@ impl Llm {
         request: &Request<'_>,
         deadline: Deadline,
     ) -> Result<Completion, Error> {
-        let body = Body::of(request, account, false);
-        let prepared = self.prepare(account, &body)?.header(ACCEPT, "application/json");
-        let (prepared, body) = (&prepared, &body);
+        loop {
+            let body = Body::of(request, account, false, &self.without);
+            match self.complete_with(account, &body, deadline).await {
+                Err(refused) if self.without.learn(account, &body, &refused) => {}
+                answered => return answered,
+            }
+        }
+    }
+
+    async fn complete_with(&self, account: &Account, body: &Body<'_>, deadline: Deadline) -> Result<Completion, Error> {
+        let prepared = &self.prepare(account, body)?.header(ACCEPT, "application/json");
         // An answer that took all the time is paid for: another, with what little is left, would be for nothing.
         let begin = deadline.reserving((deadline.remaining() / 4).min(ATTEMPT / 2));
         let ask = |bearer: SecretString| async move {
@@ -193,9 +213,18 @@ impl Llm {
         request: &Request<'_>,
         deadline: Deadline,
     ) -> Result<impl Stream<Item = Result<Delta, Error>> + Send + use<>, Error> {
-        let body = Body::of(request, account, true);
-        let prepared = self.prepare(account, &body)?.header(ACCEPT, "text/event-stream");
-        let (prepared, body) = (&prepared, &body);
+        let opened = loop {
+            let body = Body::of(request, account, true, &self.without);
+            match self.open_with(account, &body, deadline).await {
+                Err(refused) if self.without.learn(account, &body, &refused) => {}
+                opened => break opened?,
+            }
+        };
+        Ok(streaming::deltas(opened))
+    }
+
+    async fn open_with(&self, account: &Account, body: &Body<'_>, deadline: Deadline) -> Result<Opened, Error> {
+        let prepared = &self.prepare(account, body)?.header(ACCEPT, "text/event-stream");
         let open = |bearer: SecretString| async move {
             let private = Private { messages: body.messages, secret: &bearer };
             retrying(Retry::Harmless, deadline, || async {
@@ -208,8 +237,7 @@ impl Llm {
             })
             .await
         };
-        let opened = self.authorized(account, deadline, open).await?;
-        Ok(streaming::deltas(opened))
+        self.authorized(account, deadline, open).await
     }
 
     /// The request but for its authorization.

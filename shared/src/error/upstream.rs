@@ -92,6 +92,17 @@ pub enum Reason {
     Moderated,
     /// No such model, or nothing of the kind at this address.
     UnknownModel,
+    /// The model takes no such parameter.
+    Unsupported(Parameter),
+}
+
+/// What some models take, and others refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameter {
+    Temperature,
+    MaxTokens,
+    /// `max_tokens`, by its former name only.
+    MaxTokensByThatName,
 }
 
 /// A failed call.
@@ -181,6 +192,7 @@ impl Error {
                 Reason::UnknownModel => {
                     format!("{service} has no such model, or is not at this address; check model and base_url")
                 }
+                Reason::Unsupported(_) => format!("{service} refused a parameter of the request; choose another model"),
             };
         }
         match &self.failure {

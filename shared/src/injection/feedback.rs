@@ -3,7 +3,8 @@
 //! ```text
 //!  Tools ──► calls, or what was wrong with them ──► Tools
 //!    │ ──► no call at all: one reminder ──────────► Tools (reminded) ──► no call again ──► Final
-//!    │ ──► finalResponse: the other calls first ──► Final
+//!    │ ──► finalResponse: the other calls first ──► Final, once they succeeded or it is asked for again
+//!    │ ──► an answer that fits, in finalResponse or proven by the schema ──► over
 //!    └───► a limit is reached ────────────────────► Final, the last request there is
 //!
 //!  Final ──► fits the format ──► over             else up to two repairs ──► failed
@@ -24,10 +25,9 @@ use serde_json::Value;
 use super::{
     Dialogue, FINAL_RESPONSE, FinalFormat,
     calls::{Room, make_calls},
-    final_response,
-    parser::{self, Entry, Parsed},
-    reply::{CallResult, Reply},
-    signature,
+    final_response::Said,
+    parser::{self, Block, Entry, Malformed, Parsed},
+    reply::Reply,
 };
 use crate::{
     Deadline, Error, Result,
@@ -36,7 +36,7 @@ use crate::{
         llm::{Completion, Finish, Message},
     },
     models::{CallOutcome, Phase, RunAnswer, RunLimit, RunLimits, RunReply, RunStatus, Timestamp},
-    tool::{CallContext, ToolSpec, Toolbox, arguments},
+    tool::{CallContext, ToolSpec, Toolbox},
 };
 
 /// How freely the model writes while it works, and when it gives its final answer.
@@ -140,11 +140,17 @@ pub struct Ending {
 /// Behind an answer that was cut off in a block. It can follow no call, and carries on a statement that was not ended: such a
 /// one was perhaps not written to its end.
 const CUT_OFF: &str = "...";
-const WAS_CUT_OFF: &str = "Your message was cut off because it was too long; be brief.";
+
+/// Marks of the block as which another one is read: more than any has.
+const READ_AS: &str = "~~~~~~~~~~~~tool\n";
+
+/// To an answer beside calls.
+const TOO_EARLY: &str = "The answer in finalResponse was written before the results of the calls beside it.";
 
 /// What an answer means.
 enum NextStep {
-    Calls(Parsed),
+    /// And what was cut off behind them.
+    Calls(Parsed, Option<Malformed>),
     Say(String, Phase),
     Over(Ending),
 }
@@ -188,15 +194,15 @@ impl<M: Model> FeedbackLoop<'_, M> {
                     let (text, phase) = self.at_limit(dialogue, text, phase);
                     RunReply { step: answer.step, text, calls: Vec::new(), phase }
                 }
-                NextStep::Calls(_) if Timestamp::now() >= self.ends_at => {
+                NextStep::Calls(..) if Timestamp::now() >= self.ends_at => {
                     let (text, phase) = self.last_request(String::new(), RunLimit::Time);
                     RunReply { step: answer.step, text, calls: Vec::new(), phase }
                 }
-                NextStep::Calls(_) if self.context.deadline.remaining() < self.step_needs => {
+                NextStep::Calls(..) if self.context.deadline.remaining() < self.step_needs => {
                     dialogue.pending = Some(answer);
                     return Ok(Ended::OutOfTime);
                 }
-                NextStep::Calls(parsed) => match self.call(parsed, &answer, dialogue).await {
+                NextStep::Calls(parsed, cut) => match self.call(parsed, cut.as_ref(), &answer, dialogue).await {
                     Ok(reply) => reply,
                     Err(outage) => {
                         dialogue.pending = Some(answer);
@@ -246,21 +252,30 @@ impl<M: Model> FeedbackLoop<'_, M> {
     }
 
     fn read(&self, answer: &RunAnswer, phase: Phase) -> NextStep {
-        let cut = if answer.cut { format!(" {WAS_CUT_OFF}") } else { String::new() };
         match phase {
-            Phase::Tools { reminded } => {
-                let parsed = parsed(answer);
+            Phase::Tools { reminded, .. } => {
+                let (parsed, cut) = parsed(answer);
+                let (missed, text) = (self.missed(answer, parsed.quoted), answer.text.as_str());
+                let given = match &parsed.entries[..] {
+                    [] if missed.is_none() && !answer.cut => self.format.proven(text),
+                    entries => self.given(entries),
+                };
+                if let Some(result) = given {
+                    return NextStep::Over(Ending { status: RunStatus::Completed, result: Some(result), error: None });
+                }
                 if !parsed.entries.is_empty() {
-                    return NextStep::Calls(parsed);
+                    return NextStep::Calls(parsed, cut);
                 }
                 if reminded {
                     return NextStep::Say(self.format.request(None), Phase::Final { repairs: 0, limit: None });
                 }
-                let quoted = parsed.quoted.map(|line| format!(" {}", is_quoted(line))).unwrap_or_default();
+                let cut = answer.cut.then(|| was_cut_off(0, cut.as_ref()));
+                let wrong = [Some("There is no tool call in your message.".to_owned()), missed, cut];
+                let wrong = wrong.into_iter().flatten().collect::<Vec<_>>().join(" ");
                 let text = format!(
-                    "There is no tool call in your message.{quoted}{cut} Write calls like this:\n\n````tool\nreturn functionName(arguments);\n````\n\nIf you have what you need: return {FINAL_RESPONSE}();"
+                    "{wrong} Write calls like this:\n\n````tool\nreturn functionName(arguments);\n````\n\nIf you have what you need: return {FINAL_RESPONSE}();"
                 );
-                NextStep::Say(text, Phase::Tools { reminded: true })
+                NextStep::Say(text, Phase::Tools { reminded: true, final_asked: false })
             }
             Phase::Final { repairs, limit } => match (self.final_answer(&answer.text), limit) {
                 (Ok(result), limit) => {
@@ -272,6 +287,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
                     NextStep::Over(Ending { status: limit.status(), result: None, error })
                 }
                 (Err(wrong), None) if repairs < REPAIRS => {
+                    let cut =
+                        if answer.cut { " Your message was cut off because it was too long; be brief." } else { "" };
                     let text = format!("This is not the final answer.{cut} {wrong}\n\n{}", self.format.request(None));
                     NextStep::Say(text, Phase::Final { repairs: repairs + 1, limit: None })
                 }
@@ -285,27 +302,72 @@ impl<M: Model> FeedbackLoop<'_, M> {
     /// # Errors
     /// What is wrong with it. Whoever still calls tools has no answer yet, whatever stands in the calls.
     fn final_answer(&self, text: &str) -> Result<Value, String> {
-        let calls = || {
+        if serde_json::from_str::<IgnoredAny>(text).is_err() {
             let entries = parser::parse(text).entries;
-            entries.iter().any(|entry| !matches!(entry, Entry::Call(call) if call.name == FINAL_RESPONSE))
-        };
-        if serde_json::from_str::<IgnoredAny>(text).is_err() && calls() {
-            return Err("No tools can be called any more.".to_owned());
+            if entries.iter().any(|entry| !is_final(entry)) {
+                return Err("No tools can be called any more.".to_owned());
+            }
+            if let Some(given) = self.given(&entries) {
+                return Ok(given);
+            }
         }
         self.format.read(text)
     }
 
+    /// The answer that calls of `finalResponse` give, if there are no others.
+    fn given(&self, entries: &[Entry]) -> Option<Value> {
+        let said = entries.iter().map(|entry| match entry {
+            Entry::Call(call) if is_final(entry) => Some(self.format.said(&call.arguments)),
+            _ => None,
+        });
+        match said.collect::<Option<Vec<_>>>()?.pop()? {
+            Said::Answer(answer) => Some(answer),
+            Said::Format { .. } => None,
+        }
+    }
+
+    /// Why a block is not run that seems to hold calls.
+    fn missed(&self, answer: &RunAnswer, quoted: Option<usize>) -> Option<String> {
+        let is_known = |name: &str| name == FINAL_RESPONSE || self.toolbox.spec(name).is_ok();
+        let calls = |inside: &str| {
+            parser::parse(&format!("{READ_AS}{inside}")).entries.iter().any(|entry| match entry {
+                Entry::Call(call) => is_known(&call.name),
+                Entry::Malformed(malformed) => malformed.name.as_deref().is_some_and(is_known),
+            })
+        };
+        let is_missed = |block: &&Block<'_>| {
+            let Block { word, inside, .. } = block;
+            !word.eq_ignore_ascii_case("tool")
+                && (word.starts_with("tool") && !inside.trim().is_empty() || calls(inside))
+        };
+        let missed = |Block { word, line, .. }: &Block<'_>| {
+            let why = if word.is_empty() { "no word stands".to_owned() } else { format!("the word `{word}` stands") };
+            format!(
+                "The block in line {line} was not run, because {why} behind its back-ticks: write the word `tool` there."
+            )
+        };
+        quoted.map(is_quoted).or_else(|| parser::blocks(&answer.text).iter().find(is_missed).map(missed))
+    }
+
     /// Runs the calls of an answer, and says what came of them.
-    async fn call(&self, parsed: Parsed, answer: &RunAnswer, dialogue: &mut Dialogue) -> Result<RunReply> {
+    async fn call(
+        &self,
+        parsed: Parsed,
+        cut: Option<&Malformed>,
+        answer: &RunAnswer,
+        dialogue: &mut Dialogue,
+    ) -> Result<RunReply> {
         let Parsed { mut entries, quoted, .. } = parsed;
         let unread = entries.len().saturating_sub(MOST_CALLS);
         entries.truncate(MOST_CALLS);
-        let (finals, entries): (Vec<Entry>, Vec<Entry>) =
-            entries.into_iter().partition(|entry| matches!(entry, Entry::Call(call) if call.name == FINAL_RESPONSE));
-        let wished = finals.into_iter().next().map(wished_format);
+        let (finals, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_final);
+        let said = finals.first().and_then(|entry| match entry {
+            Entry::Call(call) => Some(self.format.said(&call.arguments)),
+            Entry::Malformed(_) => None,
+        });
         let left = self.limits.calls.saturating_sub(dialogue.spent.calls);
-        let said: usize = dialogue.messages.iter().map(|message| message.content.len()).sum();
-        let bytes = LONGEST_CONVERSATION.saturating_sub(said + answer.text.len()).max(FEWEST_RESULTS);
+        let length: usize = dialogue.messages.iter().map(|message| message.content.len()).sum();
+        let bytes = LONGEST_CONVERSATION.saturating_sub(length + answer.text.len()).max(FEWEST_RESULTS);
         let room = Room { per_answer: size(self.limits.calls_per_iteration), in_all: size(left), bytes };
         let step = answer.step.to_string();
         let context = self.context.until(self.context.deadline.reserving(SAVE_RESERVE)).delivered(&step);
@@ -313,10 +375,11 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let executed = make_calls(self.toolbox, entries, room, earlier, &context).await?;
         dialogue.spent.calls += executed.counted;
 
-        let all_run = executed
-            .results
-            .iter()
-            .all(|result| !matches!(result.outcome, CallOutcome::Invalid | CallOutcome::Unknown | CallOutcome::NotRun));
+        let has = |outcomes: &[CallOutcome]| executed.results.iter().any(|result| outcomes.contains(&result.outcome));
+        let all_run = unread == 0 && !has(&[CallOutcome::Invalid, CallOutcome::Unknown, CallOutcome::NotRun]);
+        let is_asked_again = matches!(dialogue.phase, Phase::Tools { final_asked: true, .. });
+        let begins = all_run && (is_asked_again || !has(&[CallOutcome::Failed]));
+        let ran = executed.results.iter().filter(|result| result.was_run()).count();
         let mut reply = Reply::results(executed.results);
         if unread > 0 {
             reply.say(&format!("{unread} calls more were not read: one message is read up to its call {MOST_CALLS}."));
@@ -325,22 +388,30 @@ impl<M: Model> FeedbackLoop<'_, M> {
             reply.say(&is_quoted(line));
         }
         if answer.cut {
-            reply.say(WAS_CUT_OFF);
+            reply.say(&was_cut_off(ran, cut));
         }
-        let phase = match wished {
-            Some(Ok(wished)) if all_run && unread == 0 => {
+        let phase = match said {
+            Some(said) if begins => {
+                let (wished, wrong) = match said {
+                    Said::Format { wished, wrong } => (wished, wrong),
+                    Said::Answer(_) => (None, Some(TOO_EARLY.to_owned())),
+                };
+                if let Some(wrong) = wrong {
+                    reply.say(&wrong);
+                }
                 reply.call_finally(&self.format.request(wished.as_deref()), wished);
                 Phase::Final { repairs: 0, limit: None }
             }
-            Some(Ok(_)) => {
-                reply.say(&format!(
-                    "{FINAL_RESPONSE} was not carried out, because other calls were not: correct them, or call {FINAL_RESPONSE}() alone."
-                ));
-                Phase::default()
-            }
-            Some(Err(wrong)) => {
-                reply.add_last(wrong);
-                Phase::default()
+            Some(_) => {
+                let why = if all_run {
+                    format!(
+                        "a call beside it failed: make that call again, or call {FINAL_RESPONSE}() again to end without it."
+                    )
+                } else {
+                    format!("other calls were not: correct them, or call {FINAL_RESPONSE}() alone.")
+                };
+                reply.say(&format!("{FINAL_RESPONSE} was not carried out, because {why}"));
+                Phase::Tools { reminded: false, final_asked: true }
             }
             None => Phase::default(),
         };
@@ -376,7 +447,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let (messages, calls) = (limits.iterations - spent.iterations, limits.calls.saturating_sub(spent.calls));
         if messages <= TOLD_FROM || calls <= TOLD_FROM {
             // Writing to a string cannot fail.
-            let _ = write!(text, "\n\nLeft: {messages} messages with calls, {calls} calls.");
+            let s = |number: u32| if number == 1 { "" } else { "s" };
+            let _ = write!(text, "\n\nLeft: {messages} message{} with calls, {calls} call{}.", s(messages), s(calls));
         }
         (text, phase)
     }
@@ -405,42 +477,41 @@ impl Ending {
     }
 }
 
-/// What is called in an answer.
-fn parsed(answer: &RunAnswer) -> Parsed {
-    let parsed = parser::parse(&answer.text);
+/// What is called in an answer; and of one that was cut off, the call in which it was.
+fn parsed(answer: &RunAnswer) -> (Parsed, Option<Malformed>) {
+    let mut parsed = parser::parse(&answer.text);
     if answer.cut && parsed.unclosed.is_some() {
-        return parser::parse(&format!("{}{CUT_OFF}", answer.text));
+        parsed = parser::parse(&format!("{}{CUT_OFF}", answer.text));
     }
-    parsed
+    match parsed.entries.pop() {
+        Some(Entry::Malformed(last)) if answer.cut && (last.is_cut || last.text.ends_with("..")) => {
+            (parsed, Some(last))
+        }
+        last => {
+            parsed.entries.extend(last);
+            (parsed, None)
+        }
+    }
+}
+
+fn was_cut_off(ran: usize, cut: Option<&Malformed>) -> String {
+    let place = cut.map_or_else(String::new, |Malformed { line, name, .. }| {
+        let of = name.as_ref().map(|name| format!(" in the call of {name}")).unwrap_or_default();
+        format!(", in line {line}{of}")
+    });
+    let ran =
+        if ran == 0 { "nothing of it was run" } else { "what was run of it stands above, and nothing behind that was" };
+    format!("Your message was cut off because it was too long{place}: {ran}. Be brief.")
+}
+
+fn is_final(entry: &Entry) -> bool {
+    matches!(entry, Entry::Call(call) if call.name == FINAL_RESPONSE)
 }
 
 fn is_quoted(line: usize) -> String {
     format!(
-        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands in a comment of HTML or in an element such as <result>. A block that is to run begins at the beginning of a line, outside of these."
+        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands behind `>`, in another block, in your thoughts, in a comment of HTML or in an element such as <result>. A block that is to run begins at the beginning of a line, outside of these."
     )
-}
-
-/// The format that a call of `finalResponse` names, or what is wrong with the call.
-fn wished_format(entry: Entry) -> Result<Option<String>, CallResult> {
-    let Entry::Call(call) = entry else { return Ok(None) };
-    let written = Value::Array(call.arguments.clone()).to_string();
-    let spec = final_response();
-    match signature::by_name(&spec, call.arguments).and_then(|arguments| {
-        let checked = arguments::check(spec.parameters.schema(), &arguments)?;
-        Ok(checked.arguments)
-    }) {
-        Ok(arguments) => Ok(arguments.get("format").and_then(Value::as_str).map(str::to_owned)),
-        Err(wrong) => Err(CallResult {
-            name: FINAL_RESPONSE.to_owned(),
-            arguments: Some(written),
-            outcome: CallOutcome::Invalid,
-            text: format!(
-                "Not run: {wrong} The signature is {}. The answer itself is asked for afterwards.",
-                signature::signature(&spec)
-            ),
-            duration_ms: 0,
-        }),
-    }
 }
 
 /// Whether the same call of a tool may be answered with the result of an earlier one.

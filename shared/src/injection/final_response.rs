@@ -4,8 +4,10 @@
 
 use serde_json::{Value, json};
 
+use super::parser::{self, Found, Place};
 use crate::{
     Result,
+    fields::kind,
     json_schema::JsonSchema,
     tool::{Parameters, ToolSpec},
 };
@@ -14,6 +16,8 @@ pub const FINAL_RESPONSE: &str = "finalResponse";
 
 /// Problems of an answer that are told at once.
 const MOST_PROBLEMS: usize = 10;
+/// Values of an answer that are told of.
+const MOST_VALUES: usize = 3;
 
 /// As it stands in a prompt. The loop itself acts on the call.
 pub fn final_response() -> ToolSpec {
@@ -59,19 +63,71 @@ impl FinalFormat {
         format!("Give the final answer now: one JSON value and nothing else, no tool calls, no text around it.{format}")
     }
 
-    /// The final answer in what the model wrote.
+    /// The final answer in what the model wrote: the likeliest of its values that fits.
     ///
     /// # Errors
-    /// What is wrong with it, for the model.
+    /// What was found where, and what is wrong with it, for the model.
     pub(super) fn read(&self, text: &str) -> Result<Value, String> {
-        let mut wrong = None;
-        for candidate in candidates(text) {
-            match self.check(&candidate) {
-                Ok(()) => return Ok(candidate),
-                Err(problems) => wrong = wrong.or(Some(problems)),
+        let (found, malformed) = parser::values(text, FINAL_RESPONSE);
+        self.fitting(found, |_place| true).map_err(|mut wrong| {
+            wrong.extend(malformed.map(|malformed| format!("In {malformed}.")));
+            if wrong.is_empty() { "There is no JSON value in it.".to_owned() } else { wrong.join("\n") }
+        })
+    }
+
+    /// An answer that nobody asked for yet, if the schema proves that it is one. What anything would fit proves nothing, nor
+    /// does what is spoken of in passing.
+    pub(super) fn proven(&self, text: &str) -> Option<Value> {
+        let fits = |value: &Value| self.schema.is_none() || self.check(value).is_ok();
+        if fits(&json!({"": null})) || fits(&json!([{"": null}])) {
+            return None;
+        }
+        let is_meant = |rank: u8| rank <= OBJECT_WITHIN;
+        self.fitting(parser::values(text, FINAL_RESPONSE).0, is_meant).ok()
+    }
+
+    fn fitting(&self, mut found: Vec<Found>, is_meant: impl Fn(u8) -> bool) -> Result<Value, Vec<String>> {
+        found.retain(|found| is_meant(rank(found)) && (self.schema.is_some() || !is_citation(found)));
+        found.reverse();
+        found.sort_by_key(rank);
+        let mut wrong = Vec::new();
+        for Found { value, place, line } in found {
+            let which =
+                if place == Place::Whole { String::new() } else { format!("In line {line}, {}: ", kind(&value)) };
+            match self.accept(&value) {
+                Ok(value) => return Ok(value),
+                Err(problems) if wrong.len() < MOST_VALUES => wrong.push(which + &problems),
+                Err(_more) => {}
             }
         }
-        Err(wrong.unwrap_or_else(|| "There is no JSON value in it.".to_owned()))
+        Err(wrong)
+    }
+
+    /// A value, or the one that its text is, if that fits.
+    fn accept(&self, value: &Value) -> Result<Value, String> {
+        self.check(value).map_or_else(
+            |wrong| written_in(value).filter(|value| self.check(value).is_ok()).ok_or(wrong),
+            |()| Ok(value.clone()),
+        )
+    }
+
+    /// What a call of `finalResponse` says: the answer itself, in any of its arguments, or how it will be written.
+    pub(super) fn said(&self, arguments: &[Value]) -> Said {
+        let mut said = (None, None);
+        for value in arguments.iter().flat_map(with_members) {
+            let text = value.as_str();
+            let meant = text.map_or_else(|| Some(value.clone()), |_text| written_in(value));
+            let is_answer =
+                |value: &Value| self.schema.is_some() || value.is_array() || value.is_object() && !is_schema(value);
+            match meant.filter(is_answer).map(|value| (self.check(&value), value)) {
+                Some((Ok(()), value)) => return Said::Answer(value),
+                Some((Err(wrong), Value::Object(_) | Value::Array(_))) => {
+                    said.1.get_or_insert(format!("The answer in {FINAL_RESPONSE} cannot be taken. {wrong}"));
+                }
+                _ => said.0 = said.0.or_else(|| text.map(str::to_owned)),
+            }
+        }
+        Said::Format { wished: said.0, wrong: said.1 }
     }
 
     fn check(&self, value: &Value) -> Result<(), String> {
@@ -86,42 +142,56 @@ impl FinalFormat {
     }
 }
 
-/// Places in a text at which a JSON value is looked for, where it does not stand by itself.
-const MOST_PLACES: usize = 16;
-
-/// The JSON values that a text may mean as its answer, the likeliest first: the whole of it, what stands in a fence, what
-/// begins somewhere in it. Each is a value that was written out; nothing is guessed.
-fn candidates(text: &str) -> impl Iterator<Item = Value> {
-    let text = text.trim().trim_start_matches('\u{feff}');
-    let whole = std::iter::once_with(move || serde_json::from_str(text).ok()).flatten();
-    let fenced = fences(text).filter_map(|inside| serde_json::from_str(inside.trim()).ok());
-    let (mut places, mut tried, mut after) = (text.match_indices(['{', '[']), 0, 0);
-    let within = std::iter::from_fn(move || {
-        while tried < MOST_PLACES {
-            let (at, _) = places.next()?;
-            // What lies within a value that was read is no value of its own.
-            if at < after {
-                continue;
-            }
-            tried += 1;
-            let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter::<Value>();
-            if let Some(Ok(value)) = values.next() {
-                after = at + values.byte_offset();
-                return Some(value);
-            }
-        }
-        None
-    });
-    whole.chain(fenced).chain(within)
+/// What a call of `finalResponse` says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    Answer(Value),
+    /// How the model would write it, if it says so; and what is wrong with the answer that it gave already.
+    Format {
+        wished: Option<String>,
+        wrong: Option<String>,
+    },
 }
 
-/// What stands between fences of back-ticks.
-fn fences(text: &str) -> impl Iterator<Item = &str> {
-    text.split("```").skip(1).step_by(2).map(|block| match block.split_once('\n') {
-        // The first line names the language.
-        Some((language, inside)) if !language.contains(['{', '[', '"']) => inside,
-        _ => block,
-    })
+const OBJECT_WITHIN: u8 = 2;
+
+/// Objects before bare values, and what stands by itself before what is spoken of.
+fn rank(found: &Found) -> u8 {
+    match (found.place, &found.value) {
+        (Place::Whole, _) => 0,
+        (Place::Block, Value::Object(_) | Value::Array(_)) => 1,
+        (Place::Within, Value::Object(_)) => OBJECT_WITHIN,
+        (Place::Within, _) => 3,
+        (Place::Block, _) => 4,
+        (Place::Line, _) => 5,
+    }
+}
+
+/// `[1]` in a text is none of its own, nor is a last line such as `5`: that such a value is meant, only a schema can tell.
+fn is_citation(found: &Found) -> bool {
+    let is_number = |items: &Vec<Value>| items.iter().all(Value::is_number);
+    found.place == Place::Line || found.place == Place::Within && found.value.as_array().is_some_and(is_number)
+}
+
+/// The object or list that a text is.
+fn written_in(value: &Value) -> Option<Value> {
+    let found = parser::values(value.as_str()?, FINAL_RESPONSE).0.into_iter().next();
+    let whole = found.filter(|found| found.place == Place::Whole).map(|found| found.value);
+    whole.filter(|value| value.is_object() || value.is_array())
+}
+
+/// An argument, and what stands in it by name; of one that names the format only, but that.
+fn with_members(argument: &Value) -> impl Iterator<Item = &Value> {
+    let members = argument.as_object();
+    let names_format = members.is_some_and(|members| members.len() == 1 && members.contains_key("format"));
+    let itself = (!names_format).then_some(argument);
+    itself.into_iter().chain(members.into_iter().flat_map(serde_json::Map::values))
+}
+
+/// Whether a value describes others.
+fn is_schema(value: &Value) -> bool {
+    let has = |name: &str| value.get(name).is_some();
+    has("$schema") || value.get("type").is_some_and(Value::is_string) && (has("properties") || has("items"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Bound, NotBound, ToolSpec, Toolbox, is_identifier};
+use crate::tool::{Bound, NotBound, Parameter, ToolSpec, Toolbox, is_identifier};
 
 /// `wget(uri: string, timeoutMs?: number): string`. A tool with a parameter whose name is no identifier takes one object.
 pub(super) fn signature(spec: &ToolSpec) -> String {
@@ -19,16 +19,32 @@ pub(super) fn signature(spec: &ToolSpec) -> String {
 /// # Errors
 /// What is wrong with them, and the signature.
 pub(super) fn bind<'a>(toolbox: &'a Toolbox, spec: &ToolSpec, given: Vec<Value>) -> Result<Bound<'a>, String> {
-    let bound = by_name(spec, given).and_then(|arguments| {
-        toolbox.check(&spec.name, &arguments).map_err(|not_bound| match not_bound {
+    let bound = by_name(spec, given).and_then(|mut arguments| {
+        // To whom VAPI speaks, an empty text is none. Here it was written, and is checked as any text would be.
+        let empty: Vec<&str> =
+            spec.parameters.iter().filter(|one| may_be_empty(one, &arguments)).map(|one| one.name).collect();
+        arguments.extend(empty.iter().map(|name| ((*name).to_owned(), "any".into())));
+        let mut bound = toolbox.check(&spec.name, &arguments).map_err(|not_bound| match not_bound {
             NotBound::Unknown(sentence) | NotBound::Invalid(sentence) => sentence,
-        })
+        })?;
+        bound.arguments.extend(empty.iter().map(|name| ((*name).to_owned(), "".into())));
+        Ok(bound)
     });
     bound.map_err(|wrong| format!("{wrong} The signature is {}.", signature(spec)))
 }
 
+/// Whether a parameter was given as empty text, is required, and is said to be nothing but text.
+fn may_be_empty(parameter: &Parameter<'_>, arguments: &Map<String, Value>) -> bool {
+    let schema = parameter.schema.as_object();
+    let is_any_text = schema.is_some_and(|schema| {
+        schema.get("type").is_some_and(|kind| kind == "string")
+            && schema.keys().all(|key| matches!(&key[..], "type" | "description" | "title" | "examples"))
+    });
+    parameter.required && is_any_text && arguments.get(parameter.name).is_some_and(|value| value == "")
+}
+
 /// The arguments by the names of their parameters.
-pub(super) fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, String> {
+fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, String> {
     let mut arguments = match <[Value; 1]>::try_from(given) {
         Ok([Value::Object(object)]) if takes_as_named(spec, &object) => object,
         Ok([one]) => in_order(spec, vec![one])?,

@@ -65,6 +65,11 @@ pub struct AutomationRun {
     /// It is put off until then, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<i64>,
+    /// What it is put off for, if something failed that may work later: a sentence, and whether it is the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_model: bool,
     /// Somebody wants it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
@@ -393,15 +398,20 @@ pub struct RunReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
-    /// To call tools, or `finalResponse`. `reminded`: its last answer held no call.
-    Tools { reminded: bool },
+    /// To call tools, or `finalResponse`. `reminded`: its last answer held no call; `final_asked`: it held `finalResponse`, which
+    /// was not carried out.
+    Tools {
+        reminded: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        final_asked: bool,
+    },
     /// To give the final answer. `limit`: because it may do nothing else any more.
     Final { repairs: u32, limit: Option<RunLimit> },
 }
 
 impl Default for Phase {
     fn default() -> Self {
-        Self::Tools { reminded: false }
+        Self::Tools { reminded: false, final_asked: false }
     }
 }
 

@@ -269,11 +269,17 @@ impl AutomationRuns {
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// Releases a run that is not over, to be carried on at once, or not before `resume_at`.
-    pub async fn release(&self, lease: Lease, resume_at: Option<Timestamp>) -> Result<()> {
-        let Some(resume_at) = resume_at else { return lease.release().await };
-        let released = lease.update_in_transaction("SET #resume_at = :resume REMOVE #lease_token, #lease_until");
-        released.with([(":resume", number(resume_at.as_millis()))]).unless_refused().await.map(drop)
+    /// Releases a run that something failed for, to be carried on not before `resume_at`. `error` is a sentence for everybody.
+    pub async fn put_off(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
+        let released = lease.update_in_transaction(
+            "SET #resume_at = :resume, #last_error = :error, #waits_for_model = :is_model REMOVE #lease_token, #lease_until",
+        );
+        let released = released.with([
+            (":resume", number(resume_at.as_millis())),
+            (":error", text(error)),
+            (":is_model", AttributeValue::Bool(is_model)),
+        ]);
+        released.unless_refused().await.map(drop)
     }
 
     /// Releases a run that goes on when something else has happened. Nothing carries it on until then: it costs nothing.

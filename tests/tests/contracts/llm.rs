@@ -50,6 +50,48 @@ fn sorted(llm: &Standin<standin::Llm>) -> (Vec<Recorded>, Vec<Recorded>) {
 
 // -------------------------------------------------------------------------------------------------------- an answer
 
+/// As reasoning models do.
+#[tokio::test]
+async fn what_a_model_refuses_it_is_asked_without_once_and_for_all() {
+    let llm = start();
+    let refusal = |parameter: &str, message: &str| Turn {
+        status: Some(400),
+        body: Some(json!({"error": {
+            "message": message, "type": "invalid_request_error", "param": parameter, "code": "unsupported_parameter",
+        }})),
+        ..Turn::default()
+    };
+    let temperature = "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) is.";
+    let length =
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    llm.script([
+        refusal("max_tokens", length),
+        refusal("temperature", temperature),
+        Turn::text("Hello"),
+        Turn::text("Hello"),
+        refusal("temperature", temperature),
+        Turn::text("Hello"),
+    ]);
+    let (client, account, messages) = (client(&[]), keyed(&llm.url), conversation());
+    let request = Request { temperature: 0.7, max_tokens: Some(100), ..Request::new(&messages) };
+    for request in [request, request] {
+        assert_eq!(client.complete(&account, &request, ample()).await.unwrap().text, "Hello");
+    }
+    // Another one is asked as ever; and what was not in a request is not asked without.
+    let small = Request { model: Some("small"), ..request };
+    assert_eq!(client.complete(&account, &small, ample()).await.unwrap().text, "Hello");
+    let sent: Vec<_> = llm.requests().into_iter().map(|request| request.body).collect();
+    let parts = |body: &serde_json::Value| {
+        ["temperature", "max_tokens", "max_completion_tokens"].map(|name| body.get(name).is_some())
+    };
+    let parts: Vec<_> = sent.iter().map(parts).collect();
+    let (all, named, without) = ([true, true, false], [true, false, true], [false, false, true]);
+    assert_eq!(parts, [all, named, without, without, all, [false, true, false]]);
+    llm.script([refusal("temperature", temperature)]);
+    let refused = client.complete(&account, &small, ample()).await.unwrap_err();
+    assert_eq!(refused.status(), Some(400), "it is not asked again for what it was not asked with");
+}
+
 #[tokio::test]
 async fn the_request_is_the_one_openrouter_documents() {
     let llm = start();

@@ -151,20 +151,25 @@ async fn final_response_waits_for_the_other_calls() {
 }
 
 #[tokio::test]
-async fn a_wrong_final_response_is_told() {
+async fn an_answer_in_final_response_is_taken_if_it_fits() {
     let (world, site) = bakery().await;
-    let wrong = calls(r#"return finalResponse({opens: "8:00"});"#);
+    let given = calls(r#"return finalResponse({opens: "8:00"});"#);
+    world.llm.script([Turn::text(&given)]);
+    let run = carried_out(&world, RunSpec::default()).await;
+    assert_eq!((run.run.status, run.result), (RunStatus::Completed, Some(json!({"opens": "8:00"}))));
+
+    let unfit = calls("return finalResponse({opens: 8});");
     let beside = calls(&format!("return wget(\"{}/a\", \"soon\");\nreturn finalResponse();", site.url));
-    world.llm.script([Turn::text(&wrong), Turn::text(&beside), done(), answer()]);
+    world.llm.script([Turn::text(&beside), Turn::text(&unfit), answer()]);
     let run = carried_out(&world, RunSpec::default()).await;
     assert_eq!(run.run.status, RunStatus::Completed);
-    let [first, second, _] = &run.replies[..] else { panic!("three replies") };
-    assert!(first.text.contains("no parameter \"opens\"") && first.text.contains("finalResponse("), "{}", first.text);
+    let [first, second] = &run.replies[..] else { panic!("two replies") };
     assert!(
-        second.text.contains("timeoutMs") && second.text.contains("finalResponse was not carried out"),
+        first.text.contains("timeoutMs") && first.text.contains("finalResponse was not carried out"),
         "{}",
-        second.text
+        first.text
     );
+    assert!(second.text.contains("cannot be taken") && second.text.contains("opens"), "{}", second.text);
     assert!(site.seen().is_empty());
 }
 

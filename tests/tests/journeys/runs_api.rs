@@ -112,6 +112,7 @@ async fn a_prompt_is_enough_for_a_run() {
         "trigger_type",
         "updated_at",
         "user_id",
+        "waits_for",
     ];
     let mut shown_now = names(&run);
     shown_now.sort_unstable();

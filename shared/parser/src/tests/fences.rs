@@ -40,7 +40,11 @@ fn what_is_no_tool_block() {
         "````\n```tool\nf(1)\n```\n````",
         "~~~~ md\n~~~\n```tool\nf(1)\n```\n~~~~",
         "```js\n```tool\nf(1)\n```",
-        "text ```tool\nf(1)\n",
+        "text ```tool f(1)\n",
+        "`text ```tool\nf(1)\n",
+        "\\```tool\nf(1)\n",
+        "So: \\```tool\nf(1)\n",
+        "text ```tool f\n",
         "text ``` ```tool\nf(1)\n",
         "``` ``` ```tool\nf(1)\n",
         "> ```tool\n> f(1)\n> ```",
@@ -52,6 +56,55 @@ fn what_is_no_tool_block() {
     ] {
         let parsed = parse(answer);
         assert_eq!((parsed.blocks, parsed.entries.len(), parsed.unclosed), (0, 0, None), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_fence_as_models_write_it() {
+    for answer in [
+        "I fetch it: ```tool\nf(1)\n```",
+        "I call `f`: ```tool\nf(1)\n```",
+        "- ```tool\n  f(1)\n  ```",
+        "1. First ```tool\n   f(1)\n   ```",
+        "\"```tool\nf(1)\n```\"",
+        "**```tool**\nf(1)\n```**\nand so on",
+        "**Call:** ```tool\nf(1)\n```",
+        "\u{FEFF}```tool\nf(1)\n```",
+        "\u{200B}```\u{200B}tool\u{2060}\nf(1)\n\u{200D}```\u{A0}\nand so on",
+        "</think>```tool\nf(1)\n```",
+        "<think>Hm.</think>```tool\nf(1)\n```",
+        "I think ```js\n</think>\n```tool\nf(1)\n```",
+        // Closed with fewer marks.
+        "````tool\nf(1)\n```\n\nI wait (for now).",
+        // Doubled.
+        "```\n```tool\nf(1)\n```\n```",
+        "```tool\n```tool\nf(1)\n```\n```",
+        "````tool\n\n```tool\nf(1)\n```\n````",
+        // Behind the end of a block that was not seen, or of none.
+        "As in ```a b\nf(2)\n```\n\n```tool\nf(1)\n```",
+        "Done.\n```\n\n```tool\nf(1)\n```",
+    ] {
+        assert_eq!(good(answer), ["f(1)"], "{answer:?}");
+        let another = format!("{answer}\n\nThen:\n\n```tool\ng()\n```\n");
+        assert_eq!(good(&another), ["f(1)", "g()"], "{another:?}");
+    }
+    let short = "````tool\nf(1)\n```\n\n````tool\nf(2)\n```\nand\n````tool\nf(3)\n````";
+    assert_eq!(good(short), ["f(1)", "f(2)", "f(3)"]);
+}
+
+/// What stands behind a fence that is too short may still be in its block.
+#[test]
+fn a_fence_that_is_too_short_closes_no_block_that_goes_on() {
+    for answer in [
+        "````tool\nf(1)\n```\nText.\n```tool\nwipe()\n```\n````",
+        "````tool\nf(1)\n```\nwipe()\n````",
+        "````tool\nf(1)\n```\nwipe()\n",
+        "````tool\nf(1)\n```\nreturn wipe()\n",
+        "````tool\nf(1)\n```js\nwipe()\n```\n",
+        "````tool\nf(1)\n```tool\nwipe()\n```\n````",
+    ] {
+        let parsed = parse(answer);
+        assert_eq!((brief(&parsed), errors(&parsed).len()), (vec!["f(1)".to_owned()], 1), "{answer:?}");
     }
 }
 

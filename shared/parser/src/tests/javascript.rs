@@ -1,12 +1,12 @@
-//! Held against a real parser of JavaScript: what comes out of a block stands in it as a statement of its own, before the first
-//! syntax error.
+//! Held against a real parser of TypeScript: what comes out of a block stands in it as a statement of its own, before the first
+//! syntax error. What it does not know is put to it as what it is: comments of Python's, and its imports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proptest::prelude::*;
 use swc_common::{BytePos, Spanned};
 use swc_ecma_ast::{Callee, EsVersion, Expr, Stmt};
-use swc_ecma_parser::{EsSyntax, Lexer, Parser, StringInput, Syntax};
+use swc_ecma_parser::{EsSyntax, Lexer, Parser, StringInput, Syntax, TsSyntax};
 
 use super::{calls, good, wrong};
 use crate::parse;
@@ -16,7 +16,15 @@ type Found = (String, usize);
 
 /// The calls that JavaScript has as statements of their own, with `return` and `await` or without, before its first syntax error.
 pub(super) fn calls_of(block: &str) -> Vec<Found> {
-    let syntax = Syntax::Es(EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() });
+    let block = of_python(block);
+    let script = EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() };
+    let found = statements(&block, Syntax::Es(script));
+    // TypeScript returns from functions only.
+    let typed = statements(&block.replace("return", "throw "), Syntax::Typescript(TsSyntax::default()));
+    if typed.len() > found.len() { typed } else { found }
+}
+
+fn statements(block: &str, syntax: Syntax) -> Vec<Found> {
     let end = BytePos(u32::try_from(block.len()).unwrap() + 1);
     let lexer = Lexer::new(syntax, EsVersion::latest(), StringInput::new(block, BytePos(1), end), None);
     let mut parser = Parser::new_from(lexer);
@@ -36,19 +44,51 @@ pub(super) fn calls_of(block: &str) -> Vec<Found> {
     found
 }
 
-fn called(statement: &Stmt) -> Option<Found> {
-    let mut expression = match statement {
-        Stmt::Expr(statement) => &statement.expr,
-        Stmt::Return(statement) => statement.arg.as_ref()?,
-        _ => return None,
+/// As long as it was: a comment for a comment, and a statement that does nothing for a line of imports.
+fn of_python(block: &str) -> String {
+    let line = |line: &str| {
+        let names = |byte: u8| byte.is_ascii_alphanumeric() || b"_$ \t,.*{}'\"/@-;".contains(&byte);
+        let is_import = line.starts_with("import ") || line.starts_with("from ") && line.contains(" import ");
+        if is_import && line.trim_ascii_end().bytes().all(names) {
+            return format!("x;{}", " ".repeat(line.len() - 2));
+        }
+        line.replace("# ", "//")
     };
-    if let Expr::Await(awaited) = &**expression {
-        expression = &awaited.arg;
+    block
+        .split_inclusive(['\n', '\r'])
+        .map(|whole| {
+            let text = whole.trim_end_matches(['\n', '\r']);
+            let blanks = text.len() - text.trim_start_matches([' ', '\t']).len();
+            text[..blanks].to_owned() + &line(&text[blanks..]) + &whole[text.len()..]
+        })
+        .collect()
+}
+
+fn called(statement: &Stmt) -> Vec<Found> {
+    match statement {
+        Stmt::Expr(statement) => called_by(&statement.expr),
+        Stmt::Throw(statement) => called_by(&statement.arg),
+        Stmt::Return(statement) => statement.arg.as_ref().map(|expression| called_by(expression)).unwrap_or_default(),
+        _ => Vec::new(),
     }
-    let Expr::Call(call) = &**expression else { return None };
-    let Callee::Expr(callee) = &call.callee else { return None };
-    let Expr::Ident(name) = &**callee else { return None };
-    Some((name.sym.to_string(), usize::try_from(name.span.lo.0 - 1).unwrap()))
+}
+
+fn called_by(expression: &Expr) -> Vec<Found> {
+    match expression {
+        Expr::Await(awaited) => called_by(&awaited.arg),
+        Expr::Paren(inner) => called_by(&inner.expr),
+        Expr::TsAs(cast) => called_by(&cast.expr),
+        Expr::TsNonNull(asserted) => called_by(&asserted.expr),
+        Expr::Seq(calls) => calls.exprs.iter().flat_map(|call| called_by(call)).collect(),
+        Expr::Call(call) => match &call.callee {
+            Callee::Expr(callee) => match &**callee {
+                Expr::Ident(name) => vec![(name.sym.to_string(), usize::try_from(name.span.lo.0 - 1).unwrap())],
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
 }
 
 /// What stands between the first fence of an answer and its last.
@@ -92,95 +132,124 @@ fn what_javascript_calls() {
     assert_eq!(calls_of("a(1)\n'b"), [("a".to_owned(), 0)]);
 }
 
-/// None of them calls `wipe`, and what stands before it runs.
+/// None of them calls `wipe`.
+const NO_CALLS: &[&str] = &[
+    "return say(\"Dear Ana,\nwipe('all');\nis what to type.\");",
+    "return say('Dear Ana,\n\nwipe(\"all\")\n');",
+    "return say(\"Dear Ana,\n```\nwipe('all')\n```\nis what to type.\");",
+    "return say(`Dear Ana,\nwipe('all')",
+    "return say(`Dear ${name},\nwipe('all');\nis what to type.`);",
+    "return say(`one`,\n`two ${\nwipe('all')\n}`);",
+    "return say(“Dear Ana,\nwipe('all');\nis what to type.”);",
+    "return say(Dear Ana,\nwipe('all')\n);",
+    "say('it's this:\nwipe(\"all\")\n');",
+    "if (!confirmed)\n{\n  return wipe('all');\n}",
+    "if (!confirmed) {\n  return wipe('all');\n}",
+    "if (!confirmed)\n  return wipe('all');",
+    "if (!confirmed)\nreturn wipe('all');",
+    "if (confirmed) {\n} else\n{\nwipe('all');\n}",
+    "if confirmed:\nwipe('all')",
+    "confirmed &&\n  wipe('all');",
+    "confirmed\n&& wipe('all');",
+    "confirmed || \nwipe('all')",
+    "confirmed ?\nwipe('all')\n: 0",
+    "confirmed ??\nwipe('all')",
+    "say('a') &&\nwipe('all');",
+    "say('a')\n&& wipe('all');",
+    "say('a')\n.then(() =>\nwipe('all'))",
+    "x = say('a') +\nwipe('all')",
+    "const go = () =>\n  wipe('all');",
+    "const go = () =>\n{\n  wipe('all');\n};",
+    "const go = function ()\n{\nwipe('all')\n}",
+    "const text = `\nwipe('all')\n`;",
+    "const text = \"\\\nwipe('all')\";",
+    "const pattern = /`/;\nwipe('all');\nconst other = /`/;",
+    "function go()\n{\n  return wipe('all');\n}",
+    "async function go() {\nwipe('all')\n}",
+    "def go():\n    wipe('all')",
+    "class Go\n{\n  go() {\nwipe('all')\n}\n}",
+    "for (const one of all)\n  wipe(one);",
+    "for (const one of ['a'])\n{\nwipe('all');\n}",
+    "while (true)\nwipe('all')",
+    "do\nwipe('all')\nwhile (x)",
+    "switch (x)\n{\ncase 1:\nwipe('all')\n}",
+    "try\n{\nwipe('all')\n}\ncatch (e) {}",
+    "with (x)\nwipe('all')",
+    "label:\nwipe('all')",
+    "go: {\nwipe('all')\n}",
+    "new\nwipe('all')",
+    "typeof\nwipe('all')",
+    "!\nwipe('all')",
+    "x =>\nwipe('all')",
+    "({\n  go: () =>\nwipe('all')\n})",
+    "{\nwipe('all')\n}",
+    "[\nwipe('all')\n]",
+    "say({\n  then: () => {\nreturn wipe('all')\n}\n});",
+    "say(function () {\nreturn wipe('all')\n});",
+    "say(\nwipe('all')\n);",
+    "say(/[\"]/,\nwipe('all')\n,/[\"]/);",
+    "say('a' /* ,\nwipe('all')",
+    "/*\nwipe('all')\n",
+    "return\nwipe('all');",
+    "return;\nwipe('all');",
+    "return /*\n*/ wipe('all');",
+    "throw\nwipe('all')",
+    "<!--\nwipe('all')\n-->",
+    "What to type is this:\nwipe('all')",
+    "> wipe('all')",
+    "- wipe('all')",
+    "# wipe('all')",
+    "@wipe('all')",
+    "wipe('all') if confirmed",
+    "wipe('all') // really?\n  ? 1 : 0",
+    "wipe('all'",
+    "wipe('all'),",
+    "wipe('all'),\nif (x) say('a')",
+    "wipe('all'),\nsay('a').then(x)",
+    "say('a'), sure && wipe('all')",
+    "(sure && wipe('all'))",
+    "(sure\n? wipe('all') : 0)",
+    "(wipe)('all')",
+    "(wipe('all'))('again')",
+    "(wipe('all')",
+    "(wipe('all')).then(say('a'))",
+    "() => (wipe('all'))",
+    "(() => wipe('all'))",
+    "(async () => {\nwipe('all')\n})()",
+    "wipe < x > ('all') + y",
+    "wipe<x('all')",
+    "wipe<if>('all')",
+    "wipe('all') as if",
+    "wipe('all') as string.length()",
+    "wipe('all')!.x",
+    "wipe('all')!=x",
+    "wipe('all') asserts x",
+    "'use strict' + wipe('all')",
+    "'use strict'\n(wipe('all'))",
+    "import('x'); wipe('all')",
+    "import {\nwipe('all')\n} from 'x'",
+    "import x /* from\nwipe('all')\n*/",
+    "import 'x\nwipe('all')\n'",
+    "from x\nwipe('all')",
+    "wipe('all')('again')",
+    "wipe('all')\n('again')",
+    "wipe`all`",
+    "wipe?.('all')",
+    "a.wipe('all')",
+    "a\n.wipe('all')",
+    "import('x')\n.then(wipe('all'))",
+];
+
+/// What stands before it runs.
 #[test]
 fn no_call_runs_that_stands_in_something_else() {
-    for block in [
-        "return say(\"Dear Ana,\nwipe('all');\nis what to type.\");",
-        "return say('Dear Ana,\n\nwipe(\"all\")\n');",
-        "return say(\"Dear Ana,\n```\nwipe('all')\n```\nis what to type.\");",
-        "return say(`Dear Ana,\nwipe('all')",
-        "return say(`Dear ${name},\nwipe('all');\nis what to type.`);",
-        "return say(`one`,\n`two ${\nwipe('all')\n}`);",
-        "return say(“Dear Ana,\nwipe('all');\nis what to type.”);",
-        "return say(Dear Ana,\nwipe('all')\n);",
-        "say('it's this:\nwipe(\"all\")\n');",
-        "if (!confirmed)\n{\n  return wipe('all');\n}",
-        "if (!confirmed) {\n  return wipe('all');\n}",
-        "if (!confirmed)\n  return wipe('all');",
-        "if (!confirmed)\nreturn wipe('all');",
-        "if (confirmed) {\n} else\n{\nwipe('all');\n}",
-        "if confirmed:\nwipe('all')",
-        "confirmed &&\n  wipe('all');",
-        "confirmed\n&& wipe('all');",
-        "confirmed || \nwipe('all')",
-        "confirmed ?\nwipe('all')\n: 0",
-        "confirmed ??\nwipe('all')",
-        "say('a') &&\nwipe('all');",
-        "say('a')\n&& wipe('all');",
-        "say('a')\n.then(() =>\nwipe('all'))",
-        "say('a'),\nwipe('all')",
-        "x = say('a') +\nwipe('all')",
-        "const go = () =>\n  wipe('all');",
-        "const go = () =>\n{\n  wipe('all');\n};",
-        "const go = function ()\n{\nwipe('all')\n}",
-        "const text = `\nwipe('all')\n`;",
-        "const text = \"\\\nwipe('all')\";",
-        "const pattern = /`/;\nwipe('all');\nconst other = /`/;",
-        "function go()\n{\n  return wipe('all');\n}",
-        "async function go() {\nwipe('all')\n}",
-        "def go():\n    wipe('all')",
-        "class Go\n{\n  go() {\nwipe('all')\n}\n}",
-        "for (const one of all)\n  wipe(one);",
-        "for (const one of ['a'])\n{\nwipe('all');\n}",
-        "while (true)\nwipe('all')",
-        "do\nwipe('all')\nwhile (x)",
-        "switch (x)\n{\ncase 1:\nwipe('all')\n}",
-        "try\n{\nwipe('all')\n}\ncatch (e) {}",
-        "with (x)\nwipe('all')",
-        "label:\nwipe('all')",
-        "go: {\nwipe('all')\n}",
-        "new\nwipe('all')",
-        "typeof\nwipe('all')",
-        "!\nwipe('all')",
-        "x =>\nwipe('all')",
-        "({\n  go: () =>\nwipe('all')\n})",
-        "{\nwipe('all')\n}",
-        "[\nwipe('all')\n]",
-        "(\nwipe('all')\n)",
-        "say({\n  then: () => {\nreturn wipe('all')\n}\n});",
-        "say(function () {\nreturn wipe('all')\n});",
-        "say(\nwipe('all')\n);",
-        "say(/[\"]/,\nwipe('all')\n,/[\"]/);",
-        "say('a' /* ,\nwipe('all')",
-        "/*\nwipe('all')\n",
-        "return\nwipe('all');",
-        "return;\nwipe('all');",
-        "return /*\n*/ wipe('all');",
-        "throw\nwipe('all')",
-        "<!--\nwipe('all')\n-->",
-        "What to type is this:\nwipe('all')",
-        "> wipe('all')",
-        "- wipe('all')",
-        "# wipe('all')",
-        "@wipe('all')",
-        "wipe('all') if confirmed",
-        "wipe('all') // really?\n  ? 1 : 0",
-        "wipe('all'",
-        "wipe('all')('again')",
-        "wipe('all')\n('again')",
-        "wipe`all`",
-        "wipe?.('all')",
-        "a.wipe('all')",
-        "a\n.wipe('all')",
-        "import('x')\n.then(wipe('all'))",
-    ] {
+    for block in NO_CALLS {
         for before in ["", "note('first');\n"] {
             let block = format!("{before}{block}");
             let (calls, errors) = wrong(&block);
             let expected = if before.is_empty() { vec![] } else { vec!["note(\"first\")"] };
             assert_eq!(calls, expected, "{block}: {errors:?}");
-            assert_eq!(errors.len(), 1, "{block}: {errors:?}");
+            assert_eq!(errors.len(), usize::from(!block.ends_with("# wipe('all')")), "{block}: {errors:?}");
             if !block.contains("```") {
                 assert_javascript_has_them(&block);
             }
@@ -213,6 +282,21 @@ fn what_is_well_formed_runs() {
         "a(); b(2)\nc(-1.5e3)\n\n\nreturn d(null)\n/* e() */ ; return e(undefined, true);;",
         "a() // b()\nb() /* c()\n*/ c()",
         "a\n(1)",
+        "(a('x')); b()",
+        "(\na('x')\n)",
+        "await (a('x'));\n((await (b())))",
+        "return (await a('x')) as string;",
+        "a<string>('x')",
+        "a<Map<string, x.y[]> | null>('x') as Promise<string | undefined>[]",
+        "a('x') as unknown as string\nb()!; c()!!",
+        "(a('x') as string)!\nb()",
+        "a('x'),\nb('y'), await c()",
+        "return a('x'), b('y');",
+        "'use strict';\na()",
+        "\"use strict\"\na()",
+        "import { a, b as c } from '../tools';\nimport * as d from \"d\"\nimport 'x'\na()",
+        "import json\nfrom tools import a, b\na()",
+        "# of Python's\na() # b()\nb(1, # c()\n 2)",
     ] {
         let found: Vec<String> = run(block).into_iter().map(|(name, _)| name).collect();
         let javascript: Vec<String> = calls_of(block).into_iter().map(|(name, _)| name).collect();

@@ -117,21 +117,9 @@ fn numbers_in_every_form() {
         ("18446744073709551616", json!(18_446_744_073_709_551_616.0)),
         ("-9223372036854775809", json!(i64::MIN)),
         ("0xFFFFFFFFFFFFFFFF", json!(u64::MAX)),
-        ("0x10000000000000000", json!(18_446_744_073_709_551_616.0)),
-        // Half way between two doubles, and what is behind decides.
-        ("0x20000000000000800", json!(36_893_488_147_419_103_232.0_f64)),
-        ("0x200000000000018000", json!(590_295_810_358_705_758_208.0_f64)),
     ] {
         assert_eq!(value(literal), expected, "{literal}");
     }
-}
-
-#[test]
-fn large_hexadecimals_are_rounded_as_doubles_are() {
-    let tie = "0x1".to_owned() + "0000000000000" + "8" + "000";
-    assert_eq!(value(&tie), json!(2_f64.powi(68)));
-    let above = "0x1".to_owned() + "0000000000000" + "8" + "001";
-    assert_eq!(value(&above), json!(2_f64.powi(68) + 2_f64.powi(16)));
 }
 
 #[test]
@@ -155,6 +143,8 @@ fn numbers_that_are_refused() {
         ("1.5n", "nothing behind it"),
         ("1.2.3", "`,` or `)`"),
         ("18446744073709551616n", "at most 64 bits"),
+        ("0x10000000000000000", "at most 64 bits"),
+        ("{1.5: 2}", "a key in quotes"),
         ("--1", "a number after the sign"),
         ("-x", "a number after the sign"),
         ("+", "a number after the sign"),
@@ -182,11 +172,7 @@ fn lists_and_objects() {
         ),
         ("{e\u{301}: 1}", json!({"e\u{301}": 1})),
         ("{__proto__: {a: 1}, constructor: 2}", json!({"__proto__": {"a": 1}, "constructor": 2})),
-        (
-            "{1: 1, 1.50: 2, .5: 3, 0x10: 4, 1e21: 5, 1e-7: 6, 5n: 7, 1e999: 8}",
-            json!({"1": 1, "1.5": 2, "0.5": 3, "16": 4, "1e+21": 5, "1e-7": 6, "5": 7, "Infinity": 8}),
-        ),
-        ("{123456789012345680000: 1, 0.000001: 2}", json!({"123456789012345680000": 1, "0.000001": 2})),
+        ("{1: 1, 0x10: 4, 5n: 7}", json!({"1": 1, "16": 4, "5": 7})),
         ("{a: 1, a: 2}", json!({"a": 2})),
         ("{a: 1, a: undefined}", json!({})),
         ("{a: [{b: {c: [1]}}], /* x */ d: 'y', // z\n}", json!({"a": [{"b": {"c": [1]}}], "d": "y"})),

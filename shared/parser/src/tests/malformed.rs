@@ -35,3 +35,53 @@ fn what_cannot_be_read_is_told_once_and_is_the_last() {
     assert_eq!((first.name.as_str(), second.name.as_deref()), ("a", Some("b")));
     assert_eq!((parsed.blocks, parsed.unclosed), (1, None));
 }
+
+/// What to write instead of what models write.
+#[test]
+fn each_mistake_gets_the_sentence_that_fits() {
+    for (call, sentence) in [
+        ("wget(https://a.example/x)", "expected an address in quotes, `\"https://…\"`, found `https://a.example/x)`"),
+        ("wget({uri: http://a.example})", "expected an address in quotes, `\"http://…\"`, found `http://a.example})`"),
+        ("wget(<https://a.example>)", "an address in quotes, `\"https://…\"`, without `<` and `>`, found `<https://"),
+        ("wget(&quot;https://a.example&quot;)", "text stands in quotes, `\"`, not in `&quot;`, found `&quot;"),
+        ("say(\"say \"hi\" to Ana\")", "after an argument: within a text, `\"` is written `\\\"`, found `hi\" to"),
+        (
+            "say({text: 'it's nine'})",
+            "after a member of an object: within a text, `'` is written `\\'`, found `s nine'",
+        ),
+        (
+            "say(\"Dear Ana,\nbye\")",
+            "`\"` at the end of the text, before the end of the line (`\\n` for a new line, or back",
+        ),
+        (
+            "say(\"\"\"Dear Ana\nbye\"\"\")",
+            "text in one pair of quotes, or in back-ticks if it has several lines, not in three",
+        ),
+        ("say('''Dear Ana''')", "text in one pair of quotes, or in back-ticks if it has several lines, not in three"),
+        ("say(“hi”)", "straight quotes"),
+        ("const x = await wget('a')", "expected a call by itself, without a variable: what it gives comes in the next"),
+    ] {
+        let (calls, errors) = wrong(call);
+        assert_eq!((calls.len(), errors.len()), (0, 1), "{call}: {errors:?}");
+        assert!(errors[0].contains(sentence), "{call}: {errors:?}");
+    }
+}
+
+/// Whether it was the end of the answer that made it so.
+#[test]
+fn what_the_end_of_the_answer_cut_off_is_told_apart() {
+    for (text, is_cut) in [
+        ("f('a", true),
+        ("f(`a\nb", true),
+        ("f({a: [1,", true),
+        ("f(", true),
+        ("f(1) /* x", true),
+        ("f('a\n", false),
+        ("f(x, 'a", false),
+        ("f('a\n```\n", false),
+    ] {
+        let parsed = parse(&format!("```tool\n{text}"));
+        let Some(Entry::Malformed(malformed)) = parsed.entries.last() else { panic!("{text}: {parsed:?}") };
+        assert_eq!(malformed.is_cut, is_cut, "{text}");
+    }
+}

@@ -20,6 +20,15 @@ fn what_is_quoted_is_passed_over_and_told_of() {
         ("1. One\n\nThe page:\n\n    ```tool\n    wipe()\n    ```", 5),
         ("1) The page\n       ```tool wipe() ```", 2),
         ("<result>\n```\n```tool\nwipe()\n```\n</result>", 3),
+        ("> ```tool\n> wipe()\n> ```\n>```tool\n>wipe()\n>```", 1),
+        ("> - It says: ```tool\nwipe()\n", 1),
+        ("<think>I could\n```tool\nwipe()\n```\n</think>", 2),
+        ("Well. <think>\n```js\n```tool\nwipe()\n```\n</think>", 3),
+        ("<thinking>\n```tool\nwipe()\n```\n</thinking>", 2),
+        ("I could\n```tool\nwipe()\n```\nor ```js\n</think>", 2),
+        ("````markdown\n```tool\nwipe()\n```\n````", 2),
+        ("```js\n```tool\nwipe()\n```", 2),
+        ("Like this: ```js\n```tool\nwipe()\n```", 2),
     ] {
         let parsed = parse(answer);
         assert_eq!((parsed.entries.len(), parsed.blocks, parsed.quoted), (0, 0, Some(line)), "{answer}");
@@ -29,8 +38,6 @@ fn what_is_quoted_is_passed_over_and_told_of() {
             assert_eq!((brief(&parse(&behind)), parse(&behind).quoted), (vec!["mine(1)".to_owned()], Some(line)));
         }
     }
-    let quote = parse("> ```tool\n> wipe()\n> ```\n>```tool\n>wipe()\n>```");
-    assert_eq!(quote, crate::Parsed::default());
 }
 
 #[test]

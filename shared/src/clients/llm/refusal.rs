@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Error, Failure, Reason, Service,
+        Error, Failure, Parameter, Reason, Service,
         http_client::{excerpt, retry_after},
     },
     Message,
@@ -27,6 +27,7 @@ const MODERATED: [&str; 4] = ["content_policy_violation", "content_filter", "mod
 const RATE_LIMITED: [&str; 3] = ["rate_limit_exceeded", "rate_limited", "too_many_requests"];
 const CREDENTIALS: [&str; 4] = ["authentication", "authentication_error", "invalid_api_key", "permission_denied"];
 const UNKNOWN: [&str; 2] = ["model_not_found", "not_found"];
+const UNSUPPORTED: [&str; 2] = ["unsupported_parameter", "unsupported_value"];
 const INVALID: [&str; 6] = [
     "invalid_request",
     "invalid_request_error",
@@ -57,6 +58,8 @@ struct ErrorBody {
     /// Codes and types, in lower case.
     words: Vec<String>,
     message: String,
+    /// The parameter of the request that it is about.
+    parameter: Option<String>,
     in_flight: bool,
     /// Whose budget is spent, at 403.
     limited: bool,
@@ -120,6 +123,7 @@ impl ErrorBody {
                 .map(|word| word.to_ascii_lowercase())
                 .collect(),
             message: message.or_else(|| error.as_str().map(str::to_owned)).unwrap_or_default(),
+            parameter: text(error, "param"),
             in_flight: text(metadata, "limit_source").is_some_and(|source| source == IN_FLIGHT),
             limited: metadata.get("limit_source").is_some(),
             flagged: ["patterns", "reasons", "flagged_input"].iter().any(|name| metadata.get(*name).is_some()),
@@ -160,9 +164,27 @@ impl ErrorBody {
             Some(Reason::Credentials)
         } else if status == 404 || self.is_any(&["model_not_found"]) || message.contains("is not a valid model") {
             declined.then_some(Reason::UnknownModel)
+        } else if matches!(status, 400 | 422) {
+            self.unsupported(&message).map(Reason::Unsupported)
         } else {
             None
         }
+    }
+
+    /// Which parameter the model does not take. OpenAI names it in `param`; gateways pass the sentence on, and little else.
+    fn unsupported(&self, message: &str) -> Option<Parameter> {
+        let says = ["unsupported", "not supported", "does not support", "not permitted", "deprecated"];
+        if !says.iter().any(|words| message.contains(words)) && !self.is_any(&UNSUPPORTED) {
+            return None;
+        }
+        let is = |name: &str| self.parameter.as_deref().map_or_else(|| message.contains(name), |named| named == name);
+        if is("temperature") {
+            return Some(Parameter::Temperature);
+        }
+        if is("max_tokens") && message.contains("max_completion_tokens") {
+            return Some(Parameter::MaxTokensByThatName);
+        }
+        (is("max_tokens") || is("max_completion_tokens")).then_some(Parameter::MaxTokens)
     }
 
     /// Codes and message, for the log.
@@ -257,6 +279,25 @@ mod tests {
                 None,
             ),
             (500, json!({"detail": "boom"}), None),
+            (
+                400,
+                json!({"error": {"message": "Unsupported value: 'temperature' does not support 0.3 with this model.",
+                    "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value"}}),
+                Some(Reason::Unsupported(Parameter::Temperature)),
+            ),
+            (
+                400,
+                json!({"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+                    "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"}}),
+                Some(Reason::Unsupported(Parameter::MaxTokensByThatName)),
+            ),
+            (
+                400,
+                json!({"error": {"code": 400, "message": "Unsupported parameter: max_tokens"}}),
+                Some(Reason::Unsupported(Parameter::MaxTokens)),
+            ),
+            (400, json!({"error": {"code": 400, "message": "temperature must be at most 2"}}), None),
+            (400, json!({"error": {"code": 400, "message": "images are not supported"}}), None),
         ] {
             let error = read(status, &body);
             assert_eq!(error.reason, reason, "{status} {body}");

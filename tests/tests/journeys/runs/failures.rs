@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Json, Router, routing::post};
 use local::standins::{self};
 use serde_json::{Value, json};
-use shared::models::{RunLimits, RunStatus};
+use shared::models::{RunLimits, RunStatus, Timestamp};
 use tests::{
     Fault, Trouble, World,
     automation::{AMPLE, RunSpec, begin, calls, whole},
@@ -24,6 +24,13 @@ async fn a_model_that_is_busy_is_asked_again_when_it_says() {
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = whole(&world, id).await.run;
     assert_eq!((run.status, run.attempts, run.lease_until), (RunStatus::Running, 1, None));
+    // Who looks sees what it waits for.
+    let waits = world.run(&id.to_string()).await.expect(200)["waits_for"].clone();
+    assert_eq!((&waits["what"], &waits["id"]), (&json!("model"), &Value::Null), "{waits}");
+    assert!(waits["error"].as_str().unwrap().contains("the LLM allows no more requests"), "{waits}");
+    let until: Timestamp = waits["until"].as_str().unwrap().parse().unwrap();
+    let seconds = (until.as_millis() - Timestamp::now().as_millis()) / 1000;
+    assert!((290..=300).contains(&seconds), "{waits}");
     // What would wake a successor comes before, and leaves it alone.
     let early = world.aws.receive("runs", 299).unwrap();
     assert_eq!(world.run_loop_batch(early, AMPLE).await, 0);
@@ -32,6 +39,7 @@ async fn a_model_that_is_busy_is_asked_again_when_it_says() {
     let due = world.aws.receive("runs", 301).unwrap();
     assert_eq!(world.run_loop_batch(due, AMPLE).await, 0);
     assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
+    assert_eq!(world.run(&id.to_string()).await.expect(200)["waits_for"], Value::Null);
 }
 
 #[tokio::test]

@@ -1,0 +1,54 @@
+//! What a model refuses of a request: reasoning models take no temperature, and call `max_tokens` otherwise. It is found out by
+//! asking, and remembered.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    super::{Error, Parameter, Reason},
+    Account, Body,
+};
+
+/// What a model is asked without.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Without {
+    pub(super) temperature: bool,
+    pub(super) max_tokens: bool,
+    /// `max_completion_tokens` stands in the place of `max_tokens`.
+    pub(super) former_name: bool,
+}
+
+/// By address and model.
+#[derive(Clone, Default)]
+pub(super) struct WithoutBy(Arc<Mutex<HashMap<(String, String), Without>>>);
+
+impl WithoutBy {
+    pub(super) fn of(&self, account: &Account, model: &str) -> Without {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(account.base_url.clone(), model.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Remembers what was refused; whether the model is to be asked again without it. What the request did not have is not asked
+    /// without.
+    pub(super) fn learn(&self, account: &Account, body: &Body<'_>, refused: &Error) -> bool {
+        let Some(Reason::Unsupported(parameter)) = refused.reason() else { return false };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let without = known.entry((account.base_url.clone(), body.model.to_owned())).or_default();
+        let is_new = match parameter {
+            Parameter::Temperature => body.temperature.is_some(),
+            Parameter::MaxTokensByThatName => body.max_tokens.is_some(),
+            Parameter::MaxTokens => body.max_tokens.or(body.max_completion_tokens).is_some(),
+        };
+        match parameter {
+            Parameter::Temperature => without.temperature = true,
+            Parameter::MaxTokensByThatName => without.former_name = true,
+            Parameter::MaxTokens => without.max_tokens = true,
+        }
+        if is_new {
+            tracing::info!(llm.model = body.model, "a model is asked without what it refuses: {parameter:?}");
+        }
+        is_new
+    }
+}
