@@ -170,9 +170,9 @@ async fn the_model_fails() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
     for (operation, event) in &asked(&world)[..2] {
-        for (fault, status) in [(Standin::status(402), 502), (Standin::delay(LATE), 504)] {
+        for (fault, seconds, status) in [(Standin::status(402), 60, 502), (Standin::delay(LATE), 5, 504)] {
             world.llm.inject(fault.times(9));
-            let answer = send(&world, &event.clone().within(Duration::from_secs(5))).await;
+            let answer = send(&world, &event.clone().within(Duration::from_secs(seconds))).await;
             given.note(operation, status, &answer);
             world.llm.clear_faults();
         }
