@@ -37,7 +37,7 @@ use crate::{
 /// Kept back from the time for which another turn of the same thread is waited for.
 const TURN_NEEDS: Duration = Duration::from_secs(8);
 /// For so long another turn of the same thread is waited for at most.
-const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(20);
+const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(10);
 /// A lease outlasts the invocation that holds it.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
 /// Within which a person must have consented, or a front end have brought a result.
