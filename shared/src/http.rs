@@ -20,7 +20,7 @@ pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use page::{history, page, page_by, query};
 pub use reply::{Afterwards, Reply};
-pub use roles::LEAST_ROLES;
+pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};
 pub use route::{id, route};
 pub use serve::{answer, deadline, serve};
 pub use token::{NoToken, TokenVerifier, VerifiedToken};
