@@ -78,7 +78,7 @@ pub use thread::{
     ChatRole, ChatRules, PendingCall, Thread, ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
-pub use tool::{NO_ARGUMENTS, Tool, ToolType};
+pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};
