@@ -185,9 +185,15 @@ impl Problems {
     }
 
     /// `Ok(value)` when nothing is wrong.
-    pub fn into_result<T>(self, value: Option<T>) -> Result<T> {
+    pub fn into_result<T>(mut self, value: Option<T>) -> Result<T> {
         match value {
             Some(value) if self.is_empty() => Ok(value),
+            // No refusal without a field: whoever reads the body forgot to say which.
+            None if self.is_empty() => {
+                debug_assert!(false, "a body was refused without a problem");
+                self.add("body", "cannot be read");
+                Err(Error::Invalid(self))
+            }
             _ => Err(Error::Invalid(self)),
         }
     }

@@ -348,6 +348,8 @@ impl Executor {
             let logs = ignored.iter().map(|name| format!("The argument \"{name}\" is unknown and was ignored.").into());
             outcome.answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
         }
+        // Nothing happened again, whatever is known of the first time.
+        let status = if outcome.repeats { ExecutionStatus::Replayed } else { status };
         telemetry::execution(kind, status.as_str(), duration);
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let answer = &outcome.answer;
@@ -455,7 +457,9 @@ impl Started {
 /// The answer of the same effect's first execution; one whose owner died has none.
 fn replay(answer: Value, status: ExecutionStatus) -> ToolOutcome {
     match answer {
-        Value::Object(answer) => ToolOutcome { answer, ..ToolOutcome::failed("") }.status(status).with(Effect::Done),
+        Value::Object(answer) => {
+            ToolOutcome { answer, repeats: true, ..ToolOutcome::failed("") }.status(status).with(Effect::Done)
+        }
         _ => ToolOutcome::unknown(
             "It is not known whether this was done; do not repeat it. Say that it may have gone through.",
         ),

@@ -137,7 +137,13 @@ impl<'a> Fields<'a> {
     }
 
     pub fn required_parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
-        if self.required(name).is_some() { self.parse(name) } else { None }
+        let before = self.problems.iter().count();
+        let value = self.parse(name);
+        // An empty text is as good as none.
+        if value.is_none() && self.problems.iter().count() == before {
+            self.problem(name, "is required");
+        }
+        value
     }
 
     /// The members of an optional object.

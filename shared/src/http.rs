@@ -22,7 +22,7 @@ pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use page::{history, page, page_by, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
-pub use roles::LEAST_ROLES;
+pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};
 pub use route::{id, route};
 pub use serve::{answer, answer_streaming, deadline, serve, serve_streaming};
 pub use token::{NoToken, TokenVerifier, VerifiedToken};

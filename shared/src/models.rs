@@ -49,7 +49,7 @@ pub use automation_run::{
     RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
-pub use call::{Call, CallId, CallStatus, StartedTool};
+pub use call::{Call, CallId, CallStatus, StartedTool, ToldLater};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched};
@@ -78,7 +78,7 @@ pub use thread::{
     ChatRole, ChatRules, PendingCall, Thread, ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
-pub use tool::{NO_ARGUMENTS, Tool, ToolType};
+pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};

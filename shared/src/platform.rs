@@ -227,6 +227,7 @@ impl Platform {
             pipedream: self.pipedream(),
             pipedream_secret: self.pipedream_secret()?,
             secrets: self.secrets().clone(),
+            outbound: self.outbound()?.clone(),
         })
     }
 

@@ -69,7 +69,9 @@ pub fn differences(world: &World) -> Vec<String> {
             .filter_map(|row| external(&row))
             .collect();
         let assistant = world.vapi.assistant(&text(&agent["external_assistant_id"])).unwrap_or_default();
-        let ids = assistant["model"]["toolIds"].as_array().cloned().unwrap_or_default();
+        let mut ids = assistant["model"]["toolIds"].as_array().cloned().unwrap_or_default();
+        let pinned = assistant["model"]["toolRefs"].as_array().into_iter().flatten();
+        ids.extend(pinned.map(|pinned| pinned["toolId"].clone()));
         let of_vapi: BTreeSet<String> = ids.iter().map(text).collect();
         if of_table != of_vapi {
             differences.push(format!("the assistant has {of_vapi:?}, the table {of_table:?}"));

@@ -14,6 +14,9 @@ use crate::{Deps, signature};
 /// Parameters that say whose call it is. Each may stand in the form once: of two, VAPI might read the one that we did not.
 const IDENTIFYING: [&str; 5] = ["CallSid", "AccountSid", "From", "To", "Called"];
 
+/// Twilio's own word for a caller who is not known.
+const ANONYMOUS: &str = "anonymous";
+
 /// What the form tells that we need.
 #[derive(Debug)]
 pub(crate) struct Incoming {
@@ -42,7 +45,9 @@ impl Incoming {
         if call_sid.len() > 64 {
             return Err(Error::invalid("CallSid", "has more than 64 characters"));
         }
-        let caller = field("From").ok_or_else(|| Error::invalid("From", "is required"))?;
+        // Who calls is not told in every network.
+        let untold = || form.iter().any(|(key, _)| key == "From").then(|| ANONYMOUS.to_owned());
+        let caller = field("From").or_else(untold).ok_or_else(|| Error::invalid("From", "is required"))?;
         let called = field("To").ok_or_else(|| Error::invalid("To", "is required"))?;
         let called: E164 = called.parse().map_err(|error| Error::invalid("To", format!("{error}")))?;
         // Twilio sends the number under both names.

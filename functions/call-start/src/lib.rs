@@ -19,7 +19,7 @@ use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
-    clients::{self, Failure, Queue, Secrets, Service, Vapi},
+    clients::{self, Failure, Queue, Secrets, Service, Vapi, vapi::InboundCall},
     error,
     http::{self, Reply},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
@@ -209,8 +209,13 @@ async fn ask_vapi(
             let organization = number.organization_id;
             let (agent, account) = join!(deps.agents.get(organization, agent), deps.accounts.vapi(organization));
             let (agent, account) = (agent?, account?);
-            let assistant = &agent.external_assistant_id;
-            deps.vapi.create_inbound_call(&account, at_vapi, assistant, &incoming.caller, deadline).await?
+            let call = InboundCall {
+                phone_number_id: at_vapi,
+                assistant_id: &agent.external_assistant_id,
+                caller: &incoming.caller,
+                call_sid: &incoming.call_sid,
+            };
+            deps.vapi.create_inbound_call(&account, call, deadline).await?
         }
         _ => deps.vapi.inbound_call(form, deadline).await?,
     };
@@ -276,6 +281,7 @@ fn begun(
         results: std::collections::BTreeMap::new(),
         context_taken_at: None,
         context_injected_at: None,
+        told_later: Vec::new(),
         context_error: None,
         context_failed_at: None,
         ended_at: None,

@@ -33,6 +33,8 @@ enum Event {
     },
     /// What the tools of its start found out was told to the model.
     ContextInjected,
+    /// What one of them found out later was told by itself.
+    ResultInjected(Run),
     ContextFailed {
         reason: String,
     },
@@ -52,6 +54,17 @@ struct Run {
     trigger: Trigger,
 }
 
+impl Run {
+    fn set_off(tool: &StartedTool) -> Self {
+        Self {
+            execution_id: tool.execution_id,
+            tool_id: tool.tool_id,
+            label: Some(tool.label.clone()),
+            trigger: Trigger::CallStart,
+        }
+    }
+}
+
 impl Event {
     const fn rank(&self) -> u8 {
         match self {
@@ -61,8 +74,9 @@ impl Event {
             Self::ToolStarted(_) => 3,
             Self::ToolFinished { .. } => 4,
             Self::ContextInjected => 5,
-            Self::ContextFailed { .. } => 6,
-            Self::CallEnded { .. } => 7,
+            Self::ResultInjected(_) => 6,
+            Self::ContextFailed { .. } => 7,
+            Self::CallEnded { .. } => 8,
         }
     }
 }
@@ -77,13 +91,7 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
         for tool in started {
             // When its message was written is known once it has run; until then, that it was with the TwiML.
             let queued_at = runs.iter().find(|run| run.id == tool.execution_id).and_then(|run| run.queued_at);
-            let run = Run {
-                execution_id: tool.execution_id,
-                tool_id: tool.tool_id,
-                label: Some(tool.label.clone()),
-                trigger: Trigger::CallStart,
-            };
-            add(queued_at.or(call.twiml_at).unwrap_or(call.created_at), Event::ToolQueued(run));
+            add(queued_at.or(call.twiml_at).unwrap_or(call.created_at), Event::ToolQueued(Run::set_off(tool)));
         }
     }
     for run in runs.iter().rev() {
@@ -100,6 +108,12 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     }
     if let Some(at) = call.context_injected_at {
         add(at, Event::ContextInjected);
+    }
+    for told in &call.told_later {
+        let tool = call.on_call_start.iter().find(|tool| tool.execution_id == told.execution_id);
+        if let Some(tool) = tool {
+            add(told.at, Event::ResultInjected(Run::set_off(tool)));
+        }
     }
     if let Some(reason) = &call.context_error {
         let at = call.context_failed_at.or(call.context_taken_at).unwrap_or(call.updated_at);

@@ -31,6 +31,6 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         return Err(Error::NotFound("route"));
     };
     let mut config = ToolConfig::parse(&http::json_body(&request)?)?;
-    deps.references.check(organization, &mut config, deadline).await?;
+    deps.references.check(organization, &mut config, None, deadline).await?;
     Reply::created(&lifecycle::shown(deps.lifecycle.create(organization, &config, deadline).await?))
 }

@@ -111,10 +111,11 @@ impl Invocation {
         Ok(Self { metadata, requested, kind: MessageKind::ToolCalls })
     }
 
-    /// Whether one message asks for several functions, of which this tool can be only one.
-    pub(crate) fn mixes_tools(&self) -> bool {
-        let mut names = self.requested.iter().filter_map(|requested| requested.call.as_ref()).map(|(_, name)| name);
-        names.next().is_some_and(|first| names.any(|name| name != first))
+    /// Whether a request is for another tool than the one at this address: it names one, or names none beside others that do.
+    pub(crate) fn means_another(&self, requested: &Requested, tool: &str) -> bool {
+        let Some((_, name)) = &requested.call else { return false };
+        let alone = self.requested.len() == 1;
+        name != tool && !(alone && name.is_empty())
     }
 
     /// Whose effect an execution is, as far as VAPI's word goes.
@@ -160,12 +161,6 @@ impl Invocation {
             })
             .collect();
         Reply::ok(&json!({ "results": results }))
-    }
-}
-
-impl Requested {
-    pub(crate) fn names(&self, tool: &str) -> bool {
-        self.call.as_ref().is_some_and(|(_, name)| name == tool)
     }
 }
 

@@ -122,7 +122,7 @@ fn refused(
     not_verified: Option<&Error>,
 ) -> Option<ToolOutcome> {
     let name = &tool.spec.name;
-    if invocation.mixes_tools() && !requested.names(name) {
+    if invocation.means_another(requested, name) {
         return Some(ToolOutcome::failed(format!("Only the tool {name} can be called here.")));
     }
     not_verified.map(numbers::sentence).or_else(|| requested.unreadable.as_deref().map(ToolOutcome::failed))

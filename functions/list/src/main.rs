@@ -1,5 +1,5 @@
-//! GET /api/{slug}/tools, /api/{slug}/tools/{id}, /api/{slug}/tools/{id}/executions and /api/{slug}/agents/{id}/tools: shows
-//! tools.
+//! GET /api/{slug}/tools, /api/{slug}/tools/{id}, /api/{slug}/tools/{id}/agents, /api/{slug}/tools/{id}/executions and
+//! /api/{slug}/agents/{id}/tools: shows tools.
 
 use list::{Deps, handle};
 use shared::{Platform, http};

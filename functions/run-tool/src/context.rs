@@ -11,12 +11,15 @@ use shared::{
     Deadline, Error, Result,
     clients::call_control::NotAccepted,
     cut::{fit, instead_of},
-    error,
+    error::{self, upstream},
     models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
     store::Added,
 };
 
 use crate::Deps;
+
+/// Why nothing is told any more.
+const OVER: &str = "the call is over";
 
 const HEADING: &str = "Customer context from CRM lookup:";
 /// Of one tool's line and of the whole message, in bytes.
@@ -65,7 +68,8 @@ pub(crate) async fn add(
         Added::Now(call) if call.context_taken_at.is_some() => {
             if let Some(line) = line {
                 let message = format!("{HEADING}\n{line}");
-                tell(deps, &call, &message, &[execution.to_string()], deadline).await;
+                let late = Message { text: &message, late: true };
+                tell(deps, &call, late, &[execution.to_string()], deadline).await;
             }
             Ok(())
         }
@@ -85,35 +89,58 @@ pub(crate) async fn send_results(
 ) -> Result<()> {
     let Some(call) = deps.calls.take_context(organization, id).await? else { return Ok(()) };
     if call.is_over() {
-        note(deps, &call, &[], Err("the call is over")).await;
+        note(deps, &call, &[], false, Err(OVER)).await;
     } else if let Some(message) = message(&call) {
         let told: Vec<String> = call.results.keys().cloned().collect();
-        tell(deps, &call, &message, &told, deadline).await;
+        tell(deps, &call, Message { text: &message, late: false }, &told, deadline).await;
     }
     Ok(())
 }
 
 /// Puts a message with the results of these executions into the conversation, trying again while the call does not take it yet;
 /// what came of it is noted.
-async fn tell(deps: &Deps, call: &Call, message: &str, executions: &[String], deadline: Deadline) {
+async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
     let told = match &call.control_url {
-        Some(url) => insist(deps, call, url, message, deadline.at_most(TOLD_WITHIN)).await,
-        None => Err("the call has no control URL".to_owned()),
+        Some(url) => insist(deps, call, url, message.text, deadline.at_most(TOLD_WITHIN)).await,
+        None => Err(Untold::because("VAPI gave no address at which the call takes messages")),
     };
-    if let Err(why) = &told {
-        tracing::error!(call.id = %call.id, "the context of a call could not be told: {why}");
+    if let Err(untold) = &told {
+        tracing::error!(call.id = %call.id, "the context of a call could not be told: {}", untold.chain);
     }
-    note(deps, call, executions, told.as_ref().copied().map_err(String::as_str)).await;
+    let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
+    note(deps, call, executions, message.late, told).await;
 }
 
-async fn note(deps: &Deps, call: &Call, executions: &[String], told: Result<(), &str>) {
-    let noted = deps.calls.note_context(call.organization_id, &call.id, executions, told);
+/// What is told, and whether the other results were told before it.
+struct Message<'a> {
+    text: &'a str,
+    late: bool,
+}
+
+/// Why a call was not told something: for people who look at the call, and for the log.
+struct Untold {
+    words: String,
+    chain: String,
+}
+
+impl Untold {
+    fn because(words: &str) -> Self {
+        Self { words: words.to_owned(), chain: words.to_owned() }
+    }
+
+    fn of(error: &upstream::Error) -> Self {
+        Self { words: error.public(), chain: error::chain(error) }
+    }
+}
+
+async fn note(deps: &Deps, call: &Call, executions: &[String], late: bool, told: Result<(), &str>) {
+    let noted = deps.calls.note_context(call.organization_id, &call.id, executions, late, told);
     if let Err(error) = noted.await {
         tracing::warn!(call.id = %call.id, "what came of a call's context could not be noted: {}", error::chain(&error));
     }
 }
 
-async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadline: Deadline) -> Result<(), String> {
+async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadline: Deadline) -> Result<(), Untold> {
     let mut pause = PAUSE;
     loop {
         let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
@@ -121,10 +148,10 @@ async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadl
             // A 5xx is what the control URL answers while the call is being set up.
             Err(NotAccepted::Unknown(error)) if error.status().is_none_or(|status| status < 500) => {
                 // It may have been taken; twice would be worse than not.
-                return Err(error::chain(&error));
+                return Err(Untold::of(&error));
             }
-            Err(NotAccepted::Declined(error)) => return Err(error::chain(&error)),
-            Err(NotAccepted::NotThere(error) | NotAccepted::Unknown(error)) => error::chain(&error),
+            Err(NotAccepted::Declined(error)) => return Err(Untold::of(&error)),
+            Err(NotAccepted::NotThere(error) | NotAccepted::Unknown(error)) => Untold::of(&error),
         };
         if deadline.remaining() <= pause {
             return Err(why);
@@ -132,7 +159,7 @@ async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadl
         tokio::time::sleep(pause).await;
         // By now the call may be over, and nobody there to be told.
         if pause >= LONGEST_PAUSE && is_over(deps, call).await {
-            return Err("the call is over".into());
+            return Err(Untold::because(OVER));
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

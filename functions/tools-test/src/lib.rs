@@ -103,7 +103,7 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool,
     match which {
         TestedTool::Saved(id) => deps.tools.get(organization, id).await,
         TestedTool::Unsaved(mut config) => {
-            let checked = deps.references.check(organization, &mut config, deadline).await;
+            let checked = deps.references.check(organization, &mut config, None, deadline).await;
             checked.and_then(|()| lifecycle::unsaved(organization, &config)).map_err(|error| match error {
                 Error::Invalid(problems) => Error::Invalid(problems.below("config")),
                 error => error,

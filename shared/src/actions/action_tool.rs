@@ -86,7 +86,12 @@ impl ActionTool {
     pub fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {
         match &self.check {
             Some(check) => check.check(arguments),
-            None => arguments::check(self.spec.parameters.schema(), arguments),
+            None => match &self.action {
+                Action::PipedreamAction(action) => {
+                    arguments::check(self.spec.parameters.schema(), &action.with_lists(arguments))
+                }
+                _ => arguments::check(self.spec.parameters.schema(), arguments),
+            },
         }
     }
 

@@ -112,6 +112,16 @@ impl ApiRequest {
         Some(request)
     }
 
+    /// The addresses that it names, each with its field: its own, and one of each host that a model may choose.
+    pub fn addresses(&self) -> Vec<(&'static str, String)> {
+        let own = match &self.url {
+            Parameter::Fixed { value: Value::String(url), .. } => Some(("url.value", url.clone())),
+            _ => None,
+        };
+        let hosts = self.allowed_hosts.hosts().map(|host| ("allowed_hosts", format!("https://{host}/")));
+        own.into_iter().chain(hosts).collect()
+    }
+
     /// The field of a secret that would be sent to whatever host is chosen in the call, if there is one.
     fn secret_for_any_host(&self) -> Option<String> {
         let host_is_fixed = matches!(&self.url, Parameter::Fixed { value: Value::String(url), .. } if names_host(url));
@@ -265,8 +275,13 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
     let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
-            let result = json.unwrap_or_else(|| {
-                if content_type.starts_with("text/") || !text.is_empty() { text.into() } else { Value::Null }
+            let result = json.unwrap_or_else(|| match kind_of_file(content_type, body) {
+                Some(kind) => {
+                    format!("The service answered with {kind} of {} bytes, which cannot be shown here.", body.len())
+                        .into()
+                }
+                None if content_type.starts_with("text/") || !text.is_empty() => text.into(),
+                None => Value::Null,
             });
             let ran = ToolOutcome::succeeded(result);
             if has_effect { ran.with(Effect::Done) } else { ran }
@@ -300,6 +315,23 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
             }
         }
     }
+}
+
+/// What a body is that no model can read, in a word or two; none for text.
+fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
+    let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let (kind, of) = named.split_once('/').unwrap_or_default();
+    let text = kind == "text"
+        || ["json", "xml", "yaml", "javascript", "x-www-form-urlencoded"].iter().any(|it| of.ends_with(it));
+    let file = matches!(kind, "image" | "audio" | "video" | "font") && !text;
+    // Text in another charset is not UTF-8 either; a NUL stands in none of them but UTF-16.
+    let binary = body.contains(&0) || (!text && std::str::from_utf8(body).is_err());
+    if body.is_empty() || !(file || binary) {
+        return None;
+    }
+    let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte));
+    let known = !of.is_empty() && of != "octet-stream" && named.len() <= 80 && plain(kind) && plain(of);
+    Some(if known && !text { format!("a file ({named})") } else { "a binary file".to_owned() })
 }
 
 /// What it means that there is no answer. `not_sent` words why the guard let nothing out.

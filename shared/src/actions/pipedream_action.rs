@@ -9,6 +9,8 @@
 //!
 //! `version` and `appProp` are filled in from Pipedream when the tool is made.
 
+mod props;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -160,12 +162,13 @@ impl PipedreamAction {
         &self.metadata.account_id
     }
 
-    /// Pins the action to the version that was read, and learns which of its props takes the account.
+    /// Pins the action to the version that was read, and learns which of its props takes the account, and what the others take.
     pub fn pin(&mut self, action: &Action) {
         self.metadata.version.get_or_insert_with(|| action.version.clone());
         if let Some(prop) = action.app_prop() {
             self.metadata.app_prop.get_or_insert_with(|| prop.to_owned());
         }
+        self.take_types(action);
     }
 
     pub(super) const fn has_effect(&self) -> bool {
@@ -268,7 +271,7 @@ impl PipedreamAction {
                 "{name} did not confirm; it is not known whether it was done. Do not try again."
             ))
             .because(error),
-            Err(error) => ToolOutcome::failed(refusal(name, &error)).because(error),
+            Err(error) => ToolOutcome::failed(refusal(name, &error, hidden)).because(error),
         }
     }
 }
@@ -279,10 +282,14 @@ fn names_address(name: &str) -> bool {
     words(name).iter().any(|word| ADDRESSES.contains(&word.as_str()))
 }
 
-fn refusal(name: &str, error: &clients::Error) -> String {
-    match error.status() {
-        Some(429) => format!("{name} is busy just now; try again in a moment."),
-        Some(_) => format!("{name} refused the request; nothing was done."),
-        None => format!("{name} cannot be reached just now; nothing was done."),
+fn refusal(name: &str, error: &clients::Error, hidden: &HiddenTexts) -> String {
+    match (error.status(), error.said()) {
+        (Some(429), _) => format!("{name} is busy just now; try again in a moment."),
+        (Some(401 | 403), _) | (Some(_), None) => format!("{name} refused the request; nothing was done."),
+        (Some(_), Some(said)) => {
+            let said = cut(hidden.replaced(said), LONGEST_REASON);
+            format!("{name} refused the request; nothing was done. It said: {said}")
+        }
+        (None, _) => format!("{name} cannot be reached just now; nothing was done."),
     }
 }

@@ -154,7 +154,8 @@ pub fn segment(id: &str) -> String {
     utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }
 
-async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
+/// Sends a request, once.
+pub(super) async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
     let sent = request.try_clone();
     let response = request.send().await.map_err(|error| not_sent(service, error))?;
     let status = response.status().as_u16();
@@ -253,7 +254,7 @@ fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
             // Twilio's, by which its refusals are known.
             let code = error.get("code").map(|code| format!("{code}: ")).unwrap_or_default();
             let message = ["message", "error", "detail", "title"].iter().find_map(|name| error.get(*name));
-            let text = message.map(|message| message.as_str().map_or_else(|| message.to_string(), str::to_owned));
+            let text = message.map(|message| words(message) + &details(error.get("details")));
             match text {
                 None => (String::new(), String::new()),
                 Some(text) if error.get("code").is_some_and(Value::is_u64) => (code, text),
@@ -263,6 +264,23 @@ fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
         _ => (String::new(), String::from_utf8_lossy(body).into_owned()),
     };
     format!("{code}{}", vendor_text(&text, sent, EXCERPT))
+}
+
+/// A message: text, a list of texts, or else JSON.
+fn words(message: &Value) -> String {
+    let listed = || message.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>();
+    match (message.as_str(), listed()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(texts)) => texts.join("; "),
+        (None, None) => message.to_string(),
+    }
+}
+
+/// What Pipedream says of each prop: an object of texts.
+fn details(details: Option<&Value>) -> String {
+    let members = details.and_then(Value::as_object).into_iter().flatten();
+    let told: Vec<String> = members.filter_map(|(name, of)| Some(format!("{name} {}", of.as_str()?))).collect();
+    if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) }
 }
 
 #[cfg(test)]
@@ -292,9 +310,10 @@ mod tests {
     fn an_excerpt_keeps_the_code_and_hides_what_is_private() {
         let body = br#"{"code":21211,"message":"The 'To' number 5551234567 is not valid.","status":400}"#;
         assert_eq!(excerpt(body), "21211: The 'To' number [number] is not valid.");
+        assert_eq!(excerpt(br#"{"message":["property tools should not exist"]}"#), "property tools should not exist");
         assert_eq!(
-            excerpt(br#"{"message":["property tools should not exist"]}"#),
-            r#"["property tools should not exist"]"#
+            excerpt(br#"{"error":"props are not valid","details":{"to":"must be of type string[]","n":1}}"#),
+            "props are not valid: to must be of type string[]"
         );
         assert_eq!(excerpt(b"<html>"), "<html>");
         let body = br#"{"message":"No ana@example.com for sk-live-abcdefghijkl, session_token=abc"}"#;

@@ -168,6 +168,14 @@ impl Outbound {
         Err(refused(format!("it redirects more than {REDIRECTS} times")))
     }
 
+    /// Whether an address could ever be called, as far as it shows by itself: what its name stands for, only a call tells.
+    ///
+    /// # Errors
+    /// A sentence that says why not, to follow the name of the field.
+    pub fn check_configured(&self, url: &str) -> Result<(), String> {
+        self.parse(url).map(drop)
+    }
+
     fn check(&self, url: &Url) -> Result<(), String> {
         let host = url.host_str().ok_or("the address names no host")?;
         if !url.username().is_empty() || url.password().is_some() {

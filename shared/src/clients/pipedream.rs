@@ -59,17 +59,56 @@ pub struct Action {
     configurable_props: Vec<Prop>,
 }
 
+/// A prop of an action.
 #[derive(Debug, Clone, Deserialize)]
-struct Prop {
-    name: String,
+pub struct Prop {
+    pub name: String,
+    /// `string`, `integer[]`, `app`, `$.discord.channel`, …
     #[serde(rename = "type")]
-    kind: String,
+    pub kind: String,
+    /// Slug of the app, of a prop that takes an account.
+    #[serde(default)]
+    app: Option<String>,
+    #[serde(default)]
+    optional: Option<bool>,
+    #[serde(default)]
+    hidden: Option<bool>,
+    #[serde(default)]
+    disabled: Option<bool>,
+    #[serde(default)]
+    default: Option<Value>,
+}
+
+impl Prop {
+    /// Whether it takes a connected account.
+    pub fn is_account(&self) -> bool {
+        self.kind == "app"
+    }
+
+    /// Whether an action runs only with a value for it.
+    pub fn is_required(&self) -> bool {
+        let is_set = |flag: Option<bool>| flag == Some(true);
+        let by_platform = ["alert", "dir", "data_store"].contains(&self.kind.as_str())
+            || self.kind.starts_with("$.interface.")
+            || self.kind.starts_with("$.service.");
+        let left_out = is_set(self.optional) || is_set(self.hidden) || is_set(self.disabled);
+        !(by_platform || left_out || self.is_account() || self.default.as_ref().is_some_and(|value| !value.is_null()))
+    }
 }
 
 impl Action {
     /// Name of the prop that takes the connected account; not always the app's slug (`googleSheets` for `google_sheets`).
     pub fn app_prop(&self) -> Option<&str> {
-        self.configurable_props.iter().find(|prop| prop.kind == "app").map(|prop| prop.name.as_str())
+        self.configurable_props.iter().find(|prop| prop.is_account()).map(|prop| prop.name.as_str())
+    }
+
+    /// Slug of its app, if it tells.
+    pub fn app(&self) -> Option<&str> {
+        self.configurable_props.iter().find(|prop| prop.is_account())?.app.as_deref()
+    }
+
+    pub fn props(&self) -> &[Prop] {
+        &self.configurable_props
     }
 }
 
@@ -207,16 +246,16 @@ impl Pipedream {
         Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
     }
 
-    /// Whether the organization has connected this account.
-    pub async fn has_account(
+    /// An account that the organization has connected. `None`: it has not connected this one.
+    pub async fn account(
         &self,
         project: &Project,
         organization: OrganizationId,
         account: &str,
         deadline: Deadline,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<Account>, Error> {
         let accounts = self.accounts(project, organization, deadline).await?;
-        Ok(accounts.iter().any(|connected| connected.id == account))
+        Ok(accounts.into_iter().find(|connected| connected.id == account))
     }
 
     /// A page on which a person connects an account of an app for the organization, and comes back from to `redirect`.

@@ -4,10 +4,15 @@
 //! top-level field it names as a whole; there is no version or precondition, so whoever changes an assistant holds the
 //! agent's lease ([`crate::store::Agents::acquire`]).
 
-use reqwest::header::CONTENT_TYPE;
+mod assistant_model;
+mod inbound_call;
+
+pub use assistant_model::AssistantModel;
+pub use inbound_call::InboundCall;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Error, Failure, Service,
@@ -116,43 +121,6 @@ impl ExternalCall {
     }
 }
 
-/// An assistant's `model` as a whole, which is what a change of `toolIds` must send back.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AssistantModel(Map<String, Value>);
-
-impl AssistantModel {
-    pub fn tool_ids(&self) -> Vec<&str> {
-        self.0.get("toolIds").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
-    }
-
-    /// The same model with the tool, once.
-    #[must_use]
-    pub fn with_tool(&self, id: &str) -> Self {
-        let mut ids = self.tool_ids();
-        ids.push(id);
-        self.with_tool_ids(&ids)
-    }
-
-    /// The same model without the tool.
-    #[must_use]
-    pub fn without_tool(&self, id: &str) -> Self {
-        let ids: Vec<&str> = self.tool_ids().into_iter().filter(|present| *present != id).collect();
-        self.with_tool_ids(&ids)
-    }
-
-    fn with_tool_ids(&self, ids: &[&str]) -> Self {
-        let mut once: Vec<&str> = Vec::new();
-        for id in ids {
-            if !once.contains(id) {
-                once.push(id);
-            }
-        }
-        let mut model = self.0.clone();
-        model.insert("toolIds".to_owned(), json!(once));
-        Self(model)
-    }
-}
-
 impl Vapi {
     pub fn new(http: reqwest::Client, base_url: impl Into<String>) -> Self {
         Self { http, base_url: base_url.into() }
@@ -208,6 +176,13 @@ impl Vapi {
             .filter(|tool| tool.get("url").and_then(Value::as_str) == Some(url))
             .map(|object| Ok(ExternalTool { id: text_at(&object, "id")?, object }))
             .collect()
+    }
+
+    /// The ids of the account's newest tools, a hundred at most.
+    pub async fn newest_tool_ids(&self, account: &Account, deadline: Deadline) -> Result<Vec<String>, Error> {
+        let request = self.request(account, reqwest::Method::GET, "/tool");
+        let newest: Vec<Value> = send_json(Service::Vapi, request, Retry::Harmless, deadline).await?;
+        newest.iter().map(|tool| text_at(tool, "id")).collect()
     }
 
     /// Deletes a tool; one that is gone already is fine.
@@ -274,13 +249,13 @@ impl Vapi {
     ) -> Result<Option<AssistantModel>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
         match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
-            Ok(assistant) => model_of(assistant).map(Some),
+            Ok(assistant) => AssistantModel::of(assistant).map(Some),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Replaces the model of an assistant, and checks from the answer that the `toolIds` are what was asked for.
+    /// Replaces the model of an assistant, and checks from the answer that its tools are those that were asked for.
     pub async fn set_assistant_model(
         &self,
         account: &Account,
@@ -290,14 +265,14 @@ impl Vapi {
     ) -> Result<(), Error> {
         let request = self
             .request(account, reqwest::Method::PATCH, &format!("/assistant/{}", segment(id)))
-            .json(&json!({ "model": model.0 }));
-        let answered = model_of(send_json(Service::Vapi, request, Retry::Harmless, deadline).await?)?;
-        if answered.tool_ids() == model.tool_ids() {
+            .json(&json!({ "model": model }));
+        let answered = AssistantModel::of(send_json(Service::Vapi, request, Retry::Harmless, deadline).await?)?;
+        if answered.has_the_tools_of(model) {
             Ok(())
         } else {
             Err(Error::new(
                 Service::Vapi,
-                Failure::Undecodable("the assistant's toolIds are not those that were sent".into()),
+                Failure::Undecodable("the assistant's tools are not those that were sent".into()),
             ))
         }
     }
@@ -318,76 +293,17 @@ impl Vapi {
         }
     }
 
-    /// Hands Twilio's request about an incoming call on, its form as it came; gives the TwiML. It needs no key: which assistant
-    /// answers is what VAPI has for the number. Not sent twice, because VAPI begins a call with it.
-    pub async fn inbound_call(&self, form: Vec<u8>, deadline: Deadline) -> Result<String, Error> {
-        let request = self.http.post(format!("{}/twilio/inbound_call", self.base_url)).body(form);
-        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let twiml = send(Service::Vapi, request, Retry::NeverProcessed, deadline).await?;
-        String::from_utf8(twiml).map_err(|error| {
-            Error::because(Service::Vapi, Failure::Undecodable("the TwiML is not UTF-8".into()), error)
-        })
-    }
-
-    /// Creates a call whose media Twilio brings (provider bypass): `phone_number_id` is VAPI's. Gives the TwiML.
-    pub async fn create_inbound_call(
-        &self,
-        account: &Account,
-        phone_number_id: &str,
-        assistant_id: &str,
-        caller: &str,
-        deadline: Deadline,
-    ) -> Result<String, Error> {
-        let body = json!({
-            "phoneCallProviderBypassEnabled": true,
-            "phoneNumberId": phone_number_id,
-            "assistantId": assistant_id,
-            "customer": {"number": caller},
-        });
-        let request = self.request(account, reqwest::Method::POST, "/call").json(&body);
-        let call: Value = send_json(Service::Vapi, request, Retry::NeverProcessed, deadline).await?;
-        let details = call.get("phoneCallProviderDetails").unwrap_or(&Value::Null);
-        text_at(details, "twiml")
-    }
-
     fn request(&self, account: &Account, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base_url)).bearer_auth(account.api_key.expose_secret())
     }
 }
 
-fn model_of(mut assistant: Value) -> Result<AssistantModel, Error> {
-    match assistant.get_mut("model").map(Value::take) {
-        Some(Value::Object(model)) => Ok(AssistantModel(model)),
-        _ => Err(Error::new(Service::Vapi, Failure::Undecodable("the assistant has no model".into()))),
-    }
+/// The label of a tool's latest version, by which an assistant can pin it; none where VAPI keeps no versions.
+pub fn latest_version(tool: &Value) -> Option<&str> {
+    tool.get("latestVersion").and_then(Value::as_str)
 }
 
 fn text_at(object: &Value, name: &str) -> Result<String, Error> {
     let text = object.get(name).and_then(Value::as_str).map(str::to_owned);
     text.ok_or_else(|| Error::new(Service::Vapi, Failure::Undecodable(format!("{name} is missing"))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn model(ids: &[&str]) -> AssistantModel {
-        let value =
-            json!({"model": {"provider": "openai", "model": "gpt", "messages": [{"role": "system"}], "toolIds": ids}});
-        model_of(value).unwrap()
-    }
-
-    #[test]
-    fn a_change_of_tool_ids_keeps_the_rest_of_the_model_and_no_id_twice() {
-        let changed = model(&["a", "a"]).with_tool("b").with_tool("b");
-        assert_eq!(changed.tool_ids(), ["a", "b"]);
-        assert_eq!(changed.0.get("messages"), model(&[]).0.get("messages"));
-        assert_eq!(changed.without_tool("a").tool_ids(), ["b"]);
-    }
-
-    #[test]
-    fn a_model_without_tool_ids_gets_them() {
-        let bare = model_of(json!({"model": {"provider": "openai"}})).unwrap();
-        assert_eq!(bare.with_tool("a").tool_ids(), ["a"]);
-    }
 }

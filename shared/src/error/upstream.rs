@@ -47,8 +47,8 @@ pub enum Failure {
     NoAnswer,
     /// 429, or what a service says means as much: not processed.
     RateLimited,
-    /// Any other status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is for the log and for building sentences from
-    /// known codes, never for the public as it is.
+    /// Any other status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is cleaned; [`Error::said`] tells
+    /// who may read it.
     Rejected { status: u16, excerpt: String },
     /// 5xx, or what a service says means as much: it may or may not have acted.
     Broken { status: u16, excerpt: String },
@@ -139,6 +139,17 @@ impl Error {
         }
     }
 
+    /// In its words why the service declined, cleaned of secrets, of personal data and of what it was sent. None for what it says
+    /// of our credentials, which is nobody's business.
+    pub fn said(&self) -> Option<&str> {
+        match &self.failure {
+            Failure::Rejected { status, excerpt } if !matches!(status, 401 | 403) && !excerpt.is_empty() => {
+                Some(excerpt)
+            }
+            _ => None,
+        }
+    }
+
     /// Why the service declined, if it said so in words that we know.
     pub const fn reason(&self) -> Option<Reason> {
         self.reason
@@ -178,7 +189,12 @@ impl Error {
         }
     }
 
-    /// A sentence anybody may read: the service and the kind of failure, nothing of what it said.
+    /// Whether its reasons are for whoever works with it through us.
+    const fn is_told(&self) -> bool {
+        matches!(self.service, Service::Vapi | Service::CallControl | Service::Twilio | Service::Pipedream)
+    }
+
+    /// A sentence anybody may read: the service, the kind of failure, and of a request that VAPI, Twilio or Pipedream refused why.
     pub fn public(&self) -> String {
         let service = self.service;
         if let Some(reason) = self.reason {
@@ -201,7 +217,10 @@ impl Error {
             Failure::NoAnswer => format!("{service} did not answer in time"),
             Failure::RateLimited => format!("{service} allows no more requests just now; try again in a moment"),
             Failure::Rejected { status: 401 | 403, .. } => format!("{service} refused our credentials; check its key"),
-            Failure::Rejected { status, .. } => format!("{service} refused the request (status {status})"),
+            Failure::Rejected { status, .. } => match self.said().filter(|_| self.is_told()) {
+                Some(said) => format!("{service} refused the request (status {status}): {said}"),
+                None => format!("{service} refused the request (status {status})"),
+            },
             Failure::Broken { status, .. } => format!("{service} failed (status {status})"),
             Failure::Undecodable(_) => format!("{service} gave an answer that cannot be read"),
         }
@@ -213,6 +232,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.public())?;
         match &self.failure {
+            // It stands there already.
+            Failure::Rejected { .. } if self.is_told() && self.said().is_some() => Ok(()),
             Failure::Rejected { excerpt, .. } | Failure::Broken { excerpt, .. } | Failure::Undecodable(excerpt)
                 if !excerpt.is_empty() =>
             {

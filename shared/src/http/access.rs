@@ -9,12 +9,14 @@ use futures_util::{future::join_all, join};
 use lambda_http::{Request, RequestExt, request::RequestContext};
 
 use super::{
-    roles::least_role,
+    page::query,
+    roles::{known_in_query, least_role},
     route::{id, route},
     token::VerifiedToken,
 };
 use crate::{
     Error, Result,
+    error::Problems,
     models::{Member, Membership, Role, Slug, UserId},
     store::{Database, OrganizationMembers, Organizations},
 };
@@ -128,8 +130,28 @@ impl Access {
         let role = membership.ok_or(Error::NotFound("organization"))?.role;
         let member = Member { organization_id: organization.id, user_id, role };
         member.must_be(least)?;
+        if let Some(known) = known_in_query(&asked) {
+            check_query(request, known)?;
+        }
         Ok(member)
     }
+}
+
+/// A misspelt parameter would be passed over, and the answer be another one than was asked for.
+fn check_query(request: &Request, known: &[&str]) -> Result<()> {
+    let mut problems = Problems::default();
+    let mut told: Vec<String> = Vec::new();
+    for (name, _) in query(request) {
+        if !name.is_empty() && !known.contains(&name.as_str()) && !told.contains(&name) {
+            let may = match known {
+                [] => "none is known here".to_owned(),
+                known => format!("known are {}", known.join(", ")),
+            };
+            problems.add(name.clone(), format!("is not a known query parameter; {may}"));
+            told.push(name);
+        }
+    }
+    problems.into_result(Some(()))
 }
 
 /// Somebody who was let in, with what their token says of them.

@@ -1,11 +1,19 @@
-//! The `toolIds` of assistants at VAPI.
+//! The tools of assistants at VAPI.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{
     Deadline, Error, Result,
     accounts::Accounts,
-    clients::{Vapi, vapi::AssistantModel},
-    models::Agent,
+    clients::{
+        Vapi,
+        vapi::{self, AssistantModel},
+    },
+    models::{Agent, OrganizationId},
 };
+
+/// Tools that are asked about at the same time; VAPI limits the rate.
+const AT_ONCE: usize = 8;
 
 #[derive(Clone)]
 pub struct Assistants {
@@ -33,7 +41,7 @@ impl Assistants {
         model.ok_or_else(|| Error::Conflict("VAPI no longer has the agent's assistant".into()))
     }
 
-    /// Makes the `toolIds` hold all of `wanted` and none of the other `unwanted`, if they do not yet. `model` is what was read
+    /// Makes the assistant have all of `wanted` and none of the other `unwanted`, if that is not so yet. `model` is what was read
     /// under the agent's lease, which is still held.
     pub(super) async fn correct(
         &self,
@@ -44,13 +52,55 @@ impl Assistants {
         deadline: Deadline,
     ) -> Result<()> {
         let unwanted = unwanted.iter().filter(|id| !wanted.contains(id));
-        let without = unwanted.fold(model.clone(), |model, id| model.without_tool(id));
-        let corrected = wanted.iter().fold(without, |model, id| model.with_tool(id));
-        if corrected.tool_ids() == model.tool_ids() {
+        let mut corrected = unwanted.fold(model.clone(), |model, id| model.without_tool(id));
+        for id in wanted {
+            // Of an assistant that names versions, the latest is what our table says.
+            let version = if model.pins_versions() { self.latest_version(agent, id, deadline).await? } else { None };
+            corrected = corrected.with_tool(id, version.as_deref());
+        }
+        if corrected == *model {
             return Ok(());
         }
         let account = self.accounts.vapi(agent.organization_id).await?;
         Ok(self.vapi.set_assistant_model(&account, &agent.external_assistant_id, &corrected, deadline).await?)
+    }
+
+    /// The latest version of a tool; none if VAPI has none of it.
+    async fn latest_version(&self, agent: &Agent, tool: &str, deadline: Deadline) -> Result<Option<String>> {
+        let account = self.accounts.vapi(agent.organization_id).await?;
+        let tool = self.vapi.tool(&account, tool, deadline).await?;
+        Ok(tool.as_ref().and_then(vapi::latest_version).map(str::to_owned))
+    }
+
+    /// Whether VAPI has the tool.
+    pub(super) async fn has_tool(&self, organization: OrganizationId, id: &str, deadline: Deadline) -> Result<bool> {
+        let account = self.accounts.vapi(organization).await?;
+        Ok(self.vapi.tool(&account, id, deadline).await?.is_some())
+    }
+
+    /// Those of an assistant's tools that VAPI no longer has. The newest of the account are asked for in one request, the others
+    /// one by one.
+    pub(super) async fn dead(
+        &self,
+        organization: OrganizationId,
+        ids: Vec<String>,
+        deadline: Deadline,
+    ) -> Result<Vec<String>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let account = self.accounts.vapi(organization).await?;
+        let newest = self.vapi.newest_tool_ids(&account, deadline).await?;
+        let older: Vec<String> = ids.into_iter().filter(|id| !newest.contains(id)).collect();
+        let asked = stream::iter(older).map(|id| {
+            let (vapi, account) = (&self.vapi, &account);
+            async move {
+                let found = vapi.tool(account, &id, deadline).await;
+                found.map(|found| (id, found.is_some()))
+            }
+        });
+        let asked: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
+        Ok(asked.into_iter().filter(|(_, present)| !present).map(|(id, _)| id).collect())
     }
 
     /// Reads the model and corrects it, under the agent's lease. An assistant that is gone needs no change.

@@ -44,7 +44,7 @@ impl Attachments {
         }
     }
 
-    /// Gives a tool to an agent: into the assistant's `toolIds` and the table, or into the table alone if it only runs on call
+    /// Gives a tool to an agent: into the assistant's tools at VAPI and the table, or into the table alone if it only runs on call
     /// start. Again is fine.
     ///
     /// # Errors
@@ -110,11 +110,21 @@ impl Attachments {
         let change = Change::AttachTool { agent_id: agent.id, tool_id: tool.id, external_tool_id: external.clone() };
         let intent = Intent::new(agent.organization_id, change, ownership(deadline));
         let work = deadline.reserving(SETTLING);
-        let (opened, model) = join!(open(&self.intents, &intent), self.assistants.existing_model(agent, work));
+        let (opened, model, present) = join!(
+            open(&self.intents, &intent),
+            self.assistants.existing_model(agent, work),
+            self.assistants.has_tool(agent.organization_id, external, work),
+        );
         opened?;
-        let model = match model {
-            Ok(model) => model,
-            Err(error) => return nothing_changed(&self.intents, &intent, error).await,
+        let model = match (model, present) {
+            (Ok(model), Ok(true)) => model,
+            // With a dead id among its tools, none of the assistant's calls would work.
+            (Ok(_), Ok(false)) => {
+                let lost =
+                    "VAPI no longer has the tool; save it again (PATCH), which makes it anew there, then attach it";
+                return nothing_changed(&self.intents, &intent, Error::Conflict(lost.into())).await;
+            }
+            (Err(error), _) | (_, Err(error)) => return nothing_changed(&self.intents, &intent, error).await,
         };
         let attached = async {
             self.assistants.correct(agent, &model, &[external], &[], work).await?;

@@ -5,7 +5,7 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Deadline, Error, Result,
     actions::{Action, ToolConfig, sms::Sender},
-    clients::{Pipedream, Secrets, pipedream::Project},
+    clients::{Outbound, Pipedream, Secrets, pipedream::Project},
     error::Problems,
     models::OrganizationId,
     store::{Agents, KnowledgeBases, PhoneNumbers},
@@ -20,14 +20,23 @@ pub struct References {
     /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
     pub secrets: Secrets,
+    /// Says which addresses can be called at all.
+    pub outbound: Outbound,
 }
 
 impl References {
-    /// Checks what the configuration names; a Pipedream action is pinned to the version that is there now.
+    /// Checks what the configuration names; a Pipedream action is pinned to the version that is there now. `known` is the
+    /// configuration as it was saved before, if it was.
     ///
     /// # Errors
     /// [`Error::Invalid`] naming the field.
-    pub async fn check(&self, organization: OrganizationId, config: &mut ToolConfig, deadline: Deadline) -> Result<()> {
+    pub async fn check(
+        &self,
+        organization: OrganizationId,
+        config: &mut ToolConfig,
+        known: Option<&ToolConfig>,
+        deadline: Deadline,
+    ) -> Result<()> {
         match &mut config.action {
             Action::Sms(sms) => {
                 let Sender::SpecificNumber { phone_number_id: id } = sms.from else { return Ok(()) };
@@ -40,15 +49,21 @@ impl References {
             }
             Action::PipedreamAction(action) => {
                 let project: Project = self.secrets.get(&self.pipedream_secret).await?;
-                let (found, connected) = try_join!(
+                let (found, account) = try_join!(
                     self.pipedream.action(&project, action.key(), deadline),
-                    self.pipedream.has_account(&project, organization, action.account(), deadline),
+                    self.pipedream.account(&project, organization, action.account(), deadline),
                 )?;
                 let mut problems = Problems::default();
-                if found.is_none() {
+                let known = known.and_then(|known| match &known.action {
+                    Action::PipedreamAction(known) => Some(known),
+                    _ => None,
+                });
+                if let Some(found) = &found {
+                    action.hold_against(found, account.as_ref(), known, &mut problems);
+                } else {
                     problems.add("pipedreamMetadata.actionKey", "is not an action of Pipedream's");
                 }
-                if !connected {
+                if account.is_none() {
                     problems.add(
                         "pipedreamMetadata.accountId",
                         "is not an account that this organization has connected at Pipedream",
@@ -79,7 +94,16 @@ impl References {
                 }
                 problems.into_result(Some(()))
             }
-            Action::ApiRequest(_) | Action::ServiceRequest(_) => Ok(()),
+            Action::ApiRequest(request) => {
+                let mut problems = Problems::default();
+                for (field, address) in request.addresses() {
+                    if let Err(why) = self.outbound.check_configured(&address) {
+                        problems.add(field, format!("can never be called: {why}"));
+                    }
+                }
+                problems.into_result(Some(()))
+            }
+            Action::ServiceRequest(_) => Ok(()),
         }
     }
 }

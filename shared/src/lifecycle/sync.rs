@@ -1,6 +1,6 @@
-//! Bringing `agent_tools` in line with an assistant's `toolIds`, when an agent's tools are looked at.
+//! Bringing `agent_tools` in line with an assistant's tools at VAPI, when an agent's tools are looked at.
 
-use futures_util::{future::join_all, try_join};
+use futures_util::{future::join_all, join, try_join};
 
 use super::{Attachments, SETTLING, release};
 use crate::{
@@ -16,8 +16,10 @@ pub struct Synced {
     pub attached: Vec<(AgentTool, Tool)>,
     /// False: VAPI could not be read, and this is what the table says; nothing was changed.
     pub synced: bool,
-    /// `toolIds` of the assistant that are no tools of the organization's.
+    /// Tools of the assistant, by VAPI's ids, that are none of the organization's.
     pub unmanaged: Vec<String>,
+    /// Tools of the assistant, by VAPI's ids, that VAPI no longer has: with one of these none of its calls work.
+    pub dead: Vec<String>,
 }
 
 /// How table and VAPI differ.
@@ -41,11 +43,13 @@ impl Attachments {
             return self.unsynced(organization, rows, deadline).await;
         };
         let tools = self.tools_of(organization, &rows, deadline).await?;
-        let difference = self.compare(organization, &rows, &tools, &model).await?;
+        let (difference, dead) =
+            join!(self.compare(organization, &rows, &tools, &model), self.dead(&agent, &model, deadline));
+        let difference = difference?;
         if difference.missing.is_empty() && difference.stale.is_empty() {
-            return Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged });
+            return Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged, dead });
         }
-        self.repair(&agent, deadline).await
+        Ok(Synced { dead, ..self.repair(&agent, deadline).await? })
     }
 
     /// Looks again under the agent's lease, when nobody else can be in the middle of a change, and repairs what still
@@ -82,7 +86,8 @@ impl Attachments {
         }
         let rows = self.agent_tools.of_agent(organization, agent.id).await?;
         let tools = self.tools_of(organization, &rows, deadline).await?;
-        Ok(Synced { attached: pair(rows, tools), synced: true, unmanaged: difference.unmanaged })
+        let (attached, unmanaged) = (pair(rows, tools), difference.unmanaged);
+        Ok(Synced { attached, synced: true, unmanaged, dead: Vec::new() })
     }
 
     /// The assistant's model, if VAPI has it and says so.
@@ -96,6 +101,18 @@ impl Attachments {
             Err(error) => {
                 tracing::warn!(agent.id = %agent.id, "the agent's tools could not be compared with VAPI: {}", crate::error::chain(&error));
                 None
+            }
+        }
+    }
+
+    /// What VAPI lost of the assistant's tools, as far as it can be found out.
+    async fn dead(&self, agent: &Agent, model: &AssistantModel, deadline: Deadline) -> Vec<String> {
+        let ids = model.tool_ids().into_iter().map(str::to_owned).collect();
+        match self.assistants.dead(agent.organization_id, ids, deadline).await {
+            Ok(dead) => dead,
+            Err(error) => {
+                tracing::warn!(agent.id = %agent.id, "which of its tools VAPI still has is not known: {}", crate::error::chain(&error));
+                Vec::new()
             }
         }
     }
@@ -142,7 +159,7 @@ impl Attachments {
 
     async fn unsynced(&self, organization: OrganizationId, rows: Vec<AgentTool>, deadline: Deadline) -> Result<Synced> {
         let tools = self.tools_of(organization, &rows, deadline).await?;
-        Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new() })
+        Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new(), dead: Vec::new() })
     }
 
     /// As [`Self::tools_of`]; fails if one of them cannot be read.

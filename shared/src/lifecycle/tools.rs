@@ -14,6 +14,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     actions::{Action, SecretValues, ToolConfig},
+    clients::vapi,
     error,
     models::{
         AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, SecretOwner, Timestamp, Tool, ToolId, ToolName,
@@ -251,7 +252,7 @@ impl Lifecycle {
             )));
         }
         let mut edit = Edit::read(&before, changes)?;
-        references.check(before.organization_id, &mut edit.config, deadline).await?;
+        references.check(before.organization_id, &mut edit.config, Some(&edit.known), deadline).await?;
         let secrets = self.edit_secrets(&before, &mut edit, deadline).await?;
         let (config, name) = (&edit.config, edit.name.clone().filter(|name| *name != before.name));
         let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };
@@ -391,7 +392,9 @@ impl Lifecycle {
         let same = |before: &Tool| {
             before.external_tool_id == tool.external_tool_id && before.attach_to_agent == tool.attach_to_agent
         };
-        if former.is_empty() && agents_have.is_some_and(same) {
+        // Assistants that pin versions of their tools have the former one still.
+        let versioned = vapi::latest_version(&tool.data).is_some();
+        if former.is_empty() && !versioned && agents_have.is_some_and(same) {
             return Ok(true);
         }
         let changed = self.attachments.update_agents(tool, former, deadline).await?;

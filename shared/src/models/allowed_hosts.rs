@@ -28,6 +28,10 @@ impl AllowedHosts {
         Ok(())
     }
 
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

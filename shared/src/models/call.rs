@@ -101,6 +101,9 @@ pub struct Call {
     /// When the call took them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_injected_at: Option<Timestamp>,
+    /// What followed later, each by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told_later: Vec<ToldLater>,
     /// Why the call did not take them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
@@ -121,6 +124,13 @@ pub struct Call {
     /// When DynamoDB may drop the row; seconds since 1970. Rows of an older version have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
+}
+
+/// A result that came when the others had been told, and the moment when the call took it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldLater {
+    pub execution_id: ExecutionId,
+    pub at: Timestamp,
 }
 
 /// A tool that the start of a call set off.

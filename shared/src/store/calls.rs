@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, OrganizationId, Timestamp, Unowned},
+    models::{Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, OrganizationId, Timestamp, ToldLater, Unowned},
 };
 
 #[derive(Clone)]
@@ -101,20 +101,29 @@ impl Calls {
     }
 
     /// Notes whether the call took what it was to be told: the results of these executions (their ids), which are not kept any
-    /// longer. That they came is.
+    /// longer. That they came is. `late`: the others had been told before.
     pub async fn note_context(
         &self,
         organization: OrganizationId,
         call: &CallId,
-        executions: impl IntoIterator<Item = &String>,
+        executions: &[String],
+        late: bool,
         told: Result<(), &str>,
     ) -> Result<()> {
         let change = self.update(organization, call, "SET #updated_at = :now");
         let mut change = match told {
+            Ok(()) if late => {
+                let told = executions.iter().filter_map(|execution| execution.parse().ok());
+                let told: Vec<ToldLater> =
+                    told.map(|execution_id| ToldLater { execution_id, at: Timestamp::now() }).collect();
+                change
+                    .and(", #told_later = list_append(if_not_exists(#told_later, :none), :told)")
+                    .with([(":none", AttributeValue::L(Vec::new())), (":told", to_attribute(&told)?)])
+            }
             Ok(()) => change.and(", #context_injected_at = if_not_exists(#context_injected_at, :now)"),
             Err(why) => change.and(", #context_error = :why, #context_failed_at = :now").with([(":why", text(why))]),
         };
-        for (number, execution) in executions.into_iter().enumerate() {
+        for (number, execution) in executions.iter().enumerate() {
             let alias = format!("#execution_{number}");
             change = change.and(&format!(", #results.{alias} = :nothing")).alias(&alias, execution);
             change = change.with([(":nothing", AttributeValue::Null(true))]);

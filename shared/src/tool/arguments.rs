@@ -5,7 +5,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::{fields::kind, json_schema::format, models::NO_ARGUMENTS};
+use crate::{cut::cut, fields::kind, json_schema::format, models::NO_ARGUMENTS};
+
+/// Unknown names that are told beside what is wrong.
+const NAMED: usize = 5;
+/// In bytes: names are as long as a model makes them.
+const LONGEST_SENTENCE: usize = 600;
 
 /// What may go on to the tool, and the names that may not.
 #[derive(Debug, Default, PartialEq)]
@@ -22,8 +27,15 @@ pub struct Checked {
 /// One sentence that names the argument.
 pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Checked, String> {
     let mut ignored = Vec::new();
-    let arguments = object(parameters, arguments, "", &mut ignored)?;
-    Ok(Checked { arguments, ignored })
+    match object(parameters, arguments, "", &mut ignored) {
+        Ok(arguments) => Ok(Checked { arguments, ignored }),
+        Err(sentence) if ignored.is_empty() => Err(sentence),
+        // Often one is the other under a wrong name.
+        Err(sentence) => {
+            let unknown: Vec<String> = ignored.iter().take(NAMED).map(|name| format!("\"{name}\"")).collect();
+            Err(cut(format!("{sentence} The tool has no argument {}.", unknown.join(", ")), LONGEST_SENTENCE))
+        }
+    }
 }
 
 /// What tells the arguments of one effect from those of another, the same however a model writes them: without those that are
@@ -74,6 +86,7 @@ fn object(
         return Ok(given.clone());
     };
     let mut checked = Map::new();
+    let mut wrong: Option<String> = None;
     for (name, value) in given {
         if path.is_empty() && name == NO_ARGUMENTS {
             continue;
@@ -82,10 +95,19 @@ fn object(
         match properties.get(name) {
             None => ignored.push(path),
             Some(_) if absent(value) => {}
-            Some(property) => {
-                checked.insert(name.clone(), one(property, value, &path, ignored)?);
-            }
+            Some(property) => match one(property, value, &path, ignored) {
+                Ok(value) => {
+                    checked.insert(name.clone(), value);
+                }
+                // The rest is gone through, too: what is unknown is told beside it.
+                Err(sentence) => {
+                    wrong.get_or_insert(sentence);
+                }
+            },
         }
+    }
+    if let Some(sentence) = wrong {
+        return Err(sentence);
     }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     for name in required {
@@ -206,6 +228,20 @@ mod tests {
             let sentence = check(arguments).unwrap_err();
             assert!(sentence.contains(named), "{sentence}");
         }
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_unknown_are_told_together() {
+        let sentence = check(json!({"message": "hi", "party": {"people": 2, "adults": 1}})).unwrap_err();
+        assert_eq!(
+            sentence,
+            "The argument \"text\" is missing; ask for it and call the tool again. \
+             The tool has no argument \"message\", \"party.people\"."
+        );
+        let sentence = check(json!({"text": 5, "zzz": "hi"})).unwrap_err();
+        assert!(sentence.contains("\"text\" must be text") && sentence.contains("no argument \"zzz\""), "{sentence}");
+        let many: Value = (0..9).map(|n| (format!("{n}{}", "x".repeat(500)), json!(n))).collect::<Map<_, _>>().into();
+        assert!(check(many).unwrap_err().len() <= LONGEST_SENTENCE);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct ToolOutcome {
     pub answer: Map<String, Value>,
     pub status: ExecutionStatus,
     pub effect: Effect,
+    /// It was told before, by another execution of the same effect; the history says so.
+    pub repeats: bool,
     /// Why it failed, for the log.
     pub cause: Option<clients::Error>,
     /// Its place in the history, if it has one.
@@ -56,7 +58,15 @@ impl ToolOutcome {
 
     fn new(success: bool, name: &str, value: Value, status: ExecutionStatus) -> Self {
         let answer = Map::from_iter([("success".to_owned(), success.into()), (name.to_owned(), value)]);
-        Self { answer, status, effect: Effect::None, cause: None, execution: None, spent: Spent::default() }
+        Self {
+            answer,
+            status,
+            effect: Effect::None,
+            repeats: false,
+            cause: None,
+            execution: None,
+            spent: Spent::default(),
+        }
     }
 
     #[must_use]

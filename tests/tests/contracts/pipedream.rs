@@ -370,7 +370,10 @@ async fn an_account_is_looked_for_among_those_the_organization_has_connected() {
     }
     let pipedream = standin::start(anywhere(), options).unwrap();
     let client = client(&pipedream.url);
-    let has = async |account: &str| client.has_account(&project(), organization(), account, ample()).await;
+    let has = async |account: &str| {
+        let found = client.account(&project(), organization(), account, ample()).await;
+        found.map(|found| found.is_some())
+    };
     for (account, is_there, pages) in
         [("apn_0", true, 3), ("apn_229", true, 3), ("apn_theirs", false, 3), ("", false, 3)]
     {

@@ -262,7 +262,7 @@ async fn a_change_of_tool_ids_sends_the_model_whole() {
     let client = client(&vapi.url);
     let model = client.assistant_model(&account(), ASSISTANT, ample()).await.unwrap().unwrap();
     assert!(model.tool_ids().is_empty());
-    let changed = model.with_tool(TOOL).with_tool(OTHER_TOOL);
+    let changed = model.with_tool(TOOL, None).with_tool(OTHER_TOOL, None);
     client.set_assistant_model(&account(), ASSISTANT, &changed, ample()).await.unwrap();
 
     let patch = vapi.requests().pop().unwrap();
@@ -287,7 +287,7 @@ async fn the_documented_assistant_keeps_its_whole_model() {
     vapi.inject(Fault::body(documented.clone()).on("GET", "/assistant/"));
     let client = client(&vapi.url);
     let model = client.assistant_model(&account(), ASSISTANT, ample()).await.unwrap().unwrap();
-    let changed = model.with_tool(TOOL);
+    let changed = model.with_tool(TOOL, None);
     let mut answer = documented.clone();
     answer["model"]["toolIds"].as_array_mut().unwrap().push(json!(TOOL));
     vapi.inject(Fault::body(answer.clone()).on("PATCH", "/assistant/"));
@@ -304,7 +304,8 @@ async fn a_change_that_vapi_did_not_take_over_is_a_failure() {
     let model = client.assistant_model(&account(), ASSISTANT, ample()).await.unwrap().unwrap();
     let unchanged = vapi.assistant(ASSISTANT).unwrap();
     vapi.inject(Fault::body(unchanged).on("PATCH", "/assistant/"));
-    let error = client.set_assistant_model(&account(), ASSISTANT, &model.with_tool(TOOL), ample()).await.unwrap_err();
+    let error =
+        client.set_assistant_model(&account(), ASSISTANT, &model.with_tool(TOOL, None), ample()).await.unwrap_err();
     assert_eq!(class(&error), "undecodable");
     assert!(error.effect_possible());
 }
@@ -317,7 +318,7 @@ async fn reading_and_changing_an_assistant_survive_what_passes() {
         vapi.inject(fault.clone().on("GET", "/assistant/"));
         let model = client.assistant_model(&account(), ASSISTANT, ample()).await.unwrap().unwrap();
         vapi.inject(fault.on("PATCH", "/assistant/"));
-        client.set_assistant_model(&account(), ASSISTANT, &model.with_tool(TOOL), ample()).await.unwrap();
+        client.set_assistant_model(&account(), ASSISTANT, &model.with_tool(TOOL, None), ample()).await.unwrap();
         assert!(vapi.faults().is_empty(), "the fault was met");
         assert_eq!(vapi.assistant(ASSISTANT).unwrap()["model"]["toolIds"], json!([TOOL]));
     }
@@ -331,7 +332,7 @@ async fn an_effect_of_an_earlier_try_is_not_forgotten() {
     let model = client.assistant_model(&account(), ASSISTANT, ample()).await.unwrap().unwrap();
     vapi.inject(Fault::drop_after().on("PATCH", "/assistant/"));
     vapi.inject(Fault::status(429).with_header("Retry-After", "600").on("PATCH", "/assistant/"));
-    let changed = model.with_tool(TOOL);
+    let changed = model.with_tool(TOOL, None);
     let error = client.set_assistant_model(&account(), ASSISTANT, &changed, ample()).await.unwrap_err();
     assert_eq!(class(&error), "rate limited for 600 s");
     assert_eq!(vapi.assistant(ASSISTANT).unwrap()["model"]["toolIds"], json!([TOOL]));

@@ -252,7 +252,7 @@ async fn an_unclear_outcome_is_recorded_said_so_and_never_repeated() {
             assert_eq!(world.call_tool(&call).await.body, first.body, "{fault:?}");
         }
         assert_eq!(world.twilio.requests().len(), 1, "{fault:?}");
-        assert_eq!(statuses(&world), ["unknown", "unknown", "unknown"], "{fault:?}");
+        assert_eq!(statuses(&world), ["unknown", "replayed", "replayed"], "{fault:?}");
         let record = &world.aws.rows("idempotency")[0];
         assert!(record["expires_at"].as_i64().unwrap() > Timestamp::now().as_seconds() + 3_600, "remembered for long");
     }

@@ -101,7 +101,13 @@ async fn private_and_local_addresses_are_refused() {
         "https://user:pass@127.0.0.1/".to_owned(),
         "http://example.com/".to_owned(),
     ] {
-        let tool = world.attached(&api_request("GET", &url)).await;
+        // What shows in the address itself is refused when it is saved.
+        if !url.to_ascii_lowercase().contains("localhost") {
+            assert_eq!(world.create(&api_request("GET", &url)).await.wrong_fields(), ["url.value"], "{url}");
+        }
+        let mut tool = world.attached(&api_request("GET", "https://a.example/")).await;
+        tool["config_metadata"]["url"] = json!({"mode": "fixed", "value": url});
+        world.aws.put("tools", &tool);
         let call = world.call(&tool, json!({}));
         let answer = world.send("execute", &world.vapi_event(&call).within(Duration::from_secs(3))).await;
         assert!(answer.sentence().contains("was not sent"), "{url}: {}", answer.body);
@@ -517,4 +523,38 @@ async fn a_refused_post_may_be_tried_again() {
     assert!(world.call_tool(&call).await.sentence().contains("Day is full"));
     answers(&open, 200, &json!({"id": 7}));
     world.call_tool(&call).await.result();
+}
+
+#[tokio::test]
+async fn a_binary_answer_is_described_and_not_printed() {
+    let shop = address();
+    let world = world(&[&shop]).await;
+    let tool = world.attached(&api_request("GET", &format!("{}/logo", shop.url))).await;
+    let png = "\u{89}PNG\r\n\u{1a}\n\0\0\0\rIHDR";
+    for (content_type, body, told) in [
+        ("image/png", png, "a file (image/png) of 17 bytes"),
+        ("application/octet-stream", png, "a binary file of 17 bytes"),
+        ("text/plain", png, "a binary file of 17 bytes"),
+        ("image/jpeg; q=1", "no NUL in here", "a file (image/jpeg) of 14 bytes"),
+        ("image/svg+xml", "<svg/>", "<svg/>"),
+        ("text/csv", "a;b", "a;b"),
+    ] {
+        shop.inject(Fault::status(200).with_body(json!(body)).with_header("content-type", content_type));
+        let answer = world.call_tool(&world.call(&tool, json!({}))).await;
+        let result = answer.result().as_str().unwrap();
+        assert!(result.contains(told) && !result.contains("PNG\r"), "{content_type}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_can_never_be_called_is_refused_when_it_is_listed() {
+    let world = World::start().await;
+    let mut config = api_request("GET", "");
+    config["url"] = json!({"mode": "ai", "prompt": "The address"});
+    config["allowed_hosts"] = json!(["api.example.com", "10.0.0.8"]);
+    assert_eq!(world.create(&config).await.wrong_fields(), ["allowed_hosts"]);
+    let tool = world.tool(&api_request("GET", "https://api.example.com/{{called_phone_number}}?at={{now}}")).await;
+    let changed = world.update(&tool, &json!({"url": "http://api.example.com/"})).await;
+    assert_eq!(changed.wrong_fields(), ["url.value"]);
+    assert!(changed.body["errors"][0]["problem"].as_str().unwrap().contains("https"), "{}", changed.body);
 }

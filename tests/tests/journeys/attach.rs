@@ -311,6 +311,54 @@ async fn an_assistant_that_vapi_no_longer_has_is_said_so() {
 }
 
 #[tokio::test]
+async fn a_tool_that_vapi_lost_is_said_so_and_saving_it_again_makes_it_anew() {
+    let world = World::start().await;
+    let (tool, there) = (world.tool(&ai_sms()).await, world.attached(&ai_sms()).await);
+    world.at_vapi("DELETE", &format!("/tool/{}", external(&tool)), &json!({})).await;
+    let answer = world.attach(id(&tool)).await.expect(409);
+    assert!(answer["detail"].as_str().unwrap().contains("save it again"), "{answer}");
+    assert_eq!((world.tool_ids(), world.aws.rows("agent_tools").len()), (vec![external(&there)], 1));
+    assert!(world.aws.rows("intents").is_empty() && !leased(&world));
+
+    world.update(&tool, &json!({"label": "Anew"})).await.expect(200);
+    let again = world.aws.row("tools", id(&tool)).unwrap();
+    assert_ne!(again["external_tool_id"], tool["external_tool_id"]);
+    world.attach(id(&tool)).await.expect(201);
+    assert_eq!(world.tool_ids(), [external(&there), external(&again)]);
+}
+
+#[tokio::test]
+async fn an_assistant_that_pins_versions_gets_its_tools_pinned() {
+    let world = World::start().await;
+    let (pinned, tool) = (world.tool(&ai_sms()).await, world.tool(&ai_sms()).await);
+    world.vapi.keep_versions();
+    let refs = |tools: &[(&Value, &str)]| -> Value {
+        tools.iter().map(|(tool, version)| json!({"toolId": tool["external_tool_id"], "version": version})).collect()
+    };
+    let mut model = world.model();
+    model["toolRefs"] = refs(&[(&pinned, "v1")]);
+    world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
+
+    // It has the one already, and is given the other where it looks.
+    world.attach(id(&pinned)).await.expect(201);
+    world.attach(id(&tool)).await.expect(201);
+    assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v1")]));
+    assert_eq!(world.model()["toolIds"], json!([]));
+    world.attach(id(&tool)).await.expect(200);
+    assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v1")]));
+
+    // An edit is for the agents that have the tool, too.
+    world.update(&tool, &json!({"description": "Sends a text message, and only that."})).await.expect(200);
+    assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v2")]));
+    assert_eq!(agreement::differences(&world), [""; 0]);
+
+    world.detach(id(&pinned)).await.expect(200);
+    assert_eq!(world.model()["toolRefs"], refs(&[(&tool, "v2")]));
+    world.delete(&tool).await.expect(200);
+    assert_eq!(world.model()["toolRefs"], json!([]));
+}
+
+#[tokio::test]
 async fn a_lease_left_by_a_crash_frees_itself() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;

@@ -13,7 +13,7 @@ use tests::{
     logs::Logs,
     phone, preemptive_sms,
     standins::{
-        Fault, Standin,
+        Effect, Fault, Standin,
         twilio::{self, IncomingCall, SignedForm},
     },
 };
@@ -289,12 +289,12 @@ async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
     for (number, said) in [(Value::Null, "<Say>"), (json!(phone(9)), "<Dial>+14155550109</Dial>")] {
         world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"fallback_number": number}));
         for fault in [
-            Fault::status(500),
+            Fault::status(500).times(9),
             Fault::status(404),
             Fault::status(429).with_header("retry-after", "60"),
             Fault::body(json!({"message": "no TwiML"})),
-            Fault::drop_before(),
-            Fault::drop_after(),
+            Fault::drop_before().times(9),
+            Fault::drop_after().times(9),
             Fault::delay(5_000),
         ] {
             world.vapi.inject(fault);
@@ -379,6 +379,10 @@ async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
     world.aws.post("executions", &hanging);
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(told(&world, &call)[1..], [format!("{HEADING}\nc: \"c\"")]);
+    let timeline = world.calls(&format!("/{call}")).await.expect(200)["timeline"].clone();
+    let late: Vec<&Value> =
+        timeline.as_array().unwrap().iter().filter(|entry| entry["event"] == "result_injected").collect();
+    assert_eq!((late.len(), &late[0]["label"]), (1, &json!("c")), "{timeline}");
 }
 
 #[tokio::test]
@@ -467,6 +471,78 @@ async fn with_vapis_id_of_the_number_the_call_is_created_for_the_agents_assistan
     answers(&crm, "customer", &json!("Ana"));
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(told(&world, &call), [format!("{HEADING}\ncustomer: \"Ana\"")]);
+}
+
+/// VAPI is told of the number: calls are created there for the agent's assistant.
+fn bypassed(world: &World) {
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+}
+
+#[tokio::test]
+async fn a_moment_of_trouble_at_vapi_costs_no_caller_the_call() {
+    let crm = crm();
+    for bypass in [false, true] {
+        let world = world(&crm).await;
+        lookup(&world, &crm, "customer").await;
+        if bypass {
+            bypassed(&world);
+        }
+        let troubles = [
+            Fault::status(500),
+            Fault::status(503).times(2),
+            Fault::status(500).with_effect(Effect::First),
+            Fault::drop_before().times(2),
+            Fault::drop_after(),
+            Fault::status(429),
+        ];
+        for (begun, trouble) in troubles.into_iter().enumerate() {
+            world.vapi.inject(trouble.clone());
+            let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
+            let call = call_id(&answer);
+            assert!(world.vapi.faults().is_empty());
+            // What VAPI had begun before its answer was lost is the call.
+            assert_eq!(world.vapi.calls_begun(), begun + 1, "{trouble:?}");
+            assert_eq!(world.aws.row("calls", &call).unwrap()["id"], json!(call));
+            assert_eq!(world.aws.messages("executions").len(), 2 * (begun + 1), "{trouble:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lost_call_is_not_looked_for_among_those_of_others() {
+    let world = World::start().await;
+    bypassed(&world);
+    let one = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    world.vapi.inject(Fault::drop_before().on("POST", "/call"));
+    let other = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    assert_ne!(one, other);
+    // Neither found nor refused: it is made, once the trouble is over.
+    world.vapi.inject(Fault::status(503).on("POST", "/call"));
+    world.vapi.inject(Fault::status(503).on("GET", "/call"));
+    call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
+    assert_eq!(world.vapi.calls_begun(), 3);
+}
+
+#[tokio::test]
+async fn who_withholds_the_number_or_has_none_reaches_the_agent() {
+    for bypass in [false, true] {
+        let world = World::start().await;
+        if bypass {
+            bypassed(&world);
+        }
+        let long = format!("sip:{}@example.com", "a".repeat(80));
+        for caller in ["anonymous", "+266696687", "sip:ana@example.com", "client:browser_1", "1234", &long] {
+            let call = call_id(&world.send("call-start", &world.incoming(&world.caller(caller))).await);
+            assert_eq!(world.aws.row("calls", &call).unwrap()["caller_phone_number"], caller);
+            let customer = &world.vapi.call(&call).unwrap()["customer"];
+            if bypass && caller.contains(':') {
+                assert_eq!(customer["number"], "anonymous");
+            } else {
+                assert_eq!(customer["number"], caller);
+            }
+        }
+    }
 }
 
 #[tokio::test]

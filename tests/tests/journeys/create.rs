@@ -94,9 +94,11 @@ async fn a_created_tool_is_answered_with_the_row_that_is_stored() {
 async fn every_type_gives_vapi_an_api_request_tool_it_takes() {
     let world = World::start().await;
     let get = api_request("GET", "https://api.example.com/customers");
+    world.pipedream.connect("apn_sheets", &world.home.organization_id, "google_sheets");
     let preset = json!({
         "type": "externalApp", "label": "Add a row",
-        "pipedreamMetadata": {"app": "google_sheets", "accountId": world.home.gmail_account, "actionKey": "google_sheets-add-single-row"},
+        "pipedreamMetadata": {"app": "google_sheets", "accountId": "apn_sheets", "actionKey": "google_sheets-add-single-row"},
+        "preloadedParams": {"sheetId": "1a2b", "worksheetId": "0"},
         "params": {"myColumnData": {"mode": "array_extendable", "fixedValues": ["{{now}}"], "aiExtension": {"enabled": true, "prompt": "Cells", "required": true}}},
     });
     for (config, kind, arguments) in [

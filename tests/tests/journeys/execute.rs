@@ -532,3 +532,42 @@ async fn what_is_logged_holds_no_secret_no_number_and_no_argument() {
     }
     assert!(logs.at("ERROR").len() + logs.at("WARN").len() >= 2);
 }
+
+#[tokio::test]
+async fn a_message_that_names_another_tool_runs_nothing() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let bearer = world.options.webhook_bearer.clone().unwrap();
+    let send = async |names: &[&str]| {
+        let list: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"id": format!("call_{name}"), "function": {"name": name, "arguments": {"text": name}}}))
+            .collect();
+        let message = json!({"message": {
+            "type": "tool-calls", "toolCallList": list, "call": {"id": Uuid::now_v7().to_string()},
+            "customer": {"number": phone(1)}, "phoneNumber": {"number": world.home.phone_number},
+        }});
+        let event = Event::post(&format!("/api/tools/{}/execute", id(&tool)), &message);
+        world.send("execute", &event.header("authorization", &format!("Bearer {bearer}"))).await.expect(200)["results"]
+            .clone()
+    };
+    let own = tool["name"].as_str().unwrap();
+    for names in [&["delete_account"][..], &["delete_account", "delete_account"], &["delete_account", ""]] {
+        for result in send(names).await.as_array().unwrap() {
+            assert!(result["error"].as_str().unwrap().contains(own), "{names:?}: {result}");
+        }
+    }
+    assert!(world.twilio.messages().is_empty());
+    let results = send(&["delete_account", own]).await;
+    assert!(results[0]["error"].is_string() && results[1]["result"].is_string(), "{results}");
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_argument_and_a_made_up_one_are_both_told() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let told = world.call_tool(&world.call(&tool, json!({"message": "Hello"}))).await;
+    let error = told.body["error"].as_str().unwrap();
+    assert!(error.contains("\"text\" is missing") && error.contains("no argument \"message\""), "{error}");
+}

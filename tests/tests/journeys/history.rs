@@ -374,6 +374,7 @@ async fn what_a_configuration_hides_does_not_come_back_to_the_model() {
     assert!(told.sentence().ends_with("what is [secret]?"), "{}", told.body);
 
     let mut config = slack_action(&world.home);
+    config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
     config["preloadedParams"] = json!({"bot_token": "of-the-bot"});
     let tool = world.attached(&config).await;
     let call = world.call(&tool, json!({"text": "x"}));
@@ -471,14 +472,14 @@ async fn a_run_that_failed_is_unknown_or_was_replayed_says_so() {
     world.call_tool(&sent).await.result();
     world.call_tool(&sent).await.result();
     let page = of_tool(&world, &tool, "").await;
-    assert_eq!(all(&page, "status"), ["replayed", "succeeded", "unknown", "unknown", "failed", "failed"]);
+    assert_eq!(all(&page, "status"), ["replayed", "succeeded", "replayed", "unknown", "failed", "failed"]);
     assert_eq!(all(&page, "result")[..2], [&page["items"][1]["result"]; 2], "the same answer");
     for row in &page["items"].as_array().unwrap()[2..] {
         assert!(row["error"].as_str().unwrap().len() > 10, "{row}");
     }
     assert_eq!(page["items"][5]["arguments"], json!({"text": 5}), "also of a run that did not begin");
     assert!(page["items"][4]["error"].as_str().unwrap().contains("[number]"), "{}", page["items"][4]);
-    assert_eq!(all(&of_tool(&world, &tool, "?status=replayed").await, "status"), ["replayed"]);
+    assert_eq!(all(&of_tool(&world, &tool, "?status=replayed").await, "status"), ["replayed", "replayed"]);
     nothing_of(&world, &["4155550"]);
 }
 

@@ -114,7 +114,7 @@ async fn an_agent_shows_its_tools_in_the_order_they_were_attached() {
     let path = format!("/agents/{}/tools", world.home.agent_id);
     assert_eq!(
         world.list(&path).await.expect(200),
-        json!({"items": [], "next_cursor": null, "synced": true, "unmanaged": []})
+        json!({"items": [], "next_cursor": null, "synced": true, "unmanaged": [], "dead": []})
     );
     let first = world.attached(&ai_sms()).await;
     let mut on_start = ai_sms();
@@ -170,4 +170,60 @@ async fn a_route_that_is_none_is_404() {
         let answer = world.send("list", &Event::get(path).user(&world.home.user_id)).await;
         assert_eq!(answer.status, 404, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_query_parameter_that_nobody_knows_is_refused_in_a_sentence() {
+    let world = World::start().await;
+    for (path, named) in [
+        ("/tools?limt=5", vec!["limt"]),
+        ("/tools?limit=5&a=1&b=2&a=3", vec!["a", "b"]),
+        ("/tools/0192f0c1-0000-7000-8000-00000000dead?limit=5", vec!["limit"]),
+    ] {
+        let refused = world.list(path).await;
+        assert_eq!(refused.wrong_fields(), named, "{path}");
+        assert!(refused.body["errors"][0]["problem"].as_str().unwrap().contains("known"), "{}", refused.body);
+    }
+    world.list("/tools?limit=5&cursor=").await.expect(200);
+}
+
+#[tokio::test]
+async fn tools_are_listed_by_type_and_by_whether_anybody_has_them() {
+    let world = World::start().await;
+    let attached = world.attached(&ai_sms()).await;
+    let (spare, lookup) =
+        (world.tool(&ai_sms()).await, world.tool(&tests::api_request("GET", "https://a.example/")).await);
+    for (query, expected) in [
+        ("type=sms", vec![&spare, &attached]),
+        ("type=apiRequest&attached=", vec![&lookup]),
+        ("attached=true", vec![&attached]),
+        ("attached=false", vec![&lookup, &spare]),
+        ("attached=false&type=sms", vec![&spare]),
+        ("type=query", vec![]),
+    ] {
+        let found = world.list(&format!("/tools?{query}")).await.expect(200);
+        let ids: Vec<&Value> = found["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
+        let expected: Vec<&Value> = expected.into_iter().map(|tool| &tool["id"]).collect();
+        assert_eq!(ids, expected, "{query}");
+    }
+    assert_eq!(world.list("/tools?type=fax&attached=maybe").await.wrong_fields(), ["type"]);
+    assert_eq!(world.list("/tools?attached=maybe").await.wrong_fields(), ["attached"]);
+}
+
+#[tokio::test]
+async fn which_agents_have_a_tool_is_shown() {
+    let world = World::start().await;
+    let (attached, spare) = (world.attached(&ai_sms()).await, world.tool(&ai_sms()).await);
+    let agents = async |tool: &Value| {
+        let path = format!("/tools/{}/agents", tool["id"].as_str().unwrap());
+        world.list(&path).await.expect(200)
+    };
+    let found = agents(&attached).await;
+    assert_eq!(
+        (&found["items"][0]["id"], &found["items"][0]["is_vapi_attached"]),
+        (&json!(world.home.agent_id), &json!(true))
+    );
+    assert_eq!(agents(&spare).await, json!({"items": [], "next_cursor": null}));
+    let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
+    world.list(&format!("/tools/{}/agents", theirs["id"].as_str().unwrap())).await.expect(404);
 }

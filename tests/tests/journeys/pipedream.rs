@@ -201,6 +201,7 @@ async fn an_action_with_a_secret_goes_to_no_address_of_the_models_choice() {
 
     // One that was stored before this was checked.
     config["preloadedParams"] = json!({"mrkdwn": true});
+    config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
     let mut tool = world.attached(&config).await;
     tool["config_metadata"]["preloadedParams"] = json!({"bot_token": "xoxb-s3cret"});
     world.aws.put("tools", &tool);
@@ -208,4 +209,75 @@ async fn an_action_with_a_secret_goes_to_no_address_of_the_models_choice() {
     let answer = world.call_tool(&world.call(&tool, arguments)).await;
     assert!(answer.sentence().contains("was not run"), "{}", answer.body);
     assert!(world.pipedream.runs().is_empty());
+}
+
+#[tokio::test]
+async fn a_configuration_is_held_against_the_action() {
+    let world = World::start().await;
+    world.pipedream.connect("apn_sheets", &world.home.organization_id, "google_sheets");
+    let ai = |kind: &str| json!({"mode": "ai", "prompt": "x", "schema": {"type": kind}, "required": true});
+    for (changes, fields) in [
+        (json!({"/params/nobody": "x"}), vec!["params.nobody"]),
+        (json!({"/preloadedParams/nobody": 1}), vec!["preloadedParams.nobody"]),
+        (json!({"/params/slack": "apn_x"}), vec!["params.slack"]),
+        (json!({"/params/conversation": {"mode": "fixed", "value": 7}}), vec!["params.conversation"]),
+        (
+            json!({"/params/conversation": {"mode": "array_extendable", "fixedValues": ["a"]}}),
+            vec!["params.conversation"],
+        ),
+        (json!({"/params/text": ai("number")}), vec!["params.text"]),
+        (json!({"/preloadedParams/mrkdwn": "yes"}), vec!["preloadedParams.mrkdwn"]),
+        (json!({"/params": {"username": "Desk"}}), vec!["params.conversation", "params.text"]),
+        (json!({"/pipedreamMetadata/app": "gmail"}), vec!["pipedreamMetadata.app"]),
+        (json!({"/pipedreamMetadata/appProp": "text"}), vec!["pipedreamMetadata.appProp"]),
+        (json!({"/pipedreamMetadata/version": "9.9.9"}), vec!["pipedreamMetadata.version"]),
+        (json!({"/pipedreamMetadata/accountId": "apn_sheets"}), vec!["pipedreamMetadata.accountId"]),
+    ] {
+        let mut config = slack_action(&world.home);
+        for (pointer, value) in changes.as_object().unwrap() {
+            let (parent, name) = pointer.rsplit_once('/').unwrap();
+            config.pointer_mut(parent).unwrap()[name] = value.clone();
+        }
+        let refused = world.create(&config).await;
+        assert_eq!(refused.wrong_fields(), fields, "{}", refused.body);
+    }
+    assert!(world.aws.rows("tools").is_empty());
+}
+
+#[tokio::test]
+async fn a_recipient_that_the_model_fills_in_is_sent_as_the_list_the_action_takes() {
+    let world = World::start().await;
+    let mut config = email(&world);
+    config["params"]["to"] = json!({"mode": "ai", "prompt": "The recipient's email address"});
+    config["params"]["subject"] = json!({"mode": "fixed", "value": "Order Confirmation"});
+    config["params"]["cc"] = json!({"mode": "fixed", "value": "desk@example.com"});
+    let tool = world.attached(&config).await;
+    assert_eq!(tool["function_schema"]["parameters"]["properties"]["to"]["type"], "array");
+    for to in [json!("ana@example.com"), json!(["ana@example.com"])] {
+        let answer = world.call_tool(&world.call(&tool, json!({"to": to, "body": "Hello"}))).await;
+        answer.result();
+    }
+    for run in world.pipedream.runs() {
+        assert_eq!(
+            (&run.configured_props["to"], &run.configured_props["cc"]),
+            (&json!(["ana@example.com"]), &json!(["desk@example.com"]))
+        );
+    }
+    // Saved again, it is the same.
+    world.update(&tool, &json!({"label": "Send an email"})).await.expect(200);
+}
+
+#[tokio::test]
+async fn why_pipedream_refuses_reaches_the_model() {
+    let world = World::start().await;
+    let tool = world.attached(&slack_action(&world.home)).await;
+    let refusal = json!({
+        "error": "configured_props are not valid", "code": "invalid_props",
+        "details": {"conversation": "must be a channel that the bot is in"},
+    });
+    world.pipedream.inject(Fault::status(400).with_body(refusal).on("POST", "/actions/run"));
+    let answer = world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await;
+    let told = answer.sentence();
+    assert!(told.contains("nothing was done") && told.contains("must be a channel that the bot is in"), "{told}");
+    assert!(!told.contains(&world.home.slack_account));
 }

@@ -145,3 +145,37 @@ async fn looking_while_tools_come_and_go_loses_none() {
     assert_eq!(tools_of_agent(&world).await["items"].as_array().unwrap().len(), 5);
     assert_eq!(agreement::differences(&world), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_tool_that_is_pinned_to_a_version_is_attached() {
+    let world = World::start().await;
+    let (here, new) = (world.attached(&ai_sms()).await, world.tool(&ai_sms()).await);
+    world.vapi.keep_versions();
+    let mut model = world.model();
+    model["toolIds"] = json!([]);
+    model["toolRefs"] = [&here, &new].map(|tool| json!({"toolId": tool["external_tool_id"], "version": "v1"})).into();
+    world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
+    let listed = tools_of_agent(&world).await;
+    let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
+    assert_eq!((ids, &listed["dead"]), (vec![&here["id"], &new["id"]], &json!([])));
+    assert_eq!(agreement::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn dead_ids_of_an_assistant_are_reported() {
+    let world = World::start().await;
+    let (lost, kept) = (world.attached(&ai_sms()).await, world.attached(&ai_sms()).await);
+    let foreign = world.at_vapi("POST", "/tool", &json!({"type": "sms"})).await;
+    let ids = json!([lost["external_tool_id"], kept["external_tool_id"], foreign["id"]]);
+    set_tool_ids(&world, ids).await;
+    for tool in [&lost["external_tool_id"], &foreign["id"]] {
+        world.at_vapi("DELETE", &format!("/tool/{}", tool.as_str().unwrap()), &json!({})).await;
+    }
+    let listed = tools_of_agent(&world).await;
+    assert_eq!(listed["dead"], json!([lost["external_tool_id"], foreign["id"]]));
+    assert_eq!((listed["items"].as_array().unwrap().len(), &listed["unmanaged"]), (2, &json!([foreign["id"]])));
+    // That VAPI cannot be asked about them keeps nobody from the list.
+    world.vapi.inject(Fault::status(500).on("GET", "/tool").times(9));
+    let listed = tools_of_agent(&world).await;
+    assert_eq!((&listed["synced"], &listed["dead"]), (&json!(true), &json!([])));
+}

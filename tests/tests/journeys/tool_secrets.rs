@@ -344,6 +344,7 @@ async fn a_trial_a_queue_and_a_run_send_the_secrets_of_a_saved_tool_and_a_dry_ru
 async fn the_secrets_of_a_pipedream_action_are_kept_alike() {
     let world = World::start().await;
     let mut config = slack_action(&world.home);
+    config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
     config["preloadedParams"] = json!({"bot_token": "xoxb-s3cret", "mrkdwn": true});
     config["params"]["pin"] = json!({"mode": "fixed", "value": 471_147});
     let tool = world.attached(&config).await;
@@ -372,6 +373,7 @@ async fn every_name_of_a_secret_keeps_its_value_out_of_the_row_and_the_answer() 
         config["body"] = json!(fixed);
         config["body"]["list"] = json!({"mode": "fixed", "value": [{"within": deep}]});
         let mut action = slack_action(&world.home);
+        action["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
         action["preloadedParams"] = json!(fixed);
         action["params"]["list"] = config["body"]["list"].clone();
         for config in [config, action] {

@@ -158,6 +158,7 @@ async fn secrets_are_masked_wherever_they_stand() {
         }),
     );
     let mut config = slack_action(&world.home);
+    config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
     config["preloadedParams"] = json!({"bot_token": "xoxb-1", "pin": 4711, "mrkdwn": true});
     let shown = world.try_tool(&json!({"config": config, "arguments": {"text": "xoxb-1 again"}})).await.expect(200);
     let props = &shown["request"]["configured_props"];
@@ -195,6 +196,7 @@ async fn every_name_of_a_secret_hides_its_value() {
         let shown = world.try_tool(&json!({"config": config})).await.expect(200)["request"].clone();
         assert_shown(&shown, &deep, expected);
         let mut config = slack_action(&world.home);
+        config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
         config["preloadedParams"] = json!(fixed);
         let shown =
             world.try_tool(&json!({"config": config, "arguments": {"text": "x"}})).await.expect(200)["request"].clone();

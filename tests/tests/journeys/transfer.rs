@@ -482,7 +482,7 @@ async fn a_transfer_whose_outcome_is_unknown_is_not_repeated() {
         }
         assert_eq!((heard(&world, &call).len(), asked(&world)), (done, 1));
         let statuses: Vec<Value> = world.executions().iter().map(|row| row["status"].clone()).collect();
-        assert_eq!(statuses, ["unknown", "unknown"]);
+        assert_eq!(statuses, ["unknown", "replayed"]);
     }
 }
 

@@ -19,12 +19,13 @@ mod runs;
 mod specification;
 mod stream;
 mod tools_test;
+mod wrong_fields;
 
 use std::{collections::BTreeSet, thread::JoinHandle, time::Duration};
 
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
-use shared::http::LEAST_ROLES;
+use shared::http::{LEAST_ROLES, OWN_QUERIES, QUERIES};
 use specification::{Document, Operation, objects};
 use tests::{Answer, Event, Fault, Template, Trouble, World, ai_sms, preemptive_sms, slack_action};
 
@@ -68,7 +69,7 @@ fn deleting(world: &World, tool: &str) -> Event {
 }
 
 /// A request that would succeed, for each operation of the dashboard's.
-fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 21] {
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 22] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [
@@ -83,6 +84,7 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
         ("listTools", "list", asked(world, "GET", "/tools")),
         ("getTool", "list", asked(world, "GET", &format!("/tools/{tool}"))),
         ("listAgentTools", "list", asked(world, "GET", &format!("/agents/{}/tools", world.home.agent_id))),
+        ("listAgentsOfTool", "list", asked(world, "GET", &format!("/tools/{tool}/agents"))),
         ("listToolExecutions", "list", asked(world, "GET", &format!("/tools/{tool}/executions"))),
         ("listCalls", "calls", asked(world, "GET", "/calls")),
         ("getCall", "calls", asked(world, "GET", "/calls/call-1")),
@@ -167,6 +169,7 @@ async fn successes() -> Given {
         given.note("getTool", 200, &world.list(&format!("/tools/{id}")).await);
         given.note("attachTool", 201, &world.attach(id).await);
         given.note("attachTool", 200, &world.attach(id).await);
+        given.note("listAgentsOfTool", 200, &world.list(&format!("/tools/{id}/agents")).await);
     }
     let first = world.list("/tools?limit=2").await;
     given.note("listTools", 200, &first);
@@ -352,6 +355,7 @@ async fn refusals() -> Given {
     for id in [NOBODY, "no-id"] {
         given.note("getTool", 404, &world.list(&format!("/tools/{id}")).await);
         given.note("listToolExecutions", 404, &world.list(&format!("/tools/{id}/executions")).await);
+        given.note("listAgentsOfTool", 404, &world.list(&format!("/tools/{id}/agents")).await);
         given.note("listCallExecutions", 404, &world.executions_of_call(id).await);
         given.note("listAgentTools", 404, &world.list(&format!("/agents/{id}/tools")).await);
         given.note("attachTool", 404, &world.attach_as(&world.home, id, tool).await);
@@ -385,7 +389,7 @@ async fn refusals() -> Given {
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
     hold(&world, "knowledge_bases", &base);
-    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(15) {
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(16) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given
@@ -574,4 +578,26 @@ fn the_document_names_the_least_role_of_the_table_for_every_route() {
     let table: BTreeSet<(String, String, String)> =
         table.map(|(method, path, role)| ((*method).into(), (*path).into(), role.as_str().into())).collect();
     assert_eq!(described, table);
+}
+
+#[test]
+fn the_document_names_the_query_parameters_of_the_table_for_every_route() {
+    let document = Document::read();
+    for operation in document.operations() {
+        let Some(rest) = operation.path.strip_prefix("/api/{slug}/") else { continue };
+        if OWN_QUERIES.contains(&rest.split('/').next().unwrap()) {
+            continue;
+        }
+        let described: BTreeSet<&str> = operation.value["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|parameter| document.resolve(parameter))
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| text(&parameter["name"]))
+            .collect();
+        let known = QUERIES.iter().find(|(path, _)| operation.method == "GET" && *path == operation.path);
+        let known: BTreeSet<&str> = known.map(|(_, known)| *known).unwrap_or_default().iter().copied().collect();
+        assert_eq!(described, known, "{}", operation.id);
+    }
 }

@@ -184,10 +184,41 @@ struct State {
     calls: Calls,
     numbers: Numbers,
     pinned: BTreeSet<String>,
+    /// Whether the accounts keep versions of their tools.
+    versioned: bool,
     latest: Timestamp,
 }
 
 impl State {
+    /// Gives a changed or new tool its next version.
+    fn publish(versioned: bool, tool: &mut Map<String, Value>) {
+        if versioned {
+            let label = format!("v{}", versions(tool) + 1);
+            tool.insert("latestVersion".to_owned(), json!(label));
+        }
+    }
+
+    /// What is wrong with the versions that an assistant pins. One that it also has without a version is kept pinned alone.
+    fn settle_refs(&self, assistant: &mut Map<String, Value>) -> Vec<String> {
+        let Some(model) = assistant.get_mut("model").and_then(Value::as_object_mut) else { return Vec::new() };
+        let refs = model.get("toolRefs").and_then(Value::as_array).cloned().unwrap_or_default();
+        let text = |pinned: &Value, name: &str| pinned.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let ids: Vec<String> = refs.iter().map(|pinned| text(pinned, "toolId")).collect();
+        if let Some(listed) = model.get_mut("toolIds").and_then(Value::as_array_mut) {
+            listed.retain(|id| !ids.iter().any(|pinned| id == pinned.as_str()));
+        }
+        let unknown = refs.iter().filter(|pinned| {
+            let tool = self.tools.get(&text(pinned, "toolId"));
+            let number = text(pinned, "version").strip_prefix('v').and_then(|number| number.parse::<u32>().ok());
+            // A tool may have been deleted since.
+            tool.is_some_and(|tool| !number.is_some_and(|number| (1..=versions(tool)).contains(&number)))
+        });
+        let problem = |pinned: &Value| {
+            format!("model.toolRefs: tool {} has no version {}", text(pinned, "toolId"), text(pinned, "version"))
+        };
+        unknown.map(problem).collect()
+    }
+
     fn stored_objects(&mut self, collection: Collection) -> &mut StoredObjects {
         match collection {
             Collection::Tool => &mut self.tools,
@@ -268,6 +299,15 @@ impl Standin<Vapi> {
         locked(&self.service.state).assistants.get(id).cloned().map(Value::Object)
     }
 
+    /// Keeps versions of tools from now on: each has one, and gets another whenever it is changed.
+    pub fn keep_versions(&self) {
+        let mut state = locked(&self.service.state);
+        state.versioned = true;
+        for tool in state.tools.iter_mut() {
+            State::publish(true, tool);
+        }
+    }
+
     /// Makes `DELETE /tool/{id}` answer 409.
     pub fn pin(&self, tool_id: &str) {
         locked(&self.service.state).pinned.insert(tool_id.to_owned());
@@ -295,6 +335,12 @@ impl Service for Vapi {
             ["call"] if request.method == "POST" => {
                 return match self.account(request) {
                     Some(org) => self.create_call(org, request),
+                    None => self.failure(401),
+                };
+            }
+            ["call"] if request.method == "GET" => {
+                return match self.account(request) {
+                    Some(org) => self.calls(org, request),
                     None => self.failure(401),
                 };
             }
@@ -427,13 +473,26 @@ impl Vapi {
         body.insert("createdAt".to_owned(), json!(now));
         body.insert("updatedAt".to_owned(), json!(now));
         mirror_body(&mut body);
+        match collection {
+            Collection::Tool => State::publish(state.versioned, &mut body),
+            Collection::Assistant => {
+                let problems = state.settle_refs(&mut body);
+                if !problems.is_empty() {
+                    return Err(problems);
+                }
+            }
+        }
         state.stored_objects(collection).add(body.clone());
         Ok(Value::Object(body))
     }
 
     fn change(&self, collection: Collection, id: &str, mut body: Map<String, Value>) -> Answer {
         let mut state = locked(&self.state);
-        let now = state.time();
+        let (now, versioned) = (state.time(), state.versioned);
+        let problems = if collection == Collection::Assistant { state.settle_refs(&mut body) } else { Vec::new() };
+        if !problems.is_empty() {
+            return bad_request(&problems);
+        }
         let Some(found) = state.stored_objects(collection).get_mut(id) else { return unknown_id(collection, id) };
         let problems = match collection {
             Collection::Tool => {
@@ -458,6 +517,9 @@ impl Vapi {
         }
         found.insert("updatedAt".to_owned(), json!(now));
         mirror_body(found);
+        if collection == Collection::Tool {
+            State::publish(versioned, found);
+        }
         Answer::json(200, &json!(found))
     }
 
@@ -472,6 +534,12 @@ impl Vapi {
             None => unknown_id(collection, id),
         }
     }
+}
+
+/// How many versions of a tool there are.
+fn versions(tool: &Map<String, Value>) -> u32 {
+    let label = tool.get("latestVersion").and_then(Value::as_str).and_then(|label| label.strip_prefix('v'));
+    label.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// VAPI ignores these two on an `apiRequest` tool, though they are none of its fields.

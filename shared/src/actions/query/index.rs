@@ -14,6 +14,11 @@ use crate::{
 
 /// What is shown of an entry, in bytes.
 const LONGEST_SHOWN: usize = 350;
+/// What a word must carry to make a match, as a share of what the most telling word of the query carries.
+const FLOOR: f32 = 0.26;
+/// Letters from which on a word is as good as any.
+const FULL_LENGTH: usize = 6;
+const FULL_LENGTH_F: f32 = 6.0;
 /// Entries of one answer.
 const MOST_SHOWN: usize = 5;
 
@@ -215,14 +220,7 @@ impl Index {
     /// Filters first; then the words rank what is left. Without words, the filters alone decide, in order of the ids.
     pub fn search(&self, query: &str, conditions: &[Condition]) -> Found<'_> {
         let passes = self.passing(conditions);
-        let mut wanted: Vec<Term> = Vec::new();
-        let mut any_words = false;
-        words(query, |word| {
-            any_words = true;
-            wanted.extend(self.words.term(word));
-        });
-        wanted.sort_unstable();
-        wanted.dedup();
+        let (wanted, any_words) = self.wanted(query);
         let scores = self.scores(&wanted);
         // Words that most entries have say little about what is meant, unless nothing else was said.
         let telling: Vec<Term> = wanted.iter().copied().filter(|term| 2 * term.texts() <= self.shown.len()).collect();
@@ -240,6 +238,24 @@ impl Index {
         let best = matched.iter().take(MOST_SHOWN);
         let entries = best.filter_map(|entry| self.shown.get(usize::from(*entry)).map(AsRef::as_ref)).collect();
         Found { matched: matched.len(), by_words, entries }
+    }
+
+    /// The words of a query that can make a match, each once, and whether there are any words. A word that carries next to nothing
+    /// beside the one that carries most makes none: an entry about something else has "what" and "the", too. What a word carries
+    /// shows in any language: it is rare in this base, most of all if no entry has it, and it is not short.
+    fn wanted(&self, query: &str) -> (Vec<Term>, bool) {
+        let collection = self.words.collection();
+        let mut said: Vec<(Option<Term>, f32)> = Vec::new();
+        words(query, |word| {
+            let term = self.words.term(word);
+            said.push((term, collection.rarity(term.map_or(0, Term::texts)) * share_of_length(word)));
+        });
+        let most = said.iter().map(|(_, carries)| *carries).fold(0.0, f32::max);
+        let carrying = said.iter().filter(|(_, carries)| *carries >= FLOOR * most);
+        let mut wanted: Vec<Term> = carrying.filter_map(|(term, _)| *term).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        (wanted, !said.is_empty())
     }
 
     fn passing(&self, conditions: &[Condition]) -> Vec<bool> {
@@ -274,6 +290,13 @@ impl Index {
         having.dedup();
         having
     }
+}
+
+/// How much of what a word carries its length lets expect: the words that hold sentences together are the short ones.
+fn share_of_length(word: &str) -> f32 {
+    let letters = word.chars().take(FULL_LENGTH).count();
+    let exact = letters == FULL_LENGTH || word.chars().any(char::is_numeric);
+    if exact { 1.0 } else { f32::from(u8::try_from(letters).unwrap_or(u8::MAX)) / FULL_LENGTH_F }
 }
 
 impl Column {

@@ -284,13 +284,15 @@ fn api_request_changes() -> Vec<FieldChange> {
 fn pipedream_changes(world: &World) -> Vec<FieldChange> {
     let metadata = json!({
         "app": "slack", "appName": "Our Slack", "accountId": world.home.slack_account, "actionKey": "slack-send-message",
-        "version": "0.0.1", "appProp": "slack", "dynamicPropsId": "dyp_1",
+        "version": "0.1.3", "appProp": "slack", "dynamicPropsId": "dyp_1",
     });
-    let params = json!({"text": {"mode": "fixed", "value": "Hello"}});
+    let fixed = |text: &str| json!({"mode": "fixed", "value": text});
+    let params = json!({"conversation": fixed("C123"), "text": fixed("Hello")});
     vec![
         field("pipedreamMetadata", metadata, "/config_metadata/pipedreamMetadata", Refused),
         field("preloadedParams", json!({"mrkdwn": false}), "/config_metadata/preloadedParams", GONE),
-        field("params", params, "/config_metadata/params", Shows(json!({}))),
+        // The action requires some.
+        field("params", params, "/config_metadata/params", Refused),
     ]
 }
 

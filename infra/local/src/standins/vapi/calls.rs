@@ -7,7 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Vapi, bad_request, body, control, tool_call::CallError, unknown_route};
+use super::{
+    Vapi, bad_request, body, control,
+    stored_objects::{Listing, StoredObjects},
+    tool_call::CallError,
+    unknown_route,
+};
 use crate::standins::{
     Standin, clock,
     exchange::{Answer, Request, refused},
@@ -91,7 +96,8 @@ impl Live {
     }
 
     /// Made through the API with the provider bypassed: whoever asked has the TwiML to connect it with.
-    pub(super) fn bypass(&mut self, overrides: Option<Value>) {
+    pub(super) fn bypass(&mut self, overrides: Option<Value>, name: Option<Value>) {
+        self.object.extend(name.map(|name| ("name".to_owned(), name)));
         if self.is("ringing") {
             self.object.insert("status".to_owned(), json!("queued"));
         }
@@ -235,6 +241,25 @@ impl Vapi {
         Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
     }
 
+    /// `GET /call`: a plain array, newest first, of an assistant or a number if that is asked for.
+    pub(super) fn calls(&self, org_id: &str, request: &Request) -> Answer {
+        let of = ["assistantId", "phoneNumberId"];
+        let (filters, rest): (Vec<_>, Vec<_>) =
+            request.query.iter().cloned().partition(|(name, _)| of.contains(&name.as_str()));
+        let listing = match Listing::of(&rest) {
+            Ok(listing) => listing,
+            Err(problems) => return bad_request(&problems),
+        };
+        let mut calls = StoredObjects::default();
+        // Ids are made in order.
+        for live in locked(&self.state).calls.0.values() {
+            if filters.iter().all(|(name, value)| live.object.get(name).is_some_and(|of| of == value.as_str())) {
+                calls.add(live.object.clone());
+            }
+        }
+        Answer::json(200, &listing.page(&calls, org_id))
+    }
+
     /// A POST to a control URL. It needs no key; what VAPI answers is not documented.
     pub(super) fn controlled(&self, id: &str, request: &Request) -> Answer {
         let message = body(request);
@@ -325,6 +350,11 @@ impl Standin<Vapi> {
         let mut state = locked(&self.service.state);
         let heard = state.calls.live(id).map(|live| live.heard.iter().map(|heard| heard.message.clone()).collect());
         heard.unwrap_or_default()
+    }
+
+    /// How many calls there are.
+    pub fn calls_begun(&self) -> usize {
+        locked(&self.service.state).calls.0.len()
     }
 
     /// Connects the media of a call; false if there is no such call.

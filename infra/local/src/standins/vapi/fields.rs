@@ -270,7 +270,7 @@ static MODEL_MESSAGE: Kind = Kind::Object(&[
     must("role", Kind::OneOf(&["assistant", "function", "user", "system", "tool"])),
     must("content", Kind::Text),
 ]);
-static TOOL_REF: Kind = Kind::Object(&[must("toolId", Kind::Text), must("version", Kind::Text)]);
+static TOOL_REF: Kind = Kind::Object(&[must("toolId", Kind::Id), must("version", Kind::Text)]);
 static MODEL: &[Field] = &[
     must("provider", Kind::OneOf(PROVIDERS)),
     must("model", Kind::Text),
@@ -411,8 +411,17 @@ pub(super) fn call(body: &Map<String, Value>) -> Vec<String> {
     let customer = body.get("customer");
     let checked = customer.and_then(|customer| customer.get("numberE164CheckEnabled")?.as_bool()).unwrap_or(true);
     let number = customer.and_then(|customer| customer.get("number")?.as_str());
-    if checked && number.is_some_and(|number| !is_e164(number)) {
+    // Twilio's placeholders for a withheld number have its form, and are no numbers.
+    let withheld = ["+7378742833", "+266696687", "+2562533", "+8656696", "+86282452253"];
+    if checked && number.is_some_and(|number| !is_e164(number) || withheld.contains(&number)) {
         problems.push(format!("customer.number {NO_E164}"));
+    }
+    let plain = |number: &str| {
+        let rest = number.strip_prefix('+').unwrap_or(number);
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    if !checked && number.is_some_and(|number| !plain(number)) {
+        problems.push("customer.number must match /^\\+?[a-zA-Z0-9]+$/ regular expression".to_owned());
     }
     if let Some(given) = body.get("assistantOverrides").and_then(Value::as_object) {
         let mut overrides = given.clone();

@@ -160,7 +160,7 @@ impl Vapi {
             ..PhoneCall::default()
         };
         let begun = self.begun(&call, |live| {
-            live.bypass(overrides);
+            live.bypass(overrides, wish.get("name").cloned());
             json!(live.object())
         });
         match begun {

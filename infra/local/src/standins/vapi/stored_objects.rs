@@ -28,6 +28,10 @@ impl StoredObjects {
         self.0.iter_mut().find(|item| has_id(item, id))
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
+        self.0.iter_mut()
+    }
+
     pub(super) fn remove(&mut self, id: &str) -> Option<Map<String, Value>> {
         let position = self.0.iter().position(|item| has_id(item, id))?;
         Some(self.0.remove(position))

@@ -338,7 +338,8 @@ fn attached(state: &State, assistant: &Map<String, Value>, wish: &ToolCall) -> R
     let model = assistant.get("model");
     let listed = |name: &str| model.and_then(|model| model.get(name)).and_then(Value::as_array).into_iter().flatten();
     let mut tools: Vec<_> = listed("tools").filter_map(Value::as_object).collect();
-    for id in listed("toolIds").filter_map(Value::as_str) {
+    let pinned = listed("toolRefs").filter_map(|pinned| pinned.get("toolId")?.as_str());
+    for id in listed("toolIds").filter_map(Value::as_str).chain(pinned) {
         tools.push(state.tools.get(id).ok_or_else(|| CallError::DeletedTool(id.to_owned()))?);
     }
     let found = tools.into_iter().find(|tool| shown_name(tool) == Some(wish.tool_name.as_str()));

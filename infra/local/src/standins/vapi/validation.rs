@@ -19,6 +19,8 @@ pub(super) enum Kind {
     /// A number from the first to the second.
     Between(f64, f64),
     OneOf(&'static [&'static str]),
+    /// A UUID.
+    Id,
     /// A list of texts.
     Texts,
     /// A list of UUIDs.
@@ -168,6 +170,11 @@ pub(super) fn value(given: &Value, kind: &Kind, prefix: &str, name: &str, proble
         Kind::Map => {
             if !given.is_object() {
                 say("must be an object");
+            }
+        }
+        Kind::Id => {
+            if !is_uuid(given) {
+                say("must be a UUID");
             }
         }
         Kind::Texts => each(given, prefix, name, "must be a string", Value::is_string, problems),

@@ -73,6 +73,38 @@ fn a_word_that_most_entries_have_does_not_decide() {
 }
 
 #[test]
+fn words_that_carry_nothing_make_no_match() {
+    let practice = index(&[
+        entry(
+            0,
+            json!({}),
+            "The practice is open from Monday to Friday. What it does on holidays is told on the phone.",
+        ),
+        entry(1, json!({}), "Parking is behind the house; the first hour is free."),
+    ]);
+    for query in [
+        "What does the implant cost?",
+        "How much is the implant, please?",
+        "implant and the crown",
+        "is there an MRI scan",
+    ] {
+        assert_eq!(found(&practice, query, &[]), (0, vec![]), "{query}");
+    }
+    for query in ["Where is the parking?", "What about parking for the car?", "is it open on friday"] {
+        assert_eq!(found(&practice, query, &[]).0, 1, "{query}");
+    }
+    let praxis = index(&[
+        entry(0, json!({}), "Die Praxis ist von Montag bis Freitag offen, das Telefon auch am Samstag."),
+        entry(1, json!({}), "Der Parkplatz ist hinter dem Haus, die erste Stunde ist frei."),
+        entry(2, json!({}), "Ein MRT kostet 300 Euro."),
+    ]);
+    assert_eq!(found(&praxis, "Ist die Zahnreinigung im Haus?", &[]).0, 1, "the house is a word of its own");
+    assert_eq!(found(&praxis, "Was macht die Zahnreinigung und das Bleaching?", &[]), (0, vec![]));
+    assert_eq!(found(&praxis, "MRT", &[]).0, 1);
+    assert_eq!(found(&praxis, "Preis MRT", &[]).0, 1);
+}
+
+#[test]
 fn filters_come_first() {
     let homes = homes();
     let porto = ("city", Operator::Equals, json!("PORTO"));

@@ -1,0 +1,154 @@
+//! An assistant's model, of which its tools are a part.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::clients::{Error, Failure, Service};
+
+/// An assistant's `model` as a whole, which is what a change of its tools must send back.
+///
+/// Its tools stand in two lists: `toolIds`, each at its latest version, and `toolRefs: [{toolId, version}]`, which wins where both
+/// name a tool. An assistant with `toolRefs` is given its tools there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct AssistantModel(Map<String, Value>);
+
+impl AssistantModel {
+    /// The model in VAPI's answer about an assistant.
+    pub(super) fn of(mut assistant: Value) -> Result<Self, Error> {
+        match assistant.get_mut("model").map(Value::take) {
+            Some(Value::Object(model)) => Ok(Self(model)),
+            _ => Err(Error::new(Service::Vapi, Failure::Undecodable("the assistant has no model".into()))),
+        }
+    }
+
+    /// The ids of all tools that the assistant has, each once, in whichever list.
+    pub fn tool_ids(&self) -> Vec<&str> {
+        let mut once: Vec<&str> = Vec::new();
+        for id in self.listed().chain(self.pinned().map(|(id, _)| id)) {
+            if !once.contains(&id) {
+                once.push(id);
+            }
+        }
+        once
+    }
+
+    /// Whether the assistant names versions of its tools.
+    pub fn pins_versions(&self) -> bool {
+        self.pinned().next().is_some()
+    }
+
+    /// The same model with the tool, once: at `version` if the assistant pins versions and there is one, at its latest otherwise.
+    #[must_use]
+    pub fn with_tool(&self, id: &str, version: Option<&str>) -> Self {
+        let mut model = self.clone();
+        match version.filter(|_| self.pins_versions()) {
+            Some(version) => {
+                model.keep_listed(|listed| listed != id);
+                let kept = self.pinned().any(|pinned| pinned == (id, version));
+                if !kept {
+                    model.keep_pinned(|pinned| pinned != id);
+                    model.edit("toolRefs", |pinned| pinned.push(json!({"toolId": id, "version": version})));
+                }
+            }
+            None if self.tool_ids().contains(&id) => {}
+            None => model.edit("toolIds", |ids| ids.push(id.into())),
+        }
+        model
+    }
+
+    /// The same model without the tool.
+    #[must_use]
+    pub fn without_tool(&self, id: &str) -> Self {
+        let mut model = self.clone();
+        model.keep_listed(|listed| listed != id);
+        model.keep_pinned(|pinned| pinned != id);
+        model
+    }
+
+    /// Whether the assistant has the same tools, at the versions that the other pins.
+    pub fn has_the_tools_of(&self, other: &Self) -> bool {
+        let of = |model: &Self| {
+            let mut ids: Vec<String> = model.tool_ids().into_iter().map(str::to_owned).collect();
+            ids.sort_unstable();
+            ids
+        };
+        of(self) == of(other) && other.pinned().all(|wanted| self.pinned().any(|pinned| pinned == wanted))
+    }
+
+    fn listed(&self) -> impl Iterator<Item = &str> {
+        self.0.get("toolIds").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Ids with their versions.
+    fn pinned(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pinned = self.0.get("toolRefs").and_then(Value::as_array).into_iter().flatten();
+        pinned.filter_map(|pinned| Some((pinned.get("toolId")?.as_str()?, pinned.get("version")?.as_str()?)))
+    }
+
+    fn keep_listed(&mut self, kept: impl Fn(&str) -> bool) {
+        if self.0.contains_key("toolIds") {
+            self.edit("toolIds", |ids| ids.retain(|id| id.as_str().is_none_or(&kept)));
+        }
+    }
+
+    fn keep_pinned(&mut self, kept: impl Fn(&str) -> bool) {
+        if self.0.contains_key("toolRefs") {
+            self.edit("toolRefs", |pinned| {
+                pinned.retain(|pinned| pinned.get("toolId").and_then(Value::as_str).is_none_or(&kept));
+            });
+        }
+    }
+
+    /// Changes one of the two lists, which may not be there.
+    fn edit(&mut self, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
+        let mut items = match self.0.remove(name) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        change(&mut items);
+        self.0.insert(name.to_owned(), Value::Array(items));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(lists: &Value) -> AssistantModel {
+        let mut model = json!({"provider": "openai", "model": "gpt", "messages": [{"role": "system"}]});
+        model.as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+        AssistantModel::of(json!({ "model": model })).unwrap()
+    }
+
+    #[test]
+    fn a_change_of_tools_keeps_the_rest_of_the_model_and_no_id_twice() {
+        let changed = model(&json!({"toolIds": ["a", "a"]})).with_tool("b", None).with_tool("b", Some("v1"));
+        assert_eq!(changed.tool_ids(), ["a", "b"]);
+        assert_eq!(changed.0.get("messages"), model(&json!({})).0.get("messages"));
+        assert_eq!(changed.without_tool("a").tool_ids(), ["b"]);
+        assert!(changed.0.get("toolRefs").is_none());
+    }
+
+    #[test]
+    fn a_model_without_tools_gets_them() {
+        assert_eq!(model(&json!({})).with_tool("a", None).tool_ids(), ["a"]);
+        assert_eq!(model(&json!({"toolIds": null, "toolRefs": []})).with_tool("a", Some("v2")).tool_ids(), ["a"]);
+    }
+
+    #[test]
+    fn an_assistant_that_pins_versions_has_its_tools_there() {
+        let pinned = model(&json!({"toolIds": ["a"], "toolRefs": [{"toolId": "b", "version": "v1"}]}));
+        assert_eq!(pinned.tool_ids(), ["a", "b"]);
+        let more = pinned.with_tool("c", Some("v4")).with_tool("b", Some("v2")).with_tool("a", None);
+        assert_eq!(
+            more.0.get("toolRefs"),
+            Some(&json!([{"toolId": "c", "version": "v4"}, {"toolId": "b", "version": "v2"}]))
+        );
+        assert_eq!(more.without_tool("b").without_tool("a").tool_ids(), ["c"]);
+        // One that VAPI has no version of goes where it can.
+        assert_eq!(pinned.with_tool("d", None).0.get("toolIds"), Some(&json!(["a", "d"])));
+        assert!(more.has_the_tools_of(&more.clone()) && !pinned.has_the_tools_of(&more));
+        assert!(!pinned.has_the_tools_of(&pinned.with_tool("b", Some("v2"))));
+    }
+}
