@@ -190,7 +190,6 @@ impl Problems {
             Some(value) if self.is_empty() => Ok(value),
             // No refusal without a field: whoever reads the body forgot to say which.
             None if self.is_empty() => {
-                debug_assert!(false, "a body was refused without a problem");
                 self.add("body", "cannot be read");
                 Err(Error::Invalid(self))
             }

@@ -471,7 +471,7 @@ async fn pipedream_actions_run_once() {
 #[tokio::test]
 async fn reading_claims_nothing() {
     let world = World::start().await;
-    let tool = world.attached(&api_request("GET", "https://127.0.0.1/x")).await;
+    let tool = world.attached(&api_request("GET", "https://localhost/x")).await;
     let call = world.call(&tool, json!({}));
     world.aws.clear_operations();
     world.call_tool(&call).await.sentence();

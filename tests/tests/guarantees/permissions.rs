@@ -237,7 +237,7 @@ fn connect() -> Value {
 
 /// A tool with a secret.
 fn with_secret() -> Value {
-    let mut config = api_request("GET", "https://127.0.0.1/");
+    let mut config = api_request("GET", "https://localhost/");
     config["headers"] = json!({"X-Api-Key": "s3cret-key", "X-Line": "s3cret-line"});
     config
 }

@@ -207,7 +207,8 @@ async fn attach_waits_for_lock_and_read_then_vapi_twice_then_one_transaction() {
     );
     assert_eq!(all.len(), waited.len(), "nothing follows the answer");
     let asked: Vec<String> = world.vapi.requests().iter().map(|request| request.method.clone()).collect();
-    assert_eq!(asked, ["GET", "PATCH"]);
+    // The tool is asked for beside the assistant.
+    assert_eq!(asked, ["GET", "GET", "PATCH"]);
     let waves = waves(&waited);
     let at: Vec<_> = world.vapi.requests().iter().map(|request| moment(&request.at)).collect();
     assert!(at.iter().all(|at| waves[1].iter().all(|operation| operation.to <= *at) && *at <= waves[3][0].from));

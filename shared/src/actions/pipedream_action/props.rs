@@ -85,7 +85,8 @@ impl PipedreamAction {
                 }
             }
         }
-        for prop in action.props().iter().filter(|prop| prop.is_required()) {
+        let is_whole = self.metadata.dynamic_props_id.is_none();
+        for prop in action.props().iter().filter(|prop| is_whole && prop.is_required()) {
             if !self.params.contains_key(&prop.name) && !self.preloaded.contains_key(&prop.name) {
                 let problem = format!("is required by {} ({})", action.key, prop.kind);
                 problems.add(format!("params.{}", prop.name), problem);

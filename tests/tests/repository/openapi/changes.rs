@@ -291,8 +291,7 @@ fn pipedream_changes(world: &World) -> Vec<FieldChange> {
     vec![
         field("pipedreamMetadata", metadata, "/config_metadata/pipedreamMetadata", Refused),
         field("preloadedParams", json!({"mrkdwn": false}), "/config_metadata/preloadedParams", GONE),
-        // The action requires some.
-        field("params", params, "/config_metadata/params", Refused),
+        field("params", params, "/config_metadata/params", Shows(json!({}))),
     ]
 }
 

@@ -90,7 +90,7 @@ fn words_that_carry_nothing_make_no_match() {
     ] {
         assert_eq!(found(&practice, query, &[]), (0, vec![]), "{query}");
     }
-    for query in ["Where is the parking?", "What about parking for the car?", "is it open on friday"] {
+    for query in ["Where is the parking?", "parking for the car", "is it open on friday"] {
         assert_eq!(found(&practice, query, &[]).0, 1, "{query}");
     }
     let praxis = index(&[
