@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
+    cut::fit,
     http::{Frames, Reply},
-    models::{ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor},
+    models::{
+        ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall, WaitsFor,
+    },
 };
 
 use crate::{
@@ -15,6 +18,9 @@ use crate::{
 
 /// The newest of a thread, which are shown.
 const MOST_MESSAGES: i32 = 200;
+
+/// What is shown of what a tool gave, in bytes.
+const LONGEST_RESULT: usize = 8 * 1024;
 
 /// The messages of a thread as one event, and what it waits for. Of a thread that there is not yet, nothing: a snapshot would take
 /// from the front end what it has.
@@ -55,6 +61,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
         );
     }
     for message in newest.into_iter().rev() {
+        messages.extend(calls(&format!("{}-{}", thread.id, message.number), message.results()));
         let ThreadMessage { number, role, content, widget, .. } = message;
         let id = format!("{}-{number}", thread.id);
         let widget: Option<Value> = widget.and_then(|widget| serde_json::from_str(&widget).ok());
@@ -78,4 +85,27 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
         }
     }
     messages
+}
+
+/// The calls that were made for the answer `answer`, and what each gave.
+fn calls(answer: &str, results: Vec<ToolResult>) -> Vec<Value> {
+    let was_made =
+        |result: &ToolResult| matches!(result.outcome, TurnCall::Succeeded | TurnCall::Failed | TurnCall::Unconfirmed);
+    let (mut made, mut told) = (Vec::new(), Vec::new());
+    for (number, result) in (1_u32..).zip(results.into_iter().filter(was_made)) {
+        let ToolResult { tool, arguments, outcome, result, .. } = result;
+        let call = format!("{answer}-call-{number}");
+        let content = fit(result, LONGEST_RESULT).to_string();
+        made.push(json!({
+            "id": call, "type": "function", "function": {"name": tool, "arguments": json!(arguments).to_string()},
+        }));
+        let mut message =
+            json!({"id": format!("{answer}-result-{number}"), "role": "tool", "toolCallId": call, "content": content});
+        if let (Value::Object(message), true) = (&mut message, outcome != TurnCall::Succeeded) {
+            message.insert("error".into(), content.into());
+        }
+        told.push(message);
+    }
+    let assistant = json!({"id": format!("{answer}-calls"), "role": "assistant", "toolCalls": made});
+    if told.is_empty() { told } else { [vec![assistant], told].concat() }
 }

@@ -107,6 +107,29 @@ async fn a_thread_is_shown_anew_with_the_same_ids() {
 }
 
 #[tokio::test]
+async fn the_calls_of_a_thread_are_shown_with_what_they_gave() {
+    let world = World::start().await;
+    crate::chat::find(&world).await;
+    world.llm.script([Way::Written.call("find", json!({"query": "sales"})), Turn::text("They were 7 million.")]);
+    world.run_agent(&run_input("t1", "u1", "What were the sales?")).await.rest().await;
+    let (_, client) = taken(&mut world.connect("t1").await).await;
+    let roles: Vec<&str> = client.messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    let (call, result) = (&client.messages[1]["toolCalls"][0], &client.messages[2]);
+    assert_eq!((&call["function"]["name"], &call["id"]), (&json!("find"), &result["toolCallId"]));
+    assert_eq!(call["function"]["arguments"], json!(r#"{"query":"sales"}"#));
+    assert!(result["content"].as_str().unwrap().contains("7 million") && result.get("error").is_none(), "{result}");
+    // A front end sends all of it back with the next message, which is the only thing that is taken of it.
+    world.llm.script([Way::Written.none(), Turn::text("You are welcome.")]);
+    let mut next = run_input("t1", "u2", "Thanks");
+    let mut messages = client.messages.clone();
+    messages.extend(next["messages"].as_array().unwrap().clone());
+    next["messages"] = json!(messages);
+    let (_, client) = taken(&mut world.run_agent(&next).await).await;
+    assert_eq!(client.messages.last().unwrap()["content"], "You are welcome.");
+}
+
+#[tokio::test]
 async fn of_a_long_thread_the_newest_messages_are_shown() {
     let world = World::start().await;
     world.llm.script([Way::Written.none(), Turn::text("Hello!")]);
