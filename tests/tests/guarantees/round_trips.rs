@@ -213,8 +213,8 @@ async fn attach_waits_for_lock_and_read_then_vapi_twice_then_one_transaction() {
     let at: Vec<_> = world.vapi.requests().iter().map(|request| moment(&request.at)).collect();
     assert!(at.iter().all(|at| waves[1].iter().all(|operation| operation.to <= *at) && *at <= waves[3][0].from));
     assert!(
-        at[0] <= waves[2][0].to && waves[2][0].to <= at[1],
-        "the intent is recorded beside the GET, before the PATCH"
+        at[0] <= waves[2][0].to && waves[2][0].to <= at[2],
+        "the intent is recorded beside the GETs, before the PATCH"
     );
 }
 

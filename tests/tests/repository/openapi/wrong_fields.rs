@@ -70,8 +70,13 @@ async fn every_refusal_of_a_body_names_its_fields() {
                     let what = format!("{operation} {name}: {place} = {value}: {}", answer.body);
                     assert!(answer.status < 500, "{what}");
                     if answer.status == 422 {
-                        let errors = answer.body["errors"].as_array().unwrap_or_else(|| panic!("{what}"));
-                        let named = |error: &Value| error["field"].is_string() && error["problem"] != "";
+                        // What is wrong with an automation is told by the place in its document.
+                        let errors = answer.body["errors"].as_array().or(answer.body["diagnostics"].as_array());
+                        let errors = errors.unwrap_or_else(|| panic!("{what}"));
+                        let named = |error: &Value| {
+                            error["field"].is_string() && error["problem"] != ""
+                                || error["pointer"].is_string() && error["message"] != ""
+                        };
                         assert!(!errors.is_empty() && errors.iter().all(named), "{what}");
                         refused += 1;
                     }
