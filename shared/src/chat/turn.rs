@@ -82,7 +82,7 @@ pub struct Answer {
     /// Empty where a tool of the front end is waited for.
     pub content: String,
     pub timestamp: Timestamp,
-    /// A [`Widget`] as JSON.
+    /// A [`crate::planner::Widget`] as JSON.
     pub widget: Option<Value>,
     /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "summarized", "corrected", "incomplete",
     /// "pending_action"?}`
