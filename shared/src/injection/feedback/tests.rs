@@ -332,7 +332,8 @@ async fn of_a_message_that_was_cut_off_only_what_is_whole_runs() {
         assert_eq!(bakery.counts(), counts, "{text}");
         let told = &told(&model)[1];
         let place = match text.lines().last() {
-            Some("And" | "order('b');") => String::new(),
+            Some("And") => String::new(),
+            Some("order('b');") => ", in line 3".to_owned(),
             _ => format!(", in line {} in the call of order", if text.ends_with('\n') { 4 } else { 3 }),
         };
         let ran = "what was run of it stands above, and nothing behind that was";
