@@ -28,7 +28,10 @@ pub(super) fn earlier(
         let sentence = "this Idempotency-Key, message id or consent came with another message before; use another one";
         return Err(Error::Conflict(sentence.into()));
     }
-    let waits = thread.pending_call().filter(|pending| told.iter().any(|message| message.turn == pending.turn));
+    // What waits is what the newest request led to: one before it must not be told as if it had.
+    let is_newest = told.iter().skip(1).all(|message| message.role != ChatRole::User);
+    let is_open = |pending: &PendingCall| is_newest && pending.expires_at > Timestamp::now();
+    let waits = thread.pending_call().filter(is_open);
     let answered = told.iter().take(2).find(|message| message.role == ChatRole::Assistant);
     let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
     Ok(Some(Answer {

@@ -106,6 +106,30 @@ async fn an_interrupt_runs_out() {
     assert_eq!(client.interrupts.len(), 0);
 }
 
+/// An answer of before is told as it was then: what a later message led to is not asked, or carried out by a page, because of it.
+#[tokio::test]
+async fn an_earlier_message_again_does_not_bring_up_what_waits_now() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let show =
+        json!([{"name": "show", "description": "Shows a page", "parameters": {"type": "object", "properties": {}}}]);
+    let mut hello = run_input("t1", "u1", "Hello");
+    hello["tools"] = show.clone();
+    world.llm.script([Way::Written.none(), Turn::text("Hello!")]);
+    world.run_agent(&hello).await.rest().await;
+    ask(&world, Way::Written, "u2").await;
+    let (events, client) = taken(&mut world.run_agent(&hello).await).await;
+    assert_eq!((client.messages[0]["content"].as_str(), client.interrupts.len()), (Some("Hello!"), 0), "{events:#?}");
+
+    let mut page = run_input("t1", "u3", "Show me the prices");
+    page["tools"] = show;
+    world.llm.script([Way::Written.call("show", json!({}))]);
+    let (events, _) = taken(&mut world.run_agent(&page).await).await;
+    assert!(types(&events).contains(&"TOOL_CALL_START"), "{events:#?}");
+    let (events, _) = taken(&mut world.run_agent(&hello).await).await;
+    assert!(!types(&events).contains(&"TOOL_CALL_START"), "{events:#?}");
+}
+
 #[tokio::test]
 async fn consent_is_an_event_of_the_plain_stream_too() {
     let world = World::start().await;
