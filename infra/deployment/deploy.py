@@ -119,9 +119,9 @@ class Deployment:
         elif names and not self.adopts:
             found.append(
                 f"{_list(names)} exist already: an earlier stack {self.name} has left them (or another program made them). Either\n"
-                f"      make deploy STACK={self.name} ADOPT=1 …         takes them over, with all that is in them, or\n"
-                f"      make destroy STACK={self.name} DATA=delete     deletes them and all that is in them, or\n"
-                "      make deploy STACK=<another name> …     leaves them alone"
+                f"      make deploy STACK={self.name} CODE_BUCKET={self.bucket or '…'} ADOPT=1    takes them over, with all that is in them, or\n"
+                f"      make destroy STACK={self.name} DATA=delete    deletes them and all that is in them, or\n"
+                f"      make deploy STACK=<another name> CODE_BUCKET={self.bucket or '…'}    leaves them alone"
             )
         return found
 
@@ -196,7 +196,13 @@ class Deployment:
             "ResourcesToImport": imported,
         }
         aws.ask("cloudformation", "create-change-set", "--cli-input-json", folder.write("adopt.json", request))
-        aws.run("cloudformation", "wait", "change-set-create-complete", *of_changes)
+        try:
+            aws.ask("cloudformation", "wait", "change-set-create-complete", *of_changes)
+        except aws.Failed:
+            pass  # why, the change set says better
+        changes = aws.ask("cloudformation", "describe-change-set", *of_changes)
+        if changes["ExecutionStatus"] != "AVAILABLE":
+            raise aws.Failed(f"They cannot be taken over: {changes.get('StatusReason', changes['Status'])}")
         aws.run("cloudformation", "execute-change-set", *of_changes)
         aws.run("cloudformation", "wait", "stack-import-complete", "--stack-name", self.name)
 

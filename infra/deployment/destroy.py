@@ -81,7 +81,7 @@ def destroy(name, with_data):
     if with_data:
         delete_data(name, deployed, left_tables, left_secrets)
     else:
-        tell_what_is_kept(name, left_tables, left_secrets)
+        tell_what_is_kept(name, bucket, left_tables, left_secrets)
     if bucket:
         aws.say(f"\nThe code is still in the bucket: aws s3 rm --recursive s3://{bucket}/{name}/")
 
@@ -187,13 +187,14 @@ def delete_data(name, deployed, left_tables, left_secrets):
         )
 
 
-def tell_what_is_kept(name, left_tables, left_secrets):
-    aws.say(f"Kept: {len(left_tables)} tables and {len(left_secrets)} secrets. They go on costing what their storage costs.")
+def tell_what_is_kept(name, bucket, left_tables, left_secrets):
     if left_tables or left_secrets:
+        aws.say("\nKept, at what their storage costs; their names are taken, so a new stack of this name is refused without ADOPT=1:")
+        _list(left_tables, "table")
+        _list(left_secrets, "secret")
         aws.say(
-            f"      make deploy STACK={name} ADOPT=1 …         makes the stack again, with all that is in them; without ADOPT=1 it is refused,\n"
-            "                                              because their names are taken\n"
-            f"      make destroy STACK={name} DATA=delete     deletes them too"
+            f"      make deploy STACK={name} CODE_BUCKET={bucket or '…'} ADOPT=1    makes the stack again, with all that is in them\n"
+            f"      make destroy STACK={name} DATA=delete    deletes them too"
         )
 
 
