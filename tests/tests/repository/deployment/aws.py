@@ -132,7 +132,8 @@ def deploy(options):
     of_stack(stack, "CREATE_IN_PROGRESS" if creates else "UPDATE_IN_PROGRESS")
     made, failed = [], None
     for logical, resource in template["Resources"].items():
-        kind = resource["Type"]
+        # As the transform makes it.
+        kind = resource["Type"].replace("AWS::Serverless::", "AWS::Lambda::")
         if logical not in stack["resources"]:
             physical = logical
             if kind in (TABLE, SECRET):
@@ -240,6 +241,8 @@ def describe_change_set(options):
 def described(options):
     stack = stack_of(options["--stack-name"], "DescribeStacks")
     secret = {key for key, p in yaml.load(stack["template"], Loader)["Parameters"].items() if p.get("NoEcho")} if stack["template"] else ()
+    if "--query" in options:
+        return stack["Outputs"]
     shown = [{**p, "ParameterValue": "****"} if p["ParameterKey"] in secret else p for p in stack["Parameters"]]
     return {"Stacks": [{**{k: v for k, v in stack.items() if k[0].isupper()}, "Parameters": shown}]}
 
