@@ -34,7 +34,7 @@ async fn the_example_as_it_is_and_a_file_full_of_mistakes_are_refused_in_one_go(
     );
     let refused = account.deploy(&[("CODE_BUCKET", "far"), ("ARCHITECTURE", "arm")]);
     refused.failed_with(&[
-        "These 13 things",
+        "These 15 things",
         "CODE_BUCKET=far is in us-east-1 and the stack in eu-central-1",
         "ARCHITECTURE is 'arm'",
         "JwtAudience is empty",
