@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Template;
 
@@ -37,7 +37,9 @@ impl Deployment<'_> {
         match value {
             Value::Array(items) => Some(items.iter().filter_map(|item| self.value(item)).collect()),
             Value::Object(object) => match object.iter().next() {
-                Some((function, argument)) if object.len() == 1 => self.function(function, argument, value),
+                Some((function, argument)) if function == "Ref" || function.starts_with("Fn::") => {
+                    self.function(function, argument, value)
+                }
                 _ => Some(Value::Object(self.members(object))),
             },
             plain => Some(plain.clone()),
@@ -67,8 +69,7 @@ impl Deployment<'_> {
             }
             // An attribute of a resource is known when that is there; its name stands for it.
             "Fn::GetAtt" => Some(argument.clone()),
-            name if name.starts_with("Fn::") => Some(whole.clone()),
-            _ => Some(json!({ name: self.value(argument)? })),
+            _ => Some(whole.clone()),
         }
     }
 
@@ -110,6 +111,8 @@ fn text<'a>(value: &'a Value, whole: &Value) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
