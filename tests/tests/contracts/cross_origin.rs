@@ -1,5 +1,6 @@
 //! What pages of other origins may do with the API: the template's `CorsConfiguration`, spoken by the local front door as API
 //! Gateway speaks it, judged as a browser judges it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::net::TcpListener;
 
