@@ -53,8 +53,49 @@ def name_schedules_as_aws_does():
     iam_actions.extract_resource_arn = extract_resource_arn
 
 
+def read_the_template_as_aws_does():
+    # CorsConfiguration is kept in the spelling of templates, where nothing looks for it; ReservedConcurrentExecutions is passed
+    # over; and numbers that come from parameters stay text, which cannot be compared with how many there are.
+    from ministack.services import lambda_svc
+    from ministack.services.cloudformation import provisioners
+
+    def creating(kind, create):
+        handlers = provisioners._RESOURCE_HANDLERS[kind]
+        plain = handlers["create"]
+        handlers["create"] = lambda logical_id, props, *others: create(
+            lambda props: plain(logical_id, props, *others), props
+        )
+
+    def api(create, props):
+        cors = props.get("CorsConfiguration")
+        if cors:
+            cors = {name[:1].lower() + name[1:]: value for name, value in cors.items()}
+            if "maxAge" in cors:
+                cors["maxAge"] = int(cors["maxAge"])
+            props = {**props, "CorsConfiguration": cors}
+        return create(props)
+
+    def function(create, props):
+        created = create(props)
+        reserved = props.get("ReservedConcurrentExecutions")
+        if reserved is not None:
+            lambda_svc._put_function_concurrency(created[0], {"ReservedConcurrentExecutions": int(reserved)})
+        return created
+
+    def trigger(create, props):
+        scaling = props.get("ScalingConfig")
+        if scaling:
+            props = {**props, "ScalingConfig": {name: int(value) for name, value in scaling.items()}}
+        return create(props)
+
+    creating("AWS::ApiGatewayV2::Api", api)
+    creating("AWS::Lambda::Function", function)
+    creating("AWS::Lambda::EventSourceMapping", trigger)
+
+
 threading.Thread(target=end_with_parent, daemon=True).start()
 name_actions_as_aws_does()
 name_schedules_as_aws_does()
+read_the_template_as_aws_does()
 sys.argv = ["ministack"]
 runpy.run_module("ministack", run_name="__main__", alter_sys=True)

@@ -37,7 +37,13 @@ fn main() {
 
 async fn measure() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
-    let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new(), llm: None };
+    let options = Options {
+        state_dir: state.clone(),
+        ports: Ports::free(),
+        open_hosts: Vec::new(),
+        origins: Vec::new(),
+        llm: None,
+    };
     let progress = Progress::new(local::stack::STEPS, |line| println!("{line}"));
     let stack = Stack::start(&options, &progress).await.unwrap();
     stack.vapi.set_media(Media::Connected);

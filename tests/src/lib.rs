@@ -17,6 +17,7 @@ pub mod automation;
 pub mod aws;
 pub mod browser;
 pub mod clients;
+pub mod cross_origin;
 pub mod event;
 pub mod http_server;
 pub mod issuer;

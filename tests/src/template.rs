@@ -1,5 +1,7 @@
 //! `infra/template.yaml`, read as AWS reads it.
 
+mod deployment;
+
 use std::{collections::BTreeMap, fmt};
 
 use serde::{
@@ -8,6 +10,8 @@ use serde::{
 };
 use serde_json::{Map, Value, json};
 use serde_saphyr::Tagged;
+
+pub use self::deployment::Deployment;
 
 /// The template as JSON; short forms stand in their long form, `!Ref X` as `{"Ref": "X"}`, `!Sub x` as `{"Fn::Sub": "x"}`.
 #[derive(Debug, Clone)]

@@ -18,6 +18,8 @@ usage: make run [ARGS=\"OPTIONS\"]   or   cargo run --bin local -- [OPTIONS]
                      one of them; 0 takes any free one
   --open-hosts LIST  hosts (host or host:port, comma separated) that api_request tools may reach although they are private,
                      beside the stand-ins
+  --origins LIST     origins (http://localhost:5173, comma separated) whose pages may use the API and the streamed chat, to
+                     see what DashboardOrigins does on AWS (default *: a front end of yours on any port)
   --state-dir DIR    where stack.json, env and the logs go (default target/local)
   --no-demo          do not play the main job
   --once             end after the demo, with exit code 0 if it worked
@@ -46,6 +48,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
     let mut single: Vec<(String, u16)> = Vec::new();
     let mut state_dir = None;
     let mut open_hosts = Vec::new();
+    let mut origins = vec!["*".to_owned()];
     let (mut demo, mut once) = (true, false);
     while let Some(argument) = arguments.next() {
         let (name, mut given) = match argument.split_once('=') {
@@ -64,7 +67,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
                 let number = port(&name, &value()?)?;
                 single.push((name, number));
             }
-            "--open-hosts" => open_hosts = value()?.split(',').map(|host| host.trim().to_owned()).collect(),
+            "--open-hosts" => open_hosts = list(&value()?),
+            "--origins" => origins = list(&value()?),
             "--state-dir" => state_dir = Some(PathBuf::from(value()?)),
             _ => return Err(Error::Usage(format!("{name} is no option"))),
         }
@@ -88,7 +92,12 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
         Some(directory) => directory,
         None => crate::default_state_dir()?,
     };
-    Ok(Command::Run { options: Options { state_dir, ports, open_hosts, llm }, demo, once })
+    Ok(Command::Run { options: Options { state_dir, ports, open_hosts, origins, llm }, demo, once })
+}
+
+/// What stands between commas.
+fn list(text: &str) -> Vec<String> {
+    text.split(',').map(|item| item.trim().to_owned()).collect()
 }
 
 fn port(name: &str, value: &str) -> Result<u16> {
@@ -105,14 +114,17 @@ mod tests {
 
     #[test]
     fn every_option_is_understood_in_both_spellings() {
-        let line =
-            "--port-base=0 --stream-port=4998 --aws-port 4999 --state-dir=/tmp/x --no-demo --once --open-hosts a:1,b";
+        let line = "--port-base=0 --stream-port=4998 --aws-port 4999 --state-dir=/tmp/x --no-demo --once --open-hosts a:1,b \
+             --origins http://localhost:5173,https://app.example";
         let Command::Run { options, demo, once } = parsed(line).unwrap() else { panic!("not a run") };
         assert_eq!((options.ports.api, options.ports.stream, options.ports.aws), (0, 4998, 4999));
         assert_eq!(options.state_dir, PathBuf::from("/tmp/x"));
         assert_eq!(options.open_hosts, ["a:1", "b"]);
+        assert_eq!(options.origins, ["http://localhost:5173", "https://app.example"]);
         assert!(!demo && once);
         assert!(matches!(parsed("--once --help"), Ok(Command::Help)));
+        let Command::Run { options, .. } = parsed("").unwrap() else { panic!("not a run") };
+        assert_eq!(options.origins, ["*"]);
     }
 
     #[test]

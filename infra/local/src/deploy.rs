@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use crate::{
     Error, Result,
     aws::{Aws, text_at, xml_texts},
+    cors::Cors,
     programs::Package,
     progress::Step,
     workspace::Workspace,
@@ -128,6 +129,17 @@ fn first_failure(events: &str) -> Option<String> {
         .rfind(|event| xml_texts(event, "ResourceStatus").iter().any(|status| status.ends_with("_FAILED")))?;
     let text = |tag| xml_texts(&failed, tag).into_iter().next();
     Some(format!("{}: {}", text("LogicalResourceId")?, text("ResourceStatusReason")?))
+}
+
+/// What the deployed HTTP API allows pages of other origins; nothing where it has no such configuration.
+///
+/// # Errors
+/// Also for what API Gateway would refuse.
+pub(crate) async fn cors(aws: &Aws, api_id: &str) -> Result<Option<Cors>> {
+    let text = aws.rest("apigateway", Method::GET, &format!("/v2/apis/{api_id}"), Vec::new()).await?;
+    let api: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    let cors = api.get("corsConfiguration").map(Cors::of_api).transpose();
+    cors.map_err(|refused| Error::Stack(format!("Api: {refused}")))
 }
 
 /// The environment variables of all functions, as Lambda has them: for running one outside of it.

@@ -1,6 +1,8 @@
 //! The API under a plain address: passes requests on to the HTTP API, which the local AWS tells apart by host name.
 //!
-//! Keeps the HTTP API's limits: 10 MB per request, 30 s per answer.
+//! Keeps the HTTP API's limits: 10 MB per request, 30 s per answer. Speaks to browsers in its place, by its `corsConfiguration`,
+//! since the local AWS would let a function speak beside it, which browsers refuse: preflights are answered here, and functions'
+//! answers say what the API says. What the API refuses itself, 401 and 404, says nothing to browsers.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -13,14 +15,14 @@ use axum::{
 };
 use tokio::task::JoinHandle;
 
-use crate::{Error, Result};
+use crate::{Error, Result, cors::Cors};
 
 const LARGEST_BODY: usize = 10 * 1024 * 1024;
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 
 /// A running front door; dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct FrontDoor {
+pub struct FrontDoor {
     task: JoinHandle<()>,
 }
 
@@ -31,20 +33,30 @@ struct Behind {
     endpoint: String,
     /// What the HTTP API is called there.
     host: String,
+    cors: Option<Cors>,
 }
 
 impl FrontDoor {
-    /// Serves on `listener` what the HTTP API `api_id` of the AWS at `endpoint` answers.
-    pub(crate) fn open(listener: TcpListener, http: reqwest::Client, endpoint: &str, api_id: &str) -> Result<Self> {
+    /// Serves on `listener` what the HTTP API `api_id` of the AWS at `endpoint` answers; `cors` is what it allows pages.
+    ///
+    /// # Errors
+    /// If `listener` cannot be listened on.
+    pub fn open(
+        listener: TcpListener,
+        http: reqwest::Client,
+        endpoint: &str,
+        api_id: &str,
+        cors: Option<Cors>,
+    ) -> Result<Self> {
         let listen = move || {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)
         };
         let listener = listen().map_err(Error::file("listen for the API"))?;
         let port = endpoint.rsplit(':').next().unwrap_or_default();
-        let behind =
-            Behind { http, endpoint: endpoint.to_owned(), host: format!("{api_id}.execute-api.localhost:{port}") };
-        let router = Router::new().fallback(pass_on).with_state(behind);
+        let host = format!("{api_id}.execute-api.localhost:{port}");
+        let behind = Behind { http, endpoint: endpoint.to_owned(), host, cors };
+        let router = Router::new().fallback(receive).with_state(behind);
         let task = tokio::spawn(async move {
             // It serves until it is aborted; a connection that breaks is the caller's affair.
             let _ended = axum::serve(listener, router).await;
@@ -59,12 +71,28 @@ impl Drop for FrontDoor {
     }
 }
 
-async fn pass_on(State(behind): State<Behind>, request: Request) -> Response {
+async fn receive(State(behind): State<Behind>, request: Request) -> Response {
+    let Some(cors) = &behind.cors else { return pass_on(&behind, request).await };
+    if request.method() == Method::OPTIONS {
+        let mut answer = cors.preflight(request.headers());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        return answer;
+    }
+    let asked = request.headers().clone();
+    let mut answer = pass_on(&behind, request).await;
+    // Only a function's answer has this: its own word, or that of the local AWS.
+    if answer.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
+        cors.answered_instead(&asked, answer.headers_mut());
+    }
+    answer
+}
+
+async fn pass_on(behind: &Behind, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
         return refusal(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     };
-    match forward(&behind, parts.method, &parts.uri, &parts.headers, body).await {
+    match forward(behind, parts.method, &parts.uri, &parts.headers, body).await {
         Ok(answer) => answer,
         Err(error) if error.is_timeout() => refusal(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable"),
         Err(_gone) => refusal(StatusCode::BAD_GATEWAY, "the local AWS does not answer; see ministack.log"),
@@ -130,7 +158,7 @@ mod tests {
         tokio::spawn(async move { axum::serve(behind, router).await });
         let listener = ports::listen(0, "the API").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        (FrontDoor::open(listener, shared::clients::http_client().unwrap(), &endpoint, "abc123").unwrap(), url)
+        (FrontDoor::open(listener, shared::clients::http_client().unwrap(), &endpoint, "abc123", None).unwrap(), url)
     }
 
     #[tokio::test]
@@ -162,7 +190,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let nobody = format!("http://127.0.0.1:{}", ports::free(0, "nobody").unwrap());
         let http = shared::clients::http_client().unwrap();
-        let _door = FrontDoor::open(listener, http.clone(), &nobody, "abc123").unwrap();
+        let _door = FrontDoor::open(listener, http.clone(), &nobody, "abc123", None).unwrap();
         let answer = http.get(url).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
         assert!(answer.text().await.unwrap().contains("ministack.log"));

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 pub mod arguments;
 pub mod catalogue;
+pub mod cors;
 pub mod demo;
+pub mod front_door;
 pub mod ports;
 pub mod report;
 pub mod stack;
@@ -17,7 +19,6 @@ mod aws;
 mod command;
 mod deploy;
 mod error;
-mod front_door;
 mod function_logs;
 mod identity;
 mod llm_service;

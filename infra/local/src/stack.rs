@@ -41,6 +41,8 @@ pub struct Options {
     pub ports: Ports,
     /// Hosts (`host` or `host:port`) that `api_request` tools may reach beside the stand-ins, although they are private.
     pub open_hosts: Vec<String>,
+    /// Origins whose pages may use the API and the streamed chat; `*` is all.
+    pub origins: Vec<String>,
     /// Answers in the place of the LLM's stand-in, which runs all the same.
     pub llm: Option<LlmService>,
 }
@@ -183,7 +185,9 @@ impl Stack {
             url: format!("{}/v1", llm.url),
             model: None,
         });
-        let mut parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
+        let sizes = sizes(&workspace)?;
+        let mut parameters: Vec<(&str, String)> = parameters(&data, &pool, &api_url, &addresses, options);
+        parameters.extend(sizes.iter().map(|(name, value)| (name.as_str(), value.clone())));
         parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
@@ -198,7 +202,8 @@ impl Stack {
         vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
         seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
         seed::load_catalogue(&aws, files).await?;
-        let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
+        let cors = deploy::cors(&aws, &deployed.api_id).await?;
+        let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id, cors)?;
         let functions = packages.iter().map(|package| package.function.clone()).collect();
         let log = state_dir.join("functions.log");
         let function_logs = FunctionLogs::follow(&aws, functions, log.clone())?;
@@ -294,24 +299,33 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
     ))
 }
 
+/// How many executions there may be at once: what an account on AWS usually has.
+fn sizes(workspace: &Workspace) -> Result<Vec<(String, String)>> {
+    let path = workspace.path("infra/concurrency/1000");
+    let text = fs::read_to_string(&path).map_err(Error::file(format!("read {}", path.display())))?;
+    let lines = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+    Ok(lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
 /// The template's parameters beside those of the code.
 fn parameters(
     data: &Data,
     pool: &UserPool,
     api_url: &str,
     standins: &Standins,
-    open_hosts: &[String],
+    options: &Options,
 ) -> Vec<(&'static str, String)> {
     let hosts = [&standins.vapi, &standins.twilio, &standins.pipedream, &standins.llm, &standins.crm, &standins.site];
     let hosts: Vec<&str> = hosts
         .iter()
         .map(|url| url.trim_start_matches("http://"))
-        .chain(open_hosts.iter().map(String::as_str))
+        .chain(options.open_hosts.iter().map(String::as_str))
         .collect();
     vec![
         ("JwtIssuer", pool.issuer()),
         ("JwtAudience", pool.audience().to_owned()),
         ("PublicUrl", api_url.to_owned()),
+        ("DashboardOrigins", options.origins.join(",")),
         ("ToolTokenKey", data.tool_token_key.clone()),
         ("VapiApiKey", data.vapi.api_key.clone()),
         ("VapiWebhookBearer", data.vapi.webhook_bearer.clone()),

@@ -8,7 +8,6 @@
 //! were deployed.
 
 mod connection;
-mod cors;
 mod environments;
 mod event;
 mod function;

@@ -3,6 +3,7 @@
 mod agui;
 mod agui_clients;
 mod call_control;
+mod cross_origin;
 mod json_schema;
 mod llm;
 mod llm_client;

@@ -13,6 +13,7 @@ mod chat_clients;
 mod console_page;
 mod conversation;
 mod copilotkit_page;
+mod edge;
 
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};
@@ -155,7 +156,14 @@ async fn chats(stack: &Stack) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_system_as_it_is_deployed_does_its_main_job() {
     let state = std::env::temp_dir().join(format!("switchboard-{}", Uuid::now_v7()));
-    let options = Options { state_dir: state.clone(), ports: Ports::free(), open_hosts: Vec::new(), llm: None };
+    let front_end = edge::FrontEnd::serve().await;
+    let options = Options {
+        state_dir: state.clone(),
+        ports: Ports::free(),
+        open_hosts: Vec::new(),
+        origins: vec![front_end.origin()],
+        llm: None,
+    };
     let progress = Progress::new(local::stack::STEPS + local::demo::ACTS, |line| println!("{line}"));
     let stack = Stack::start(&options, &progress).await.unwrap();
     let about = &stack.description;
@@ -223,6 +231,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let sent = stack.vapi.requests().into_iter().rfind(|request| request.path.ends_with("/control")).unwrap();
     assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
 
+    edge::holds(&stack, &front_end).await;
     chats(&stack).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
 

@@ -2,6 +2,8 @@
 //! pages whose links lead somewhere.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod concurrency;
+mod requests;
 mod source;
 mod upgrades;
 

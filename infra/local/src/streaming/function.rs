@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::cors::Cors;
 use crate::{
     Error, Result,
     aws::{Aws, text_at},
+    cors::Cors,
     deploy::{STACK, variables},
 };
 
@@ -42,8 +42,8 @@ impl Function {
         if text("/InvokeMode") != "RESPONSE_STREAM" {
             return Err(Error::Stack(format!("the URL of {name} has not the InvokeMode RESPONSE_STREAM")));
         }
-        let cors = url.get("Cors").map(Cors::read).transpose();
-        let cors = cors.map_err(|refused| Error::Stack(format!("the URL of {name}: {refused}")))?;
+        let cors = url.get("Cors").map(Cors::of_url).transpose();
+        let cors = cors.map_err(|refused| Error::Stack(format!("Cors of the URL of {name}: {refused}")))?;
         let action = "GetFunctionConfiguration";
         let path = format!("/2015-03-31/functions/{name}/configuration");
         let configuration = read(aws, &path).await?.unwrap_or_default();

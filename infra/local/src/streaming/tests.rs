@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::{process::Command, time::sleep};
 
 use super::*;
+use crate::cors::Cors;
 
 const ORIGIN: &str = "https://app.example";
 
@@ -170,7 +171,7 @@ fn function() -> Function {
         time_out: Duration::from_secs(30),
         domain: "abc.lambda-url.us-east-1.on.aws".to_owned(),
         cors: Some(
-            cors::Cors::read(&json!({
+            Cors::of_url(&json!({
                 "AllowOrigins": [ORIGIN], "AllowMethods": ["GET", "POST"], "AllowHeaders": ["authorization"],
             }))
             .unwrap(),

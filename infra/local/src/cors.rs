@@ -1,5 +1,5 @@
-//! `Cors` of a function URL: the answer to a preflight, and what every other answer says to browsers. The function is not
-//! asked.
+//! What AWS itself says to browsers, before a function URL by its `Cors` and before an HTTP API by its `corsConfiguration`: the
+//! answer to a preflight, for which no function is asked, and headers of the other answers.
 
 use axum::{
     body::Body,
@@ -9,13 +9,15 @@ use axum::{
 use serde_json::Value;
 
 const METHODS: [&str; 7] = ["GET", "PUT", "HEAD", "POST", "PATCH", "DELETE", "*"];
-const MOST_METHODS: usize = 6;
+const MOST_METHODS_OF_A_URL: usize = 6;
+/// What browsers read; no function may say it where AWS does.
+const OWN: &str = "access-control-";
 const MOST_NAMES: usize = 100;
 const LONGEST_MAX_AGE: u64 = 86_400;
 
 /// What the template allows pages of other origins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Cors {
+pub struct Cors {
     origins: Vec<String>,
     methods: Vec<String>,
     headers: Vec<String>,
@@ -29,31 +31,49 @@ impl Cors {
     ///
     /// # Errors
     /// With a sentence on what Lambda would refuse.
-    pub(super) fn read(cors: &Value) -> Result<Self, String> {
-        let cors = Self {
-            origins: names(cors, "AllowOrigins")?,
-            methods: names(cors, "AllowMethods")?,
-            headers: names(cors, "AllowHeaders")?,
-            exposed: names(cors, "ExposeHeaders")?,
-            credentials: flag(cors, "AllowCredentials"),
-            max_age: number(cors, "MaxAge")?,
-        };
-        if cors.methods.len() > MOST_METHODS {
-            return Err(format!("Cors.AllowMethods has more than {MOST_METHODS} methods"));
+    pub fn of_url(cors: &Value) -> Result<Self, String> {
+        let fields = ["AllowOrigins", "AllowMethods", "AllowHeaders", "ExposeHeaders", "AllowCredentials", "MaxAge"];
+        let cors = Self::read(cors, fields)?;
+        if cors.methods.len() > MOST_METHODS_OF_A_URL {
+            return Err(format!("AllowMethods has more than {MOST_METHODS_OF_A_URL} methods"));
         }
         if let Some(unknown) = cors.methods.iter().find(|method| !METHODS.contains(&method.as_str())) {
-            return Err(format!(
-                "Cors.AllowMethods has {unknown}, which Lambda does not take; it answers OPTIONS itself"
-            ));
-        }
-        if cors.max_age.is_some_and(|seconds| seconds > LONGEST_MAX_AGE) {
-            return Err(format!("Cors.MaxAge is more than {LONGEST_MAX_AGE} seconds"));
+            return Err(format!("AllowMethods has {unknown}, which Lambda does not take; it answers OPTIONS itself"));
         }
         Ok(cors)
     }
 
+    /// Reads `corsConfiguration` as API Gateway's API shows it.
+    ///
+    /// # Errors
+    /// With a sentence on what API Gateway would refuse.
+    pub fn of_api(cors: &Value) -> Result<Self, String> {
+        let fields = ["allowOrigins", "allowMethods", "allowHeaders", "exposeHeaders", "allowCredentials", "maxAge"];
+        let cors = Self::read(cors, fields)?;
+        if cors.credentials && cors.origins.iter().any(|origin| origin == "*") {
+            return Err("allowCredentials is not supported if allowOrigins is *".to_owned());
+        }
+        Ok(cors)
+    }
+
+    fn read(cors: &Value, fields: [&str; 6]) -> Result<Self, String> {
+        let [origins, methods, headers, exposed, credentials, max_age] = fields;
+        let read = Self {
+            origins: names(cors, origins)?,
+            methods: names(cors, methods)?,
+            headers: names(cors, headers)?,
+            exposed: names(cors, exposed)?,
+            credentials: flag(cors, credentials),
+            max_age: number(cors, max_age)?,
+        };
+        if read.max_age.is_some_and(|seconds| seconds > LONGEST_MAX_AGE) {
+            return Err(format!("{max_age} is more than {LONGEST_MAX_AGE} seconds"));
+        }
+        Ok(read)
+    }
+
     /// The answer to OPTIONS. What is not allowed gets no word of it, and so the browser refuses.
-    pub(super) fn preflight(&self, asked: &HeaderMap) -> Response {
+    pub fn preflight(&self, asked: &HeaderMap) -> Response {
         let mut response = Response::new(Body::empty());
         let asked_for = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
         let method = asked_for(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -75,10 +95,19 @@ impl Cors {
 
     /// Adds to the answer to a page's request what its browser must hear. A function that says so itself has said it twice:
     /// browsers refuse that, and so it shows.
-    pub(super) fn answered(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
+    pub fn answered(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
         if self.admit(asked, headers) {
             put(headers, header::ACCESS_CONTROL_EXPOSE_HEADERS, &self.exposed.join(","));
         }
+    }
+
+    /// The same where a function's own words to browsers are not passed on, as API Gateway does it.
+    pub fn answered_instead(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
+        let own: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
+        for name in own {
+            headers.remove(name);
+        }
+        self.answered(asked, headers);
     }
 
     /// Whether the page's origin may read the answer; says so in it.
@@ -119,12 +148,12 @@ fn names(cors: &Value, field: &str) -> Result<Vec<String>, String> {
         Some(Value::String(names)) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         Some(Value::Array(names)) => names
             .iter()
-            .map(|name| name.as_str().map(str::to_owned).ok_or_else(|| format!("Cors.{field} holds {name}")))
+            .map(|name| name.as_str().map(str::to_owned).ok_or_else(|| format!("{field} holds {name}")))
             .collect::<Result<_, _>>()?,
-        Some(other) => return Err(format!("Cors.{field} is {other}")),
+        Some(other) => return Err(format!("{field} is {other}")),
     };
     if names.len() > MOST_NAMES {
-        return Err(format!("Cors.{field} has more than {MOST_NAMES} names"));
+        return Err(format!("{field} has more than {MOST_NAMES} names"));
     }
     Ok(names)
 }
@@ -138,7 +167,7 @@ fn number(cors: &Value, field: &str) -> Result<Option<u64>, String> {
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
             let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
-            number.map(Some).ok_or_else(|| format!("Cors.{field} is {value}"))
+            number.map(Some).ok_or_else(|| format!("{field} is {value}"))
         }
     }
 }
@@ -150,7 +179,7 @@ mod tests {
     use super::*;
 
     fn cors() -> Cors {
-        Cors::read(&json!({
+        Cors::of_url(&json!({
             "AllowOrigins": ["https://app.example"], "AllowMethods": ["GET", "POST"], "MaxAge": "600",
             "AllowHeaders": ["authorization", "content-type"], "ExposeHeaders": ["x-thread"],
         }))
@@ -192,7 +221,7 @@ mod tests {
 
     #[test]
     fn everybody_is_a_star_unless_there_are_credentials() {
-        let open = Cors::read(&json!({"AllowOrigins": "*", "AllowMethods": ["*"]})).unwrap();
+        let open = Cors::of_url(&json!({"AllowOrigins": "*", "AllowMethods": ["*"]})).unwrap();
         let mut headers = HeaderMap::new();
         open.answered(&asked("https://app.example", "", ""), &mut headers);
         assert_eq!((&headers["access-control-allow-origin"], headers.len()), (&HeaderValue::from_static("*"), 1));
@@ -204,6 +233,28 @@ mod tests {
     }
 
     #[test]
+    fn where_api_gateway_speaks_a_function_does_not() {
+        let cors = Cors::of_api(&json!({"allowOrigins": ["https://app.example"], "exposeHeaders": ["etag"]})).unwrap();
+        let functions = || {
+            let mut headers = HeaderMap::new();
+            put(&mut headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+            put(&mut headers, header::ACCESS_CONTROL_EXPOSE_HEADERS, "x-own");
+            put(&mut headers, header::ETAG, "1");
+            headers
+        };
+        let mut headers = functions();
+        cors.answered_instead(&asked("https://app.example", "", ""), &mut headers);
+        let said: Vec<_> = headers.get_all("access-control-allow-origin").iter().collect();
+        assert_eq!((said.len(), headers["access-control-expose-headers"].as_bytes()), (1, "etag".as_bytes()));
+        assert_eq!(said, ["https://app.example"]);
+        let mut headers = functions();
+        cors.answered_instead(&asked("https://other.example", "", ""), &mut headers);
+        assert_eq!(headers.keys().collect::<Vec<_>>(), ["etag"]);
+        let refused = Cors::of_api(&json!({"allowOrigins": ["*"], "allowCredentials": true})).unwrap_err();
+        assert!(refused.contains("allowCredentials"), "{refused}");
+    }
+
+    #[test]
     fn what_lambda_refuses_is_refused() {
         for (cors, named) in [
             (json!({"AllowMethods": ["OPTIONS"]}), "OPTIONS"),
@@ -212,7 +263,7 @@ mod tests {
             (json!({"MaxAge": "long"}), "MaxAge"),
             (json!({"AllowHeaders": [1]}), "AllowHeaders"),
         ] {
-            let refused = Cors::read(&cors).unwrap_err();
+            let refused = Cors::of_url(&cors).unwrap_err();
             assert!(refused.contains(named), "{cors}: {refused}");
         }
     }

@@ -1,0 +1,213 @@
+//! What pages of other origins may do with the API: the template's `CorsConfiguration`, spoken by the local front door as API
+//! Gateway speaks it, judged as a browser judges it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::net::TcpListener;
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use local::{cors::Cors, front_door::FrontDoor};
+use reqwest::Client;
+use serde_json::{Value, json};
+use tests::{
+    Template,
+    clients::anywhere,
+    cross_origin::{Page, Seen},
+    http_server::Server,
+};
+
+const APP: &str = "https://app.example";
+const TOKEN: [(&str, &str); 2] = [("authorization", "Bearer t"), ("content-type", "application/json")];
+
+/// The API of a deployment with some origins; what is behind it stays in this.
+struct Api {
+    http: Client,
+    url: String,
+    behind: Server,
+    _door: FrontDoor,
+}
+
+impl Api {
+    async fn deployed(parameters: &[(&str, &str)]) -> Self {
+        let behind = Server::start(Router::new().fallback(any(answer))).await;
+        let cors = configuration(parameters).map(|cors| Cors::of_api(&cors).unwrap());
+        let listener = TcpListener::bind(anywhere()).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let http = shared::clients::http_client().unwrap();
+        let door = FrontDoor::open(listener, http.clone(), &behind.url, "abc123", cors).unwrap();
+        Self { http, url, behind, _door: door }
+    }
+
+    async fn fetch(&self, origin: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<Seen, String> {
+        let body = (method != "GET").then(|| json!({}));
+        let page = Page { http: &self.http, origin };
+        page.fetch(method, &format!("{}{path}", self.url), headers, body.as_ref()).await
+    }
+}
+
+/// The `corsConfiguration` of the deployed API.
+fn configuration(parameters: &[(&str, &str)]) -> Option<Value> {
+    let api = Template::read().deployed(parameters).properties("Api").unwrap();
+    let configuration = api.get("CorsConfiguration")?.as_object().unwrap().iter();
+    let small = configuration.map(|(name, value)| {
+        let (first, rest) = name.split_at(1);
+        (format!("{}{rest}", first.to_ascii_lowercase()), value.clone())
+    });
+    Some(small.collect())
+}
+
+/// The HTTP API behind the door: its authorizer, and a function that says its own word to browsers beside that of the local AWS.
+async fn answer(request: Request) -> Response {
+    if !request.headers().contains_key("authorization") {
+        return (StatusCode::UNAUTHORIZED, axum::Json(json!({"message": "Unauthorized"}))).into_response();
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("access-control-allow-origin", "*"),
+        ("access-control-allow-origin", APP),
+        ("access-control-expose-headers", "x-secret"),
+        ("etag", "\"1\""),
+        ("retry-after", "30"),
+        ("apigw-requestid", "abc="),
+        ("x-secret", "yes"),
+    ] {
+        headers.append(name, value.parse().unwrap());
+    }
+    (StatusCode::CONFLICT, headers, axum::Json(json!({"code": "conflict"}))).into_response()
+}
+
+#[tokio::test]
+async fn a_page_that_may_ask_reads_answers_and_errors() {
+    let api = Api::deployed(&[("DashboardOrigins", "https://app.example,http://localhost:5173")]).await;
+    for origin in [APP, "http://localhost:5173"] {
+        for (method, more) in [
+            ("GET", &[("if-none-match", "\"1\"")][..]),
+            ("POST", &[("idempotency-key", "a"), ("x-organization", "o")]),
+            ("PUT", &[("if-match", "\"1\"")]),
+            ("PATCH", &[]),
+            ("DELETE", &[]),
+        ] {
+            let headers = [&TOKEN[..], more].concat();
+            let seen = api.fetch(origin, method, "/api/acme/tools", &headers).await.unwrap();
+            assert_eq!((seen.status, &seen.body, seen.preflighted), (409, &json!({"code": "conflict"}), true));
+            let shown = ["etag", "retry-after", "apigw-requestid"].map(|name| seen.headers.contains_key(name));
+            assert_eq!((shown, seen.headers.get("x-secret")), ([true; 3], None), "{method}");
+        }
+    }
+    // No function was asked for a preflight.
+    assert!(api.behind.seen().iter().all(|request| request.method != "OPTIONS"));
+}
+
+#[tokio::test]
+async fn other_pages_are_refused_before_they_send_anything() {
+    let api = Api::deployed(&[("DashboardOrigins", APP)]).await;
+    for origin in [
+        "https://evil.example",
+        "http://app.example",
+        "https://app.example:8443",
+        "https://app.example.evil.example",
+        "https://x.app.example",
+        "null",
+    ] {
+        let refused = api.fetch(origin, "GET", "/api/acme/tools", &TOKEN).await.unwrap_err();
+        assert!(refused.starts_with("preflight: no Access-Control-Allow-Origin"), "{origin}: {refused}");
+        // What needs no preflight is sent and cannot be read.
+        let unread = api.fetch(origin, "GET", "/api/acme/tools", &[]).await.unwrap_err();
+        assert!(unread.contains("no Access-Control-Allow-Origin"), "{origin}: {unread}");
+    }
+    assert!(api.behind.seen().iter().all(|request| !request.headers.contains_key("authorization")));
+    // What no route reads may not be sent, nor what is not of pages.
+    let before = api.behind.seen().len();
+    for headers in [[("x-unknown", "1")], [("x-vapi-secret", "1")]] {
+        let refused = api.fetch(APP, "GET", "/api/acme/tools", &headers).await.unwrap_err();
+        assert!(refused.starts_with("preflight"), "{refused}");
+    }
+    let refused = api.fetch(APP, "PURGE", "/api/acme/tools", &TOKEN).await.unwrap_err();
+    assert!(refused.starts_with("preflight"), "{refused}");
+    assert_eq!(api.behind.seen().len(), before);
+}
+
+/// AWS promises its headers for functions' answers only.
+#[tokio::test]
+async fn what_the_gateway_itself_refuses_cannot_be_read() {
+    let api = Api::deployed(&[("DashboardOrigins", APP)]).await;
+    let refused = api.fetch(APP, "GET", "/api/acme/tools", &[]).await.unwrap_err();
+    assert!(refused.starts_with("401"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_star_lets_every_page_in_and_none_without_its_own_token() {
+    let api = Api::deployed(&[("DashboardOrigins", "*")]).await;
+    for origin in ["https://evil.example", "http://localhost:3000", "null"] {
+        assert_eq!(api.fetch(origin, "PATCH", "/api/acme/tools/1", &TOKEN).await.unwrap().status, 409, "{origin}");
+        assert!(api.fetch(origin, "GET", "/api/acme/tools", &[]).await.is_err());
+    }
+    assert_eq!(configuration(&[("DashboardOrigins", "*")]).unwrap().get("allowCredentials"), None);
+}
+
+#[tokio::test]
+async fn without_origins_no_page_of_another_is_let_in() {
+    let api = Api::deployed(&[]).await;
+    assert_eq!(configuration(&[]), None);
+    let refused = api.fetch(APP, "GET", "/api/acme/tools", &TOKEN).await.unwrap_err();
+    // A route of the API's own takes its preflights then: that of `mcp`.
+    assert!(refused.starts_with("preflight"), "{refused}");
+    assert_eq!(api.behind.seen()[0].method, "OPTIONS");
+}
+
+/// The gateway has one list for all routes, and what `mcp` says itself is not passed on: whoever may use `mcp` must be on it.
+#[test]
+fn pages_of_agents_are_let_in_by_the_gateway_too() {
+    let origins = |parameters: &[(&str, &str)]| configuration(parameters).map(|cors| cors["allowOrigins"].clone());
+    let agent = ("McpOrigins", "https://agent.example, https://b.example");
+    assert_eq!(
+        origins(&[("DashboardOrigins", APP), agent]),
+        Some(json!([APP, "https://agent.example", "https://b.example"]))
+    );
+    assert_eq!(origins(&[("DashboardOrigins", APP)]), Some(json!([APP])));
+    assert_eq!(origins(&[("DashboardOrigins", APP), ("McpOrigins", "*")]), Some(json!(["*"])));
+    assert_eq!(origins(&[agent]), None, "mcp speaks for itself");
+
+    let template = Template::read();
+    let of_mcp = |parameters: &[(&str, &str)]| {
+        let function = template.deployed(parameters).properties("McpFunction").unwrap();
+        function["Environment"]["Variables"]["MCP_ORIGINS"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        of_mcp(&[("DashboardOrigins", APP), agent]),
+        "https://agent.example,https://b.example,https://app.example"
+    );
+    assert_eq!(of_mcp(&[]), ",");
+    for (parameters, own_route) in [(&[][..], true), (&[agent], true), (&[("DashboardOrigins", APP)], false)] {
+        let deployed = template.deployed(parameters);
+        assert_eq!(deployed.properties("McpPreflightRoute").is_some(), own_route, "{parameters:?}");
+        let settings = deployed.properties("ApiStage").unwrap()["RouteSettings"].clone();
+        assert_eq!(settings.get("OPTIONS /api/{slug}/mcp").is_some(), own_route, "settings name routes that are there");
+    }
+}
+
+#[test]
+fn the_streamed_chat_lets_in_the_console_and_the_dashboards() {
+    let template = Template::read();
+    let origins = |parameters: &[(&str, &str)]| {
+        template.deployed(parameters).properties("StreamUrl").unwrap()["Cors"]["AllowOrigins"].clone()
+    };
+    assert_eq!(origins(&[]), json!(["*"]));
+    let chat = ("StreamOrigins", "https://chat.example");
+    assert_eq!(origins(&[chat]), json!(["Api.ApiEndpoint", "https://chat.example"]));
+    let all = [chat, ("DashboardOrigins", APP), ("PublicUrl", "https://api.example")];
+    assert_eq!(origins(&all), json!(["https://api.example", "https://chat.example", APP]));
+    assert_eq!(origins(&[("StreamOrigins", ""), ("DashboardOrigins", APP)]), json!(["Api.ApiEndpoint", APP]));
+    assert_eq!(origins(&[chat, ("DashboardOrigins", "*")]), json!(["*"]));
+    for properties in
+        ["StreamUrl", "Api"].map(|id| template.deployed(&[("DashboardOrigins", "*")]).properties(id).unwrap())
+    {
+        assert!(!properties.to_string().contains("AllowCredentials"), "no cookie speaks for a page");
+        assert!(properties.to_string().contains("\"authorization\""), "* would leave it out");
+    }
+}

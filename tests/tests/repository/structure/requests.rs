@@ -1,0 +1,80 @@
+//! What the gateway holds back, and what it tells browsers.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tests::{Template, template::Route};
+
+use super::source::{between, rust};
+
+/// Answers here may take as long as the gateway waits, so that few of them use up many executions.
+const LONG: [&str; 2] = ["POST /agent/chat", "POST /copilotkit/action"];
+
+fn key(route: &Route) -> String {
+    format!("{} {}", route.method, route.path)
+}
+
+#[test]
+fn whatever_anybody_may_call_has_a_throttle_of_its_own() {
+    let template = Template::read();
+    let stage = &template.0["Resources"]["ApiStage"];
+    let settings = stage["Properties"]["RouteSettings"].as_object().unwrap();
+    let routes = template.routes();
+    let open = routes.iter().filter(|route| !route.jwt).map(key);
+    for name in open.chain(LONG.map(str::to_owned)) {
+        assert!(settings.contains_key(&name), "{name} takes from the dashboard's share");
+    }
+
+    // CloudFormation refuses settings of a route that is not there yet.
+    let by_id = template.resources("AWS::ApiGatewayV2::Route");
+    let waits_for: BTreeSet<&str> = stage["DependsOn"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut needed = BTreeSet::new();
+    for (name, setting) in settings {
+        let (id, _) =
+            by_id.iter().find(|(_, route)| route["RouteKey"] == *name).unwrap_or_else(|| panic!("no route {name}"));
+        if template.0["Resources"][*id].get("Condition").is_some() {
+            assert!(stage["Metadata"].to_string().contains(*id), "{name}: the stage waits for {id} where it is");
+            assert!(!setting["Fn::If"].is_null(), "{name} is there under a condition, and so are its settings");
+        } else {
+            needed.insert(*id);
+        }
+        let limits = setting.get("Fn::If").map_or(setting, |choice| &choice[1]);
+        let [rate, burst] =
+            ["ThrottlingRateLimit", "ThrottlingBurstLimit"].map(|limit| limits[limit].as_u64().unwrap());
+        assert!(rate > 0 && burst >= rate, "{name}: {rate} a second, {burst} at once");
+    }
+    assert_eq!(waits_for, needed);
+    let usual = &stage["Properties"]["DefaultRouteSettings"];
+    assert!(usual["ThrottlingRateLimit"].as_u64().unwrap() > 0 && usual["ThrottlingBurstLimit"].as_u64().unwrap() > 0);
+}
+
+/// A page may send every header that a route for people or agents reads.
+#[test]
+fn pages_may_send_what_routes_read() {
+    // These come from services, or from the gateway.
+    const NOT_OF_PAGES: [&str; 4] = ["x-twilio-signature", "x-vapi-secret", "origin", "host"];
+    let template = Template::read();
+    let api = template.deployed(&[("DashboardOrigins", "https://app.example")]).properties("Api").unwrap();
+    let allowed: BTreeSet<&str> =
+        api["CorsConfiguration"]["AllowHeaders"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut read = BTreeSet::new();
+    for file in rust("shared/src/http").into_iter().chain(rust("functions")) {
+        if file.path.contains("trigger/") {
+            continue;
+        }
+        read.extend(between(&file.code, "headers().get(\"", "\"").into_iter().map(str::to_owned));
+    }
+    assert!(read.len() > 4, "the headers were found: {read:?}");
+    for name in read.iter().map(String::as_str).filter(|name| !NOT_OF_PAGES.contains(name)) {
+        assert!(allowed.contains(name), "pages may not send {name}");
+    }
+    let used: BTreeSet<&str> = template
+        .resources("AWS::ApiGatewayV2::Route")
+        .values()
+        .map(|route| route["RouteKey"].as_str().unwrap().split(' ').next().unwrap())
+        .collect();
+    let methods = api["CorsConfiguration"]["AllowMethods"].as_array().unwrap();
+    for method in used.into_iter().filter(|method| *method != "OPTIONS") {
+        assert!(methods.iter().any(|allowed| allowed == method), "pages may not use {method}");
+    }
+}
