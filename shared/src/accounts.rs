@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Error, Result,
-    clients::{Secrets, llm, vapi},
+    clients::{self, Failure, Secrets, Service, llm, vapi},
     models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
     store::Organizations,
 };
@@ -20,6 +20,33 @@ pub struct Accounts {
     vapi_secret: String,
     prefix: String,
     llm: Option<PlatformLlm>,
+}
+
+/// An account at an LLM that is asked several times, perhaps over minutes: a run's, a turn's.
+#[derive(Clone, Copy)]
+pub struct LlmInUse<'a> {
+    pub accounts: &'a Accounts,
+    pub organization: OrganizationId,
+    /// With which it began.
+    pub account: &'a llm::Account,
+}
+
+impl LlmInUse<'_> {
+    /// The account for the next question: a key that was changed meanwhile is changed here, too, and one that was taken away is
+    /// used no more.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] if it cannot be found out, and if the organization has got or lost a key of its own: what was begun
+    /// on one budget does not go on upon the other, and begins again.
+    pub async fn now(&self) -> Result<llm::Account, clients::Error> {
+        let now = self.accounts.llm(self.organization).await;
+        let now = now.map_err(|error| clients::Error::because(Service::Llm, Failure::Unreachable, error))?;
+        if now.is_own() == self.account.is_own() {
+            return Ok(now);
+        }
+        let why = "the organization has changed between a key of its own and the platform's";
+        Err(clients::Error::because(Service::Llm, Failure::Unreachable, why))
+    }
 }
 
 /// The name of the secret with an organization's credential for a service; `prefix` is what all their names begin with.

@@ -1,7 +1,8 @@
 //! `organizations`. Key: id. Index `by_slug`: slug.
 //!
 //! Every route of the dashboard's reads the organization by its slug; which keys and budgets of its own it has is remembered
-//! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). Clones share what they remember:
+//! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). The next request reads again:
+//! a key that was taken away is used by no process any more (docs/adr/0023-keys-hold-at-once.md). Clones share what they remember:
 //! `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
@@ -15,23 +16,22 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::{
     Intents,
     database::{Database, id, text, to_attribute},
-    table::Table,
+    table::{Table, index_follows},
     write::transact,
 };
 use crate::{
-    Error, Result,
+    Error, Result, invocation,
     models::{
         Intent, IntentId, KeyService, Organization, OrganizationId, OwnBudgets, OwnKey, OwnKeys, ServiceCredential,
         ServiceCredentials, ServiceId, Slug, Timestamp,
     },
 };
 
-/// Just longer than a request of the dashboard's may last, so that what its access read holds to its end.
-const REMEMBERED: Duration = Duration::from_secs(30);
+/// For so long an invocation goes by what it has read itself. One that lasts for minutes reads again.
+const AS_READ: Duration = Duration::from_secs(5);
 
-/// How often, and how far apart, the index is looked at after a change.
-const LOOKS: u32 = 20;
-const APART: Duration = Duration::from_millis(50);
+/// Budgets let nobody in: they may be those of a while ago, of an earlier invocation too.
+const BUDGETS_REMEMBERED: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct Organizations {
@@ -60,19 +60,33 @@ impl Own {
     }
 }
 
+/// Beside each what moment it is as of: that at which it was asked for.
 #[derive(Clone, Default)]
 struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
 
 impl OwnCache {
-    fn get(&self, organization: OrganizationId) -> Option<Own> {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, own)| own.clone())
+    /// What the present invocation has read.
+    fn read_now(&self, organization: OrganizationId) -> Option<Own> {
+        let began = invocation::began()?;
+        self.seen(organization, |at| at >= began && at.elapsed() < AS_READ)
     }
 
-    fn put(&self, organization: OrganizationId, own: Own) {
+    fn read_lately(&self, organization: OrganizationId) -> Option<Own> {
+        self.seen(organization, |at| at.elapsed() < BUDGETS_REMEMBERED)
+    }
+
+    fn seen(&self, organization: OrganizationId, holds: impl FnOnce(Instant) -> bool) -> Option<Own> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&organization).filter(|(at, _)| holds(*at)).map(|(_, own)| own.clone())
+    }
+
+    fn put(&self, organization: OrganizationId, at: Instant, own: Own) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
-        seen.insert(organization, (Instant::now(), own));
+        seen.retain(|_, (at, _)| at.elapsed() < BUDGETS_REMEMBERED);
+        // Another request of this process may have read it later and been answered sooner.
+        if seen.get(&organization).is_none_or(|(known, _)| *known <= at) {
+            seen.insert(organization, (at, own));
+        }
     }
 }
 
@@ -86,32 +100,34 @@ impl Organizations {
     /// # Errors
     /// [`Error::NotFound`] if no organization has the slug.
     pub async fn by_slug(&self, slug: &Slug) -> Result<Organization> {
+        let asked = Instant::now();
         let found = self.table.query_index("by_slug", "#slug = :slug").with([(":slug", text(slug))]).first().await?;
-        self.remembered(found)
+        self.remembered(asked, found)
     }
 
     /// The row as of now.
     pub async fn get_consistent(&self, organization: OrganizationId) -> Result<Organization> {
-        self.remembered(self.table.get_consistent(id(organization)).await?)
+        let asked = Instant::now();
+        self.remembered(asked, self.table.get_consistent(id(organization)).await?)
     }
 
-    fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
+    fn remembered(&self, asked: Instant, found: Option<Organization>) -> Result<Organization> {
         let organization = found.ok_or(Error::NotFound("organization"))?;
-        self.seen.put(organization.id, Own::of(&organization));
+        self.seen.put(organization.id, asked, Own::of(&organization));
         Ok(organization)
     }
 
-    /// At which services the organization has an account of its own, as this request has read it, or as of now.
+    /// At which services the organization has an account of its own, as this invocation has read it, or as of now.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
-        match self.seen.get(organization) {
+        match self.seen.read_now(organization) {
             Some(own) => Ok(own.keys),
             None => Ok(self.get_consistent(organization).await?.own_keys),
         }
     }
 
-    /// What the organization may use of its own, known as in [`Organizations::own_keys`].
+    /// What the organization may use of its own, as this process has read it within half a minute, or as of now.
     pub async fn budgets(&self, organization: OrganizationId) -> Result<OwnBudgets> {
-        match self.seen.get(organization) {
+        match self.seen.read_lately(organization) {
             Some(own) => Ok(own.budgets),
             None => Ok(self.get_consistent(organization).await?.budgets),
         }
@@ -119,7 +135,7 @@ impl Organizations {
 
     /// The services for which the organization has stored a credential, known as in [`Organizations::own_keys`].
     pub async fn service_credentials(&self, organization: OrganizationId) -> Result<ServiceCredentials> {
-        match self.seen.get(organization) {
+        match self.seen.read_now(organization) {
             Some(own) => Ok(own.credentials),
             None => Ok(self.get_consistent(organization).await?.service_credentials),
         }
@@ -127,7 +143,7 @@ impl Organizations {
 
     /// Which of several accounts acts, by service, known as in [`Organizations::own_keys`].
     pub async fn service_accounts(&self, organization: OrganizationId) -> Result<BTreeMap<ServiceId, String>> {
-        match self.seen.get(organization) {
+        match self.seen.read_now(organization) {
             Some(own) => Ok(own.accounts),
             None => Ok(self.get_consistent(organization).await?.service_accounts),
         }
@@ -147,7 +163,7 @@ impl Organizations {
         }
         let change = "SET #service_accounts = :value, #updated_at = :now";
         self.set(before, change, to_attribute(&accounts)?, None, None).await?;
-        self.seen.put(before.id, Own { accounts, ..Own::of(before) });
+        self.seen.put(before.id, Instant::now(), Own { accounts, ..Own::of(before) });
         Ok(())
     }
 
@@ -166,7 +182,7 @@ impl Organizations {
     ) -> Result<()> {
         let keys = before.own_keys.clone().with(service, key);
         self.set(before, "SET #own_keys = :value, #updated_at = :now", to_attribute(&keys)?, made, left).await?;
-        self.seen.put(before.id, Own { keys, ..Own::of(before) });
+        self.seen.put(before.id, Instant::now(), Own { keys, ..Own::of(before) });
         Ok(())
     }
 
@@ -186,20 +202,14 @@ impl Organizations {
         }
         let change = "SET #service_credentials = :value, #updated_at = :now";
         self.set(before, change, to_attribute(&credentials)?, made, left).await?;
-        self.seen.put(before.id, Own { credentials, ..Own::of(before) });
+        self.seen.put(before.id, Instant::now(), Own { credentials, ..Own::of(before) });
         Ok(())
     }
 
     /// Waits, a second at most, until the index shows a change. Routes read the row through the index, which follows a moment
     /// after the table: until then they know what was before, and whoever has our answer expects what is now.
     pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
-        for _look in 0..LOOKS {
-            match self.by_slug(&before.slug).await {
-                Ok(row) if shows(&row) => return,
-                Ok(_) => tokio::time::sleep(APART).await,
-                Err(_) => return,
-            }
-        }
+        index_follows(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }
 
     async fn set(
