@@ -1,7 +1,7 @@
 //! The present request, message or event: what was read for it counts for it, and for none that comes later.
 //!
 //! A process that has answered one request may sleep for minutes before the next. Whatever decides whose key is used is therefore
-//! remembered no longer than the invocation that read it (docs/adr/0023-keys-hold-at-once.md).
+//! remembered no longer than the invocation that read it (docs/adr/0024-keys-hold-at-once.md).
 
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 //!
 //! Every route of the dashboard's reads the organization by its slug; which keys and budgets of its own it has is remembered
 //! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). The next request reads again:
-//! a key that was taken away is used by no process any more (docs/adr/0023-keys-hold-at-once.md). Clones share what they remember:
+//! a key that was taken away is used by no process any more (docs/adr/0024-keys-hold-at-once.md). Clones share what they remember:
 //! `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
@@ -27,11 +27,10 @@ use crate::{
     },
 };
 
-/// For so long an invocation goes by what it has read itself. One that lasts for minutes reads again.
-const AS_READ: Duration = Duration::from_secs(5);
-
-/// Budgets let nobody in: they may be those of a while ago, of an earlier invocation too.
-const BUDGETS_REMEMBERED: Duration = Duration::from_secs(30);
+/// Just longer than a request of the dashboard's may last, so that what its access read holds to its end; whoever works for
+/// minutes asks for less ([`Organizations::own_keys_within`]). Budgets let nobody in, so they may be those that an earlier
+/// invocation has read.
+const REMEMBERED: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub struct Organizations {
@@ -47,6 +46,7 @@ struct Own {
     credentials: ServiceCredentials,
     accounts: BTreeMap<ServiceId, String>,
     budgets: OwnBudgets,
+    changed_at: Timestamp,
 }
 
 impl Own {
@@ -56,6 +56,7 @@ impl Own {
             credentials: row.service_credentials.clone(),
             accounts: row.service_accounts.clone(),
             budgets: row.budgets,
+            changed_at: row.updated_at,
         }
     }
 }
@@ -65,14 +66,14 @@ impl Own {
 struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
 
 impl OwnCache {
-    /// What the present invocation has read.
-    fn read_now(&self, organization: OrganizationId) -> Option<Own> {
+    /// What the present invocation has read, not longer ago than that.
+    fn read_now(&self, organization: OrganizationId, within: Duration) -> Option<Own> {
         let began = invocation::began()?;
-        self.seen(organization, |at| at >= began && at.elapsed() < AS_READ)
+        self.seen(organization, |at| at >= began && at.elapsed() < within)
     }
 
     fn read_lately(&self, organization: OrganizationId) -> Option<Own> {
-        self.seen(organization, |at| at.elapsed() < BUDGETS_REMEMBERED)
+        self.seen(organization, |at| at.elapsed() < REMEMBERED)
     }
 
     fn seen(&self, organization: OrganizationId, holds: impl FnOnce(Instant) -> bool) -> Option<Own> {
@@ -82,7 +83,7 @@ impl OwnCache {
 
     fn put(&self, organization: OrganizationId, at: Instant, own: Own) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|_, (at, _)| at.elapsed() < BUDGETS_REMEMBERED);
+        seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
         // Another request of this process may have read it later and been answered sooner.
         if seen.get(&organization).is_none_or(|(known, _)| *known <= at) {
             seen.insert(organization, (at, own));
@@ -119,7 +120,12 @@ impl Organizations {
 
     /// At which services the organization has an account of its own, as this invocation has read it, or as of now.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
-        match self.seen.read_now(organization) {
+        self.own_keys_within(organization, REMEMBERED).await
+    }
+
+    /// As [`Organizations::own_keys`], as of then at the earliest.
+    pub async fn own_keys_within(&self, organization: OrganizationId, within: Duration) -> Result<OwnKeys> {
+        match self.seen.read_now(organization, within) {
             Some(own) => Ok(own.keys),
             None => Ok(self.get_consistent(organization).await?.own_keys),
         }
@@ -135,7 +141,7 @@ impl Organizations {
 
     /// The services for which the organization has stored a credential, known as in [`Organizations::own_keys`].
     pub async fn service_credentials(&self, organization: OrganizationId) -> Result<ServiceCredentials> {
-        match self.seen.read_now(organization) {
+        match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.credentials),
             None => Ok(self.get_consistent(organization).await?.service_credentials),
         }
@@ -143,9 +149,17 @@ impl Organizations {
 
     /// Which of several accounts acts, by service, known as in [`Organizations::own_keys`].
     pub async fn service_accounts(&self, organization: OrganizationId) -> Result<BTreeMap<ServiceId, String>> {
-        match self.seen.read_now(organization) {
+        match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.accounts),
             None => Ok(self.get_consistent(organization).await?.service_accounts),
+        }
+    }
+
+    /// When its keys, credentials or accounts were last changed, known as in [`Organizations::own_keys`].
+    pub async fn changed_at(&self, organization: OrganizationId) -> Result<Timestamp> {
+        match self.seen.read_now(organization, REMEMBERED) {
+            Some(own) => Ok(own.changed_at),
+            None => Ok(self.get_consistent(organization).await?.updated_at),
         }
     }
 
@@ -162,8 +176,8 @@ impl Organizations {
             None => drop(accounts.remove(&service)),
         }
         let change = "SET #service_accounts = :value, #updated_at = :now";
-        self.set(before, change, to_attribute(&accounts)?, None, None).await?;
-        self.seen.put(before.id, Instant::now(), Own { accounts, ..Own::of(before) });
+        let changed_at = self.set(before, change, to_attribute(&accounts)?, None, None).await?;
+        self.seen.put(before.id, Instant::now(), Own { accounts, changed_at, ..Own::of(before) });
         Ok(())
     }
 
@@ -181,8 +195,9 @@ impl Organizations {
         left: Option<&Intent>,
     ) -> Result<()> {
         let keys = before.own_keys.clone().with(service, key);
-        self.set(before, "SET #own_keys = :value, #updated_at = :now", to_attribute(&keys)?, made, left).await?;
-        self.seen.put(before.id, Instant::now(), Own { keys, ..Own::of(before) });
+        let change = "SET #own_keys = :value, #updated_at = :now";
+        let changed_at = self.set(before, change, to_attribute(&keys)?, made, left).await?;
+        self.seen.put(before.id, Instant::now(), Own { keys, changed_at, ..Own::of(before) });
         Ok(())
     }
 
@@ -201,8 +216,8 @@ impl Organizations {
             None => drop(credentials.remove(&service)),
         }
         let change = "SET #service_credentials = :value, #updated_at = :now";
-        self.set(before, change, to_attribute(&credentials)?, made, left).await?;
-        self.seen.put(before.id, Instant::now(), Own { credentials, ..Own::of(before) });
+        let changed_at = self.set(before, change, to_attribute(&credentials)?, made, left).await?;
+        self.seen.put(before.id, Instant::now(), Own { credentials, changed_at, ..Own::of(before) });
         Ok(())
     }
 
@@ -219,7 +234,7 @@ impl Organizations {
         value: AttributeValue,
         made: Option<IntentId>,
         left: Option<&Intent>,
-    ) -> Result<()> {
+    ) -> Result<Timestamp> {
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let mut writes = vec![self.table.update(id(before.id), change).when("#updated_at = :seen").with([
@@ -230,6 +245,7 @@ impl Organizations {
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let written = transact(writes).await;
-        written.map_err(|refused| refused.or("another change of this organization came in between; try again"))
+        written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
+        Ok(updated_at)
     }
 }
