@@ -4,14 +4,19 @@
 //! asks here (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`; a secret's content
 //! never changes, since each key that is stored gets a name of its own.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 
 use crate::{
     Error, Result,
-    clients::{Secrets, llm, vapi},
+    clients::{self, Failure, Secrets, Service, llm, vapi},
     models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
     store::Organizations,
 };
+
+/// Of questions that are asked one after the other so closely, the later goes by what the earlier has read.
+const QUESTIONS_APART: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub struct Accounts {
@@ -20,6 +25,33 @@ pub struct Accounts {
     vapi_secret: String,
     prefix: String,
     llm: Option<PlatformLlm>,
+}
+
+/// An account at an LLM that is asked several times, perhaps over minutes: a run's, a turn's.
+#[derive(Clone, Copy)]
+pub struct LlmInUse<'a> {
+    pub accounts: &'a Accounts,
+    pub organization: OrganizationId,
+    /// With which it began.
+    pub account: &'a llm::Account,
+}
+
+impl LlmInUse<'_> {
+    /// The account for the next question: a key that was changed meanwhile is changed here, too, and one that was taken away is
+    /// used no more.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] if it cannot be found out, and if the organization has got or lost a key of its own: what was begun
+    /// on one budget does not go on upon the other, and begins again.
+    pub async fn now(&self) -> Result<llm::Account, clients::Error> {
+        let now = self.accounts.llm_as_of(self.organization, QUESTIONS_APART).await;
+        let now = now.map_err(|error| clients::Error::because(Service::Llm, Failure::Unreachable, error))?;
+        if now.is_own() == self.account.is_own() {
+            return Ok(now);
+        }
+        let why = "the organization has changed between a key of its own and the platform's";
+        Err(clients::Error::because(Service::Llm, Failure::Unreachable, why))
+    }
 }
 
 /// The name of the secret with an organization's credential for a service; `prefix` is what all their names begin with.
@@ -72,6 +104,12 @@ impl Accounts {
         self.vapi_of(organization, &keys).await
     }
 
+    /// As [`Accounts::vapi_uncached`], after somebody showed what does not fit it: its secret is read again, too.
+    pub async fn vapi_again(&self, organization: OrganizationId) -> Result<vapi::Account> {
+        let _platforms: vapi::Account = self.secrets.standing_now(&self.vapi_secret).await?;
+        self.vapi_uncached(organization).await
+    }
+
     async fn vapi_of(&self, organization: OrganizationId, keys: &OwnKeys) -> Result<vapi::Account> {
         match self.own_of(organization, KeyService::Vapi, keys).await? {
             Some(own) => Ok(own),
@@ -81,7 +119,7 @@ impl Accounts {
 
     /// The VAPI account of organizations that have none of their own.
     pub async fn platform_vapi(&self) -> Result<vapi::Account> {
-        Ok(self.secrets.get(&self.vapi_secret).await?)
+        Ok(self.secrets.standing(&self.vapi_secret).await?)
     }
 
     /// The account at an LLM that serves the organization.
@@ -89,12 +127,22 @@ impl Accounts {
     /// # Errors
     /// [`Error::Conflict`] if it has none of its own, and the platform has none either.
     pub async fn llm(&self, organization: OrganizationId) -> Result<llm::Account> {
+        let keys = self.organizations.own_keys(organization).await?;
+        self.llm_of(organization, &keys).await
+    }
+
+    async fn llm_as_of(&self, organization: OrganizationId, within: Duration) -> Result<llm::Account> {
+        let keys = self.organizations.own_keys_within(organization, within).await?;
+        self.llm_of(organization, &keys).await
+    }
+
+    async fn llm_of(&self, organization: OrganizationId, keys: &OwnKeys) -> Result<llm::Account> {
         let platforms = self.llm.as_ref();
         let platforms = platforms.ok_or_else(|| Error::internal("Accounts::with_llm was not called"))?;
-        if let Some(own) = self.own(organization, KeyService::Llm).await? {
+        if let Some(own) = self.own_of(organization, KeyService::Llm, keys).await? {
             return Ok(llm::Account::own(organization, own, &platforms.model));
         }
-        let account = llm::Account::of_platform(self.secrets.get(&platforms.secret).await?, &platforms.model);
+        let account = llm::Account::of_platform(self.secrets.standing(&platforms.secret).await?, &platforms.model);
         account.ok_or_else(|| {
             Error::Conflict(
                 "there is no LLM to ask: store a key for one (PUT /api/{slug}/keys/llm), or deploy with the parameter \

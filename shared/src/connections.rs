@@ -3,8 +3,9 @@
 //! What an account is depends on the service ([`ConnectionKind`]): an account at Pipedream, a credential that is stored here, or
 //! a phone number. Of several the one that the organization chose acts, else the newest that works (of phone numbers the oldest).
 //!
-//! What Pipedream says is remembered for a minute, by organization. That something is missing is remembered for five seconds:
-//! whoever has just connected it expects it to be there.
+//! What Pipedream says is remembered for a minute, by organization, and only as long as the organization's row stays as it was: every
+//! change of its accounts that is made here changes the row, so that no process goes by what was before. That something is missing is
+//! remembered for five seconds: whoever has just connected it expects it to be there.
 
 use std::{
     collections::HashMap,
@@ -145,6 +146,8 @@ pub struct Connections {
 #[derive(Clone)]
 struct Seen {
     at: Instant,
+    /// As the organization's row was by then.
+    changed_at: Timestamp,
     accounts: Option<Arc<[Account]>>,
 }
 
@@ -325,7 +328,7 @@ impl Connections {
                     back
                 });
                 let back = problems.into_result(link)?;
-                let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
                 let link = self.pipedream.connect_link(&project, organization, app, back.as_deref(), deadline).await?;
                 self.forget(organization);
                 Ok(Connecting::Open { url: link.url, expires_at: link.expires_at })
@@ -358,7 +361,7 @@ impl Connections {
             ))),
             ConnectionKind::Pipedream { app } => {
                 self.forget(organization);
-                let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
                 let all = self.pipedream.accounts(&project, organization, deadline).await?;
                 let meant = |found: &&Account| found.app == *app && account.is_none_or(|id| found.id == id);
                 let meant: Vec<&Account> = all.iter().filter(meant).collect();
@@ -370,10 +373,15 @@ impl Connections {
                 }
                 self.forget(organization);
                 let before = self.organizations.get_consistent(organization).await?;
-                let chosen = before.service_accounts.get(&service.id);
-                if chosen.is_some_and(|chosen| meant.iter().any(|account| account.id == *chosen)) {
-                    self.organizations.set_service_account(&before, service.id, None).await?;
+                let chosen = before.service_accounts.get(&service.id).cloned();
+                let chosen = chosen.filter(|chosen| !meant.iter().any(|account| account.id == *chosen));
+                // Written also where nothing was chosen: the row's change is what tells the other processes.
+                match self.organizations.set_service_account(&before, service.id, chosen.clone()).await {
+                    // Then it was changed by somebody else, and that tells them as well.
+                    Err(Error::Conflict(_)) if chosen.as_ref() == before.service_accounts.get(&service.id) => {}
+                    written => written?,
                 }
+                self.organizations.index_follows(&before, |row| row.updated_at != before.updated_at).await;
                 Ok(())
             }
             ConnectionKind::Credential { .. } => {
@@ -415,7 +423,8 @@ impl Connections {
         apps: &[&str],
         deadline: Deadline,
     ) -> Result<Arc<[Account]>> {
-        let seen = self.seen().get(&organization).cloned();
+        let changed_at = self.organizations.changed_at(organization).await?;
+        let seen = self.seen().get(&organization).filter(|seen| seen.changed_at == changed_at).cloned();
         let fresh =
             seen.filter(|seen| seen.at.elapsed() < if seen.has(apps) { REMEMBERED } else { MISSING_REMEMBERED });
         if let Some(seen) = fresh {
@@ -424,7 +433,7 @@ impl Connections {
         }
         let began = self.forgotten.load(Ordering::Acquire);
         let asked = async {
-            let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+            let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
             Ok::<_, Error>(
                 self.pipedream.accounts(&project, organization, deadline.at_most(ASKED_WITHIN)).await?.into(),
             )
@@ -433,7 +442,8 @@ impl Connections {
         let mut seen = self.seen();
         seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED);
         if self.forgotten.load(Ordering::Acquire) == began {
-            seen.insert(organization, Seen { at: Instant::now(), accounts: asked.as_ref().ok().cloned() });
+            let accounts = asked.as_ref().ok().cloned();
+            seen.insert(organization, Seen { at: Instant::now(), changed_at, accounts });
         }
         asked
     }

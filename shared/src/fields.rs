@@ -16,6 +16,8 @@ pub struct Fields<'a> {
     /// What stands between a path and the name of a member.
     joint: char,
     known: BTreeSet<&'static str>,
+    /// Those that say here only why they cannot be given.
+    unlisted: BTreeSet<&'static str>,
     problems: &'a mut Problems,
 }
 
@@ -24,7 +26,14 @@ impl<'a> Fields<'a> {
     pub fn of(value: &'a Value, path: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let path = path.into();
         if let Value::Object(object) = value {
-            return Some(Self { object, path, joint: '.', known: BTreeSet::new(), problems });
+            return Some(Self {
+                object,
+                path,
+                joint: '.',
+                known: BTreeSet::new(),
+                unlisted: BTreeSet::new(),
+                problems,
+            });
         }
         problems
             .add(if path.is_empty() { "body".into() } else { path }, format!("must be an object, not {}", kind(value)));
@@ -38,7 +47,7 @@ impl<'a> Fields<'a> {
             problems.add(pointer, format!("must be an object, not {}", kind(value)));
             return None;
         };
-        Some(Self { object, path: pointer, joint: '/', known: BTreeSet::new(), problems })
+        Some(Self { object, path: pointer, joint: '/', known: BTreeSet::new(), unlisted: BTreeSet::new(), problems })
     }
 
     /// Path of a field in the request.
@@ -158,10 +167,17 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Whether a field is there that cannot be given beside the others, or any more: it is for the caller to say why, and not
+    /// among those that are listed as known.
+    pub fn misplaced(&mut self, name: &'static str) -> bool {
+        self.unlisted.insert(name);
+        self.get(name).is_some()
+    }
+
     /// Reports every field that no getter asked for.
     pub fn finish(self) {
         for name in self.object.keys().filter(|name| !self.known.contains(name.as_str())) {
-            let known: Vec<&str> = self.known.iter().copied().collect();
+            let known: Vec<&str> = self.known.difference(&self.unlisted).copied().collect();
             self.problems.add(self.path(name), format!("is not a known field; known are {}", known.join(", ")));
         }
     }

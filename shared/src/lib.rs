@@ -21,6 +21,7 @@ pub mod execution;
 pub mod fields;
 pub mod http;
 pub mod injection;
+pub mod invocation;
 pub mod json_schema;
 pub mod lifecycle;
 pub mod models;

@@ -14,7 +14,7 @@ use lambda_runtime::LambdaEvent;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tower::service_fn;
 
-use crate::{Deadline, Error, Result, error, models::Timestamp, telemetry};
+use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telemetry};
 
 /// Kept back from the invocation's time to report.
 const RESERVE: Duration = Duration::from_secs(1);
@@ -79,10 +79,12 @@ where
         let started = Instant::now();
         let outcome = match serde_json::from_str(&record.body) {
             // A panic is the message's own failure, not its neighbours'.
-            Ok(message) => AssertUnwindSafe(handle(message)).catch_unwind().await.unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<&str>().copied().unwrap_or("a panic");
-                Err(Error::internal(text.to_owned()))
-            }),
+            Ok(message) => {
+                AssertUnwindSafe(invocation::run(handle(message))).catch_unwind().await.unwrap_or_else(|panic| {
+                    let text = panic.downcast_ref::<&str>().copied().unwrap_or("a panic");
+                    Err(Error::internal(text.to_owned()))
+                })
+            }
             // serde's text names the path and the type, not the content.
             Err(unreadable) => Err(Error::internal(unreadable)),
         };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tower::service_fn;
 
-use crate::{Deadline, Error, Result, error, models::Timestamp, telemetry};
+use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telemetry};
 
 /// Kept back from the invocation's time to report.
 const RESERVE: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ where
         let started = Instant::now();
         let left = event.context.deadline.saturating_sub(Timestamp::now().as_millis().unsigned_abs());
         let deadline = Deadline::after(Duration::from_millis(left)).reserving(RESERVE);
-        match handle(deps, event.payload, deadline).await {
+        match invocation::run(handle(deps, event.payload, deadline)).await {
             Ok(result) => {
                 telemetry::request(function, "ok", started.elapsed());
                 serde_json::to_value(result).map_err(|error| diagnostic(&Error::internal(error)))

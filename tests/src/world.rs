@@ -240,6 +240,12 @@ impl World {
         );
     }
 
+    /// Another process over the same tables, secrets and vendors. Swapped with [`World::process`], it is the one that is asked.
+    pub fn another_process(&self) -> Box<Process> {
+        let others = [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url];
+        Process::connect(&self.options, &self.aws, others)
+    }
+
     /// Sends an event to a function by its name, and does what follows the answer.
     pub async fn send(&self, function: &str, event: &Event) -> Answer {
         self.deliver(function, event.to_request()).await

@@ -1,11 +1,15 @@
 //! POST /api/vapi/events: what VAPI tells of a call, message by message.
 //!
-//! Of `status-update` and `end-of-call-report` the call's row takes how far the call is, where it is controlled and how it
-//! ended; nothing else of a message is kept or logged, least of all the transcript. Messages may come twice and in any order.
-//! What we cannot use is answered 200 all the same, because VAPI sends anything else again.
+//! Of `status-update` and `end-of-call-report` the call's row takes how far the call is, where it is controlled, how it ended and
+//! what it cost; of `speech-update` and `hang` when agent and caller first spoke and when the agent first fell silent, of
+//! `transfer-update` when the call was handed over and to what kind of place. Nothing else of a message is kept or logged, least of
+//! all the transcript. A `speech-update` comes with every sentence: what the row knows already is not written again. Messages may
+//! come twice and in any order. What we cannot use is answered 200 all the same, because VAPI sends anything else again.
 //!
 //! Let in by the bearer of VAPI's credential at the account of the call's organization, or at the platform's for a call we do
 //! not know; the same is read for both before anything is known of the sender.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use shared::{
@@ -13,7 +17,7 @@ use shared::{
     actions::token,
     cut::cut,
     http::{self, Reply, Request},
-    models::{Call, CallId, CallStatus, ControlUrl, OrganizationId, Timestamp, Unowned},
+    models::{Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, Timestamp, Transfer, Unowned},
     store::End,
 };
 
@@ -22,9 +26,34 @@ use crate::Deps;
 /// Of VAPI's reason, in bytes.
 const LONGEST_REASON: usize = 200;
 
+/// Transfers that a call's row keeps.
+const MOST_TRANSFERS: usize = 10;
+/// VAPI tells of one transfer twice, as an update and as a status: within so many milliseconds it is the same one.
+const SAME_TRANSFER: i64 = 10_000;
+/// How often a transfer is tried when another message was written in between.
+const TRIES: usize = 3;
+/// The kinds of places where VAPI may transfer a call to.
+const PLACES: [&str; 4] = ["assistant", "number", "sip", "step"];
+/// What VAPI's cost is made up of: its names in a list of costs, and in a breakdown.
+const COST_PARTS: [(&str, &str); 10] = [
+    ("transport", "transport"),
+    ("transcriber", "stt"),
+    ("model", "llm"),
+    ("voice", "tts"),
+    ("vapi", "vapi"),
+    ("chat", "chat"),
+    ("analysis", "analysis"),
+    ("knowledge-base", "knowledge_base"),
+    ("voicemail-detection", "voicemail_detection"),
+    ("hosting", "hosting"),
+];
+
 /// What of a message the call's row takes.
 enum CallUpdate {
     Status(CallStatus, Option<ControlUrl>),
+    First(FirstTime),
+    /// To what kind of place, if it is told.
+    Transfer(Option<String>),
     End(End),
 }
 
@@ -38,18 +67,85 @@ pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
     // Nobody's call: the platform's bearer may tell of it, and nothing comes of it.
     let owner = call.as_ref().map_or_else(OrganizationId::generate, |call| call.organization_id);
     let account = deps.accounts.vapi_uncached(owner).await?;
-    token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
+    if token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_err() {
+        let account = deps.accounts.vapi_again(owner).await?;
+        token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
+    }
 
     if let Some(call) = call {
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
-                deps.calls.note_status(owner, &call.id, status, url.as_ref()).await?;
+                let at = told_at(message, &call);
+                deps.calls.note_status(owner, &call.id, (status, at), url.as_ref()).await?;
+                if status == CallStatus::Forwarding {
+                    transferred(deps, call, Transfer { at, to: place(message) }).await?;
+                }
+            }
+            Some(CallUpdate::First(what)) => {
+                let at = told_at(message, &call);
+                if call.first(what).is_none_or(|known| at < known) {
+                    deps.calls.note_first(owner, &call.id, what, at).await?;
+                }
+            }
+            Some(CallUpdate::Transfer(to)) => {
+                let at = told_at(message, &call);
+                transferred(deps, call, Transfer { at, to }).await?;
             }
             Some(CallUpdate::End(end)) => deps.calls.close(owner, &call.id, &end).await?,
             None => {}
         }
     }
     Reply::ok(&json!({}))
+}
+
+/// Notes a transfer, unless it is known or there are as many as are kept.
+async fn transferred(deps: &Deps, mut call: Call, transfer: Transfer) -> Result<()> {
+    for _ in 0..TRIES {
+        let same = |known: &Transfer| (known.at.as_millis() - transfer.at.as_millis()).abs() <= SAME_TRANSFER;
+        if call.transfers.len() >= MOST_TRANSFERS || call.transfers.iter().any(same) {
+            return Ok(());
+        }
+        if deps.calls.note_transfer(call.organization_id, &call.id, &transfer, call.transfers.len()).await? {
+            return Ok(());
+        }
+        match deps.calls.find(&call.id).await?.map(Unowned::for_its_owner) {
+            Some(now) => call = now,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// When VAPI sent a message: within the life of the call, whatever its clock says.
+fn told_at(message: &Value, call: &Call) -> Timestamp {
+    let now = Timestamp::now();
+    let told = message.get("timestamp").and_then(Value::as_f64).filter(|millis| millis.is_finite());
+    #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970; what is too large is cut to now")]
+    let told = told.map_or(now, |millis| Timestamp::from_millis(millis as i64));
+    told.max(call.created_at).min(call.ended_at.map_or(now, |ended| ended.min(now)))
+}
+
+/// To what kind of place a message says that the call was transferred.
+fn place(message: &Value) -> Option<String> {
+    let named = message.pointer("/destination/type").and_then(Value::as_str);
+    let named = named.or_else(|| message.get("toAssistant").filter(|to| to.is_object()).map(|_| "assistant"));
+    named.filter(|named| PLACES.contains(named)).map(str::to_owned)
+}
+
+/// Of what the cost is made up, in US dollars.
+fn cost_parts(message: &Value) -> BTreeMap<String, f64> {
+    let amount = |value: &Value| value.as_f64().filter(|cost| cost.is_finite() && *cost > 0.0);
+    let mut parts = BTreeMap::new();
+    for (listed, part) in COST_PARTS {
+        let costs = message.get("costs").and_then(Value::as_array).into_iter().flatten();
+        let costs = costs.filter(|cost| cost.get("type").and_then(Value::as_str) == Some(listed));
+        let sum: f64 = costs.filter_map(|cost| amount(cost.get("cost")?)).sum();
+        let told = message.get("costBreakdown").and_then(|parts| amount(parts.get(part)?));
+        if let Some(cost) = told.or((sum > 0.0).then_some(sum)) {
+            parts.insert(part.to_owned(), cost);
+        }
+    }
+    parts
 }
 
 /// The call that a message is about, if it came in through us.
@@ -77,8 +173,17 @@ fn news(message: &Value) -> Option<CallUpdate> {
                 reason: reason(message),
                 duration_seconds: from.zip(to).and_then(|(from, to)| seconds(from, to)),
                 cost: message.get("cost").and_then(Value::as_f64).filter(|cost| *cost >= 0.0),
+                cost_parts: cost_parts(message),
+                told_at: message.get("timestamp").and_then(Value::as_i64).map(Timestamp::from_millis).or(to),
             }))
         }
+        "speech-update" if message.get("status")?.as_str()? == "started" => match message.get("role")?.as_str()? {
+            "assistant" => Some(CallUpdate::First(FirstTime::AgentSpoke)),
+            "user" => Some(CallUpdate::First(FirstTime::CallerSpoke)),
+            _ => None,
+        },
+        "hang" => Some(CallUpdate::First(FirstTime::AgentHung)),
+        "transfer-update" => Some(CallUpdate::Transfer(place(message))),
         _ => None,
     }
 }

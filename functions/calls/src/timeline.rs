@@ -1,6 +1,6 @@
 //! What happened in a call, in order of time: `{at, event, …}`.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, StartedTool, Timestamp, ToolId, Trigger};
@@ -20,6 +20,13 @@ enum Event {
     CallReceived,
     /// VAPI's TwiML was there to be answered.
     TwimlAnswered,
+    /// Caller and agent were connected.
+    CallConnected,
+    /// For the first time in the call, as the next ones.
+    AgentSpoke,
+    CallerSpoke,
+    /// The agent did not answer for a while.
+    AgentHung,
     ToolQueued(Run),
     ToolStarted(Run),
     ToolFinished {
@@ -28,7 +35,6 @@ enum Event {
         status: ExecutionStatus,
         duration_ms: u64,
         /// The sentence the model was given.
-        #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     /// What the tools of its start found out was told to the model.
@@ -38,9 +44,19 @@ enum Event {
     ContextFailed {
         reason: String,
     },
+    CallTransferred {
+        /// `number`, `sip`, `assistant`, …, if VAPI said so.
+        to: Option<String>,
+    },
     CallEnded {
         /// In VAPI's words.
         reason: Option<String>,
+    },
+    CostReported {
+        /// In US dollars.
+        cost: f64,
+        /// By what was paid for: `{"llm": 0.04}`.
+        parts: BTreeMap<String, f64>,
     },
 }
 
@@ -49,7 +65,6 @@ struct Run {
     execution_id: ExecutionId,
     tool_id: ToolId,
     /// As it was when the call set the tool off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     trigger: Trigger,
 }
@@ -70,13 +85,19 @@ impl Event {
         match self {
             Self::CallReceived => 0,
             Self::TwimlAnswered => 1,
-            Self::ToolQueued(_) => 2,
-            Self::ToolStarted(_) => 3,
-            Self::ToolFinished { .. } => 4,
-            Self::ContextInjected => 5,
-            Self::ResultInjected(_) => 6,
-            Self::ContextFailed { .. } => 7,
-            Self::CallEnded { .. } => 8,
+            Self::CallConnected => 2,
+            Self::ToolQueued(_) => 3,
+            Self::ToolStarted(_) => 4,
+            Self::ToolFinished { .. } => 5,
+            Self::ContextInjected => 6,
+            Self::ResultInjected(_) => 7,
+            Self::ContextFailed { .. } => 8,
+            Self::AgentSpoke => 9,
+            Self::CallerSpoke => 10,
+            Self::AgentHung => 11,
+            Self::CallTransferred { .. } => 12,
+            Self::CallEnded { .. } => 13,
+            Self::CostReported { .. } => 14,
         }
     }
 }
@@ -106,6 +127,20 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     if let Some(at) = call.twiml_at {
         add(at, Event::TwimlAnswered);
     }
+    let firsts = [
+        (call.connected_at, Event::CallConnected),
+        (call.agent_spoke_at, Event::AgentSpoke),
+        (call.caller_spoke_at, Event::CallerSpoke),
+        (call.agent_hung_at, Event::AgentHung),
+    ];
+    for (at, event) in firsts {
+        if let Some(at) = at {
+            add(at, event);
+        }
+    }
+    for transfer in &call.transfers {
+        add(transfer.at, Event::CallTransferred { to: transfer.to.clone() });
+    }
     if let Some(at) = call.context_injected_at {
         add(at, Event::ContextInjected);
     }
@@ -121,6 +156,10 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     }
     if let Some(at) = call.ended_at {
         add(at, Event::CallEnded { reason: call.ended_reason.clone() });
+    }
+    // Rows of an older version do not say when it was told.
+    if let (Some(cost), Some(at)) = (call.cost, call.cost_at.or(call.ended_at)) {
+        add(at, Event::CostReported { cost, parts: call.cost_parts.clone() });
     }
 }
 
@@ -219,7 +258,8 @@ mod tests {
                 "trigger": "call_start",
             }),
             json!({
-                "at": at(500), "event": "tool_queued", "execution_id": OTHER, "tool_id": ID, "trigger": "conversation",
+                "at": at(500), "event": "tool_queued", "execution_id": OTHER, "tool_id": ID, "label": null,
+                "trigger": "conversation",
             }),
         ];
         assert_eq!(shown(Some(&call), &[waits]), expected);

@@ -77,18 +77,15 @@ struct AutomationView {
     content_hash: String,
     definition: Value,
     #[serde(flatten)]
-    schedule: Option<ScheduleView>,
+    schedule: ScheduleView,
 }
 
 /// When an automation runs next by the clock, and how asking its source went.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct ScheduleView {
-    /// Absent while it is paused, and when there is nothing more to come.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Null while it is paused, and when there is nothing more to come.
     next_run_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_poll: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
 }
 
@@ -284,7 +281,7 @@ async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Re
     let (version, schedule) = try_join!(version, deps.schedules.get(organization, id))?;
     let revision = automation.revision;
     let definition = versions::definition(&version)?;
-    let schedule = schedule.map(ScheduleView::from);
+    let schedule = schedule.map(ScheduleView::from).unwrap_or_default();
     let view = AutomationView { automation, content_hash: version.content_hash, definition, schedule };
     Ok(Reply::ok(&view)?.with_headers([etag(revision)]))
 }

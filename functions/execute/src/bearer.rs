@@ -22,5 +22,9 @@ pub(crate) async fn verify(deps: &Deps, id: ToolId, bearer: &str) -> Result<Veri
         Err(error) => return Err(error),
     };
     let account = deps.accounts.vapi_uncached(owner).await?;
+    if let Ok(verified) = token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer) {
+        return Ok(verified);
+    }
+    let account = deps.accounts.vapi_again(owner).await?;
     token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
 }

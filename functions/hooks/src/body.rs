@@ -173,6 +173,13 @@ fn check_members(fields: &mut Fields<'_>, scheme: Scheme, secret: bool, account:
         return false;
     }
     let by_token = scheme == Scheme::GooglePubsub;
+    // What is for other services only is not among what can be given.
+    for name in if by_token { ["secret"].as_slice() } else { &["service_account", "audience"] } {
+        fields.misplaced(name);
+    }
+    if tenant_of(scheme).is_none() {
+        fields.misplaced("tenant");
+    }
     if by_token && !account {
         fields.problem(
             "service_account",

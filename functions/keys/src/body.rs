@@ -43,7 +43,7 @@ pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<SecretString> {
     let content = Fields::of(body, "", &mut problems).map(|mut fields| {
         let oauth = ["client_id", "client_secret", "token_url"].iter().any(|name| fields.get(name).is_some());
         let mut content = if oauth {
-            if fields.get("api_key").is_some() {
+            if fields.misplaced("api_key") {
                 fields.problem("api_key", "cannot be given beside client credentials");
             }
             let client_id = required_credential(&mut fields, "client_id");

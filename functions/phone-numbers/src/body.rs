@@ -121,7 +121,7 @@ pub(crate) const SAME_NUMBER: &str = "must be another number: a call that cannot
 pub(crate) fn change(body: &Value) -> Result<Change> {
     let mut problems = Problems::default();
     let read = Fields::of(body, "", &mut problems).map(|mut fields| {
-        if fields.get("number").is_some() {
+        if fields.misplaced("number") {
             fields.problem("number", "cannot be changed; register the other number");
         }
         let label = if fields.cleared("label") {

@@ -185,7 +185,7 @@ async fn update(
     change: Change,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
-    let before = deps.phone_numbers.get_consistent(organization, id).await?;
+    let before = deps.phone_numbers.get(organization, id).await?;
     if change.fallback_number.given() == Some(&before.number) {
         return Err(Error::invalid("fallback_number", SAME_NUMBER));
     }
@@ -212,6 +212,7 @@ async fn update(
     after.credentials_secret.clone_from(&name);
     let write = deps.phone_numbers.update(organization, &before, &mut after, Some(made.id), left.as_ref());
     deps.secrets.store(&made, &account.to_secret(), write).await.map_err(no_agent)?;
+    deps.phone_numbers.index_follows(&before.number, Some(&name)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }
@@ -219,14 +220,15 @@ async fn update(
 }
 
 async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, deadline: Deadline) -> Result<()> {
-    let row = deps.phone_numbers.get_consistent(organization, id).await?;
+    let row = deps.phone_numbers.get(organization, id).await?;
     let left = own_secret(deps, &row).map(|secret| secret_intent(organization, id, secret, deadline));
     if let Err(error) = deps.phone_numbers.delete(organization, &row, left.as_ref()).await {
         // The answer was lost, and the row went with its intent.
-        let Err(Error::NotFound(_)) = deps.phone_numbers.get_consistent(organization, id).await else {
+        let Err(Error::NotFound(_)) = deps.phone_numbers.get(organization, id).await else {
             return Err(error);
         };
     }
+    deps.phone_numbers.index_follows(&row.number, None).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::join;
 use shared::{
     Deadline, Error, Result,
+    accounts::LlmInUse,
     automation::{Definition, EffectQuota},
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
     models::{AutomationId, AutomationQuotas, AutomationRun, Budget, Spent, Trigger, WholeRun},
@@ -54,8 +55,9 @@ pub(crate) async fn take_steps(
     let limits = if account.is_own() { run.limits } else { run.limits.at_most(deps.ceilings) };
     let run = &AutomationRun { limits, ..run.clone() };
     let mut dialogue = Dialogue::resume(whole, |name| is_repeatable(&toolbox, name));
+    let in_use = LlmInUse { accounts: &deps.accounts, organization, account: &account };
     let feedback = FeedbackLoop {
-        model: &LlmModel { llm: &deps.llm, account: &account, model: run.model.as_deref() },
+        model: &LlmModel { llm: &deps.llm, account: in_use, model: run.model.as_deref() },
         toolbox: &toolbox,
         format: &format,
         limits: run.limits,

@@ -46,9 +46,8 @@ struct ToolView {
     tool_id: Option<ToolId>,
     version: Option<u64>,
     /// Of a service's tool, as it was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
-    #[serde(skip_serializing_if = "AllowedHosts::is_empty")]
+    /// Empty where nothing was said.
     allowed_hosts: AllowedHosts,
 }
 

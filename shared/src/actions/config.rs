@@ -115,7 +115,19 @@ impl ToolConfig {
 
     /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body (empty: it is the body).
     pub fn parse_at(body: &Value, path: &str, problems: &mut Problems) -> Option<Self> {
-        let mut fields = Fields::of(body, path, problems)?;
+        Self::read(Fields::of(body, path, problems)?)
+    }
+
+    /// As [`ToolConfig::parse`], for an edit, where `name` and `version` may stand beside the fields of the configuration.
+    pub fn parse_edited(body: &Value, problems: &mut Problems) -> Option<Self> {
+        let mut fields = Fields::of(body, "", problems)?;
+        for beside in ["name", "version"] {
+            fields.get(beside);
+        }
+        Self::read(fields)
+    }
+
+    fn read(mut fields: Fields<'_>) -> Option<Self> {
         let label = fields.required_text("label", LONGEST_LABEL);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let is_async = fields.boolean("async", false);

@@ -386,8 +386,12 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
             // What is wrong elsewhere is told all the same.
             Body::Actions(Vec::new())
         }
-        None => Body::Prompt(prompt),
+        None => {
+            members.unlist(["actions"]);
+            Body::Prompt(prompt)
+        }
         Some(actions) => {
+            members.unlist(PROMPT_FIELDS);
             if let Some(name) = prompt.keys().next() {
                 let message = format!("An automation has actions or a prompt, and this one has actions and {name}.");
                 members.report(Code::WrongBody, name, message, "Keep one of them and leave the other out.");

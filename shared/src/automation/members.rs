@@ -60,6 +60,8 @@ pub(super) struct Members<'a, 'd> {
     object: &'a Map<String, Value>,
     pointer: String,
     known: Vec<&'static str>,
+    /// Those that say here only why they have no meaning.
+    unlisted: Vec<&'static str>,
     pub(super) diagnostics: &'d mut Diagnostics,
 }
 
@@ -67,7 +69,13 @@ impl<'a, 'd> Members<'a, 'd> {
     /// `None`, with a diagnostic on record, if `value` is no object.
     pub(super) fn of(value: &'a Value, pointer: &str, diagnostics: &'d mut Diagnostics) -> Option<Self> {
         if let Value::Object(object) = value {
-            return Some(Self { object, pointer: pointer.to_owned(), known: Vec::new(), diagnostics });
+            return Some(Self {
+                object,
+                pointer: pointer.to_owned(),
+                known: Vec::new(),
+                unlisted: Vec::new(),
+                diagnostics,
+            });
         }
         diagnostics.push(wrong_type(pointer, value, "an object", "{...}"));
         None
@@ -88,7 +96,9 @@ impl<'a, 'd> Members<'a, 'd> {
 
     /// The raw value; JSON `null` is as good as absent.
     pub(super) fn get(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.known.push(name);
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
         self.object.get(name).filter(|value| !value.is_null())
     }
 
@@ -203,16 +213,23 @@ impl<'a, 'd> Members<'a, 'd> {
 
     /// Reports a field that only has a meaning otherwise.
     pub(super) fn refuse(&mut self, name: &'static str, because: &str) {
+        self.unlist([name]);
         if self.get(name).is_some() {
             self.report(Code::UnknownField, name, format!("{name} has no meaning here: {because}."), "Leave it out.");
         }
     }
 
+    /// Leaves fields out where those are listed that may stand here.
+    pub(super) fn unlist(&mut self, names: impl IntoIterator<Item = &'static str>) {
+        self.unlisted.extend(names);
+    }
+
     /// Reports every field that no getter asked for.
     pub(super) fn finish(self) {
-        let Self { object, pointer, known, diagnostics } = self;
-        let unknown = object.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-        for (name, value) in unknown.take(MOST_UNKNOWN) {
+        let Self { object, pointer, mut known, unlisted, diagnostics } = self;
+        let unknown: Vec<_> = object.iter().filter(|(name, _)| !known.contains(&name.as_str())).collect();
+        known.retain(|name| !unlisted.contains(name));
+        for (name, value) in unknown.into_iter().take(MOST_UNKNOWN) {
             let nearest = nearest(name, known.iter().copied());
             let belongs = PLACES.iter().find(|(_, fields)| fields.contains(&name.as_str())).map(|(place, _)| *place);
             let hint = match belongs {

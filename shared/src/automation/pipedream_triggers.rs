@@ -136,7 +136,7 @@ impl PipedreamTriggers {
     /// Deploys what is on record, or takes over what an earlier try has deployed.
     async fn deploy(&self, row: &DeployedTrigger, lease: &Lease, deadline: Deadline) -> Result<Done> {
         let organization = row.organization_id;
-        let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+        let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
         let hook = match self.hooks.hooks.get(organization, row.hook_id).await {
             Ok(hook) => hook,
             Err(Error::NotFound(_)) => {
@@ -197,7 +197,7 @@ impl PipedreamTriggers {
     /// Deletes what is deployed, and its hook.
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
         let organization = row.organization_id;
-        let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+        let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
         let trigger = match &row.trigger_id {
             Some(trigger) => Some(trigger.clone()),
             None if row.asked => {

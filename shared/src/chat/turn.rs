@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    accounts::Accounts,
+    accounts::{Accounts, LlmInUse},
     catalogue::Catalogue,
     clients::{Llm, llm::Account},
     cut::fit,
@@ -249,7 +249,8 @@ impl Turns {
         deadline: Deadline,
     ) -> Result<Answer> {
         let NewTurn { member, email, account, held, name, pending, offered } = new;
-        let model = LlmModel { llm: &self.llm, account, model: None };
+        let in_use = LlmInUse { accounts: &self.accounts, organization: member.organization_id, account };
+        let model = LlmModel { llm: &self.llm, account: in_use, model: None };
         let mut observer = Metered { turns: self, member, on_own_key: account.is_own(), observer };
         self.shorten(held, &model, &mut observer, deadline).await;
 

@@ -1,5 +1,8 @@
-//! Secrets Manager: one JSON secret per vendor account, cached for five minutes, so that a rotated secret is taken up
-//! without a deployment.
+//! Secrets Manager: one JSON secret per vendor account.
+//!
+//! A secret that a row names has one content for good: a change is another name in the row, so it may be cached for long, and the
+//! row, which is read anyway, says whether it holds. The deployment's own secrets are changed under their names: those are read again
+//! after a minute, and at once when what somebody shows does not fit (docs/adr/0024-keys-hold-at-once.md).
 //!
 //! | secret | JSON |
 //! |---|---|
@@ -31,7 +34,12 @@ use serde::de::DeserializeOwned;
 
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
 
+/// Of a secret that a row names.
 const FRESH: Duration = Duration::from_secs(300);
+/// Of a secret of the deployment's.
+const STANDS: Duration = Duration::from_secs(60);
+/// Whoever shows what is wrong makes nobody read it more often.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a deleted secret can be restored: Secrets Manager's longest.
 const RECOVERY_DAYS: i64 = 30;
@@ -68,26 +76,42 @@ impl Secrets {
         }
     }
 
-    /// The secret `id` (a name or ARN), read as JSON.
+    /// The secret `id` (a name or ARN) that a row names, read as JSON.
     ///
     /// # Errors
     /// [`Failure::Rejected`] if it does not exist or may not be read, [`Failure::Undecodable`] if it has another shape;
     /// neither says anything of its content.
     pub async fn get<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
-        self.read_as(id).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
+        self.read_as(id, FRESH).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
+    }
+
+    /// As [`Secrets::get`], a secret of the deployment's, which its operator may change at any time.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub async fn standing<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+        self.read_as(id, STANDS).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
+    }
+
+    /// As [`Secrets::standing`], where what is remembered does not fit what was shown: it may have been changed a moment ago.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub async fn standing_now<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+        self.read_as(id, AGAIN_AFTER).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
     }
 
     /// As [`Secrets::get`]; `None` if it does not exist, or is being deleted.
     pub async fn find<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
-        match self.read_as(id).await {
+        match self.read_as(id, FRESH).await {
             Ok(found) => Ok(Some(found)),
             Err(Unread::Gone(_)) => Ok(None),
             Err(Unread::Failed(error)) => Err(error),
         }
     }
 
-    async fn read_as<T: DeserializeOwned>(&self, id: &str) -> Result<T, Unread> {
-        let secret = match self.cached(id) {
+    async fn read_as<T: DeserializeOwned>(&self, id: &str, fresh: Duration) -> Result<T, Unread> {
+        let secret = match self.cached(id, fresh) {
             Some(secret) => secret,
             None => self.keep(id.to_owned(), self.read(id, None).await?),
         };
@@ -98,7 +122,7 @@ impl Secrets {
     /// first.
     pub async fn get_before<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
         let key = format!("{id} before");
-        let secret = match self.cached(&key) {
+        let secret = match self.cached(&key, STANDS) {
             Some(secret) => secret,
             None => match self.read(id, Some("AWSPREVIOUS")).await {
                 Ok(secret) => self.keep(key, secret),
@@ -112,8 +136,8 @@ impl Secrets {
         decoded(id, &secret)
     }
 
-    fn cached(&self, key: &str) -> Option<SecretString> {
-        self.cache().get(key).filter(|(read_at, _)| read_at.elapsed() < FRESH).map(|(_, secret)| secret.clone())
+    fn cached(&self, key: &str, fresh: Duration) -> Option<SecretString> {
+        self.cache().get(key).filter(|(read_at, _)| read_at.elapsed() < fresh).map(|(_, secret)| secret.clone())
     }
 
     fn keep(&self, key: String, secret: SecretString) -> SecretString {

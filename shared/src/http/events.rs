@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::time::{Sleep, sleep};
 
 use super::reply;
-use crate::{Error, Result, telemetry};
+use crate::{Error, Result, invocation, telemetry};
 
 /// What lies between is told that the stream lives after this much silence: proxies close one that says nothing.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -89,7 +89,7 @@ impl Events {
     ) -> Self {
         Self {
             frames,
-            work: Some(Box::pin(work)),
+            work: Some(Box::pin(invocation::going_on(invocation::began(), work))),
             last_words: Some(Box::new(last_words)),
             silence: None,
             silent_for: SILENCE,

@@ -14,7 +14,7 @@ use super::{
     events::RequestOfStream,
     reply::{self, Afterwards, Reply, ReplyBody},
 };
-use crate::{Deadline, Error, Result, models::Timestamp, telemetry};
+use crate::{Deadline, Error, Result, invocation, models::Timestamp, telemetry};
 
 /// Kept back from the invocation's time to write the answer down and send it.
 const RESERVE: Duration = Duration::from_millis(500);
@@ -105,7 +105,7 @@ where
 {
     let started = Instant::now();
     let request_id = request.lambda_context_ref().map(|context| context.request_id.clone()).unwrap_or_default();
-    let reply = handle(request).await.map_err(|error| {
+    let reply = invocation::run(handle(request)).await.map_err(|error| {
         reply::log(function, &request_id, &error);
         telemetry::request(function, error.code(), started.elapsed());
         Reply::problem(&error, &request_id)

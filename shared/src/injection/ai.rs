@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     Deadline, Error,
+    accounts::LlmInUse,
     clients::{
         self, Llm,
-        llm::{Account, Completion, Message, Request},
+        llm::{Completion, Message, Request},
     },
     models::{RunAnswer, RunLimits, RunPrompt, RunReply, RunStatus, Spent, Timestamp},
     tool::{CallContext, Tool, Toolbox},
@@ -27,7 +28,7 @@ const STEP_NEEDS: Duration = SAVE_RESERVE.saturating_add(Duration::from_secs(5))
 /// An LLM as a run uses it.
 pub struct LlmModel<'a> {
     pub llm: &'a Llm,
-    pub account: &'a Account,
+    pub account: LlmInUse<'a>,
     /// In place of the account's or the platform's.
     pub model: Option<&'a str>,
 }
@@ -41,7 +42,7 @@ impl Model for LlmModel<'_> {
     ) -> Result<Completion, clients::Error> {
         let request =
             Request { model: self.model, temperature, max_tokens: Some(LONGEST_ANSWER), ..Request::new(messages) };
-        self.llm.complete(self.account, &request, deadline).await
+        self.llm.complete(&self.account.now().await?, &request, deadline).await
     }
 }
 

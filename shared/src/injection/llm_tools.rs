@@ -16,10 +16,10 @@ use uuid::Uuid;
 use super::{FinalFormat, llm_agent::llm_agent};
 use crate::{
     Error, Result,
-    accounts::Accounts,
+    accounts::{Accounts, LlmInUse},
     clients::{
         Llm,
-        llm::{Account, Completion, Finish, Message, Request},
+        llm::{Completion, Finish, Message, Request},
     },
     error,
     models::{Budget, ExecutionStatus, Spent, Timestamp},
@@ -257,7 +257,8 @@ impl LlmAccess {
             return Ok(ToolOutcome::failed(sentence).status(ExecutionStatus::Limited));
         }
         let mut spent = Spent::default();
-        let outcome = self.answered(&question, &account, context, &mut spent).await;
+        let in_use = LlmInUse { accounts: &self.accounts, organization, account: &account };
+        let outcome = self.answered(&question, in_use, context, &mut spent).await;
         if spent.cost > 0.0
             && let Err(error) = self.budgets.spend(organization, account.is_own(), spent.cost).await
         {
@@ -270,7 +271,7 @@ impl LlmAccess {
     async fn answered(
         &self,
         question: &Question,
-        account: &Account,
+        account: LlmInUse<'_>,
         context: &CallContext<'_>,
         spent: &mut Spent,
     ) -> ToolOutcome {
@@ -278,7 +279,8 @@ impl LlmAccess {
         let mut wrong = String::new();
         for _ in 0..2 {
             let request = Request { max_tokens: Some(LONGEST_ANSWER), ..Request::new(&messages) };
-            let completion = match self.llm.complete(account, &request, context.deadline).await {
+            let asked = async { self.llm.complete(&account.now().await?, &request, context.deadline).await };
+            let completion = match asked.await {
                 Ok(completion) => completion,
                 Err(failed) => {
                     let sentence = format!("The model did not answer: {}.", failed.public());

@@ -98,7 +98,7 @@ impl Edit {
 
 fn parse(body: &Value) -> (Option<ToolConfig>, Problems) {
     let mut problems = Problems::default();
-    (ToolConfig::parse_at(body, "", &mut problems), problems)
+    (ToolConfig::parse_edited(body, &mut problems), problems)
 }
 
 /// The fields in which two configurations differ.

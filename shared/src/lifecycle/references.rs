@@ -48,7 +48,7 @@ impl References {
                 })
             }
             Action::PipedreamAction(action) => {
-                let project: Project = self.secrets.get(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
                 let (found, account) = try_join!(
                     self.pipedream.action(&project, action.key(), deadline),
                     self.pipedream.account(&project, organization, action.account(), deadline),

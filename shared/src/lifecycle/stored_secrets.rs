@@ -121,7 +121,7 @@ impl StoredSecrets {
     async fn is_named(&self, organization: OrganizationId, secret: &str, of: SecretOwner) -> Result<bool> {
         let named = match of {
             SecretOwner::PhoneNumber(id) => {
-                self.phone_numbers.get_consistent(organization, id).await.map(|row| {
+                self.phone_numbers.get(organization, id).await.map(|row| {
                     let named = row.credentials_secret;
                     // An ARN ends in the name, a dash and six characters of AWS's.
                     named == secret || named.contains(&format!(":secret:{secret}-"))

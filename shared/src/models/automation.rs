@@ -23,15 +23,15 @@ pub struct Automation {
     pub status: AutomationStatus,
     /// The newest version; the first is 1.
     pub version: u64,
-    /// The version that runs, or would if the automation were not paused; absent until one was activated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The version that runs, or would if the automation were not paused; null until one was activated.
+    #[serde(default)]
     pub active_version: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub activated_by: Option<UserId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub activated_at: Option<Timestamp>,
     /// Why it was paused, if nobody did it by hand: a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub pause_reason: Option<String>,
     /// [`Automation::trigger_key_of`] what the version that runs listens to. Only an active automation has one, so that the index
     /// holds no others.
@@ -44,7 +44,7 @@ pub struct Automation {
     #[serde(default)]
     pub failures_in_a_row: u32,
     /// The run whose end paused it, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub paused_by_run: Option<RunId>,
     /// Of the version that runs.
     #[serde(default)]

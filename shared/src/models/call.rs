@@ -119,11 +119,59 @@ pub struct Call {
     /// In US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Of what the cost is made up, by what was paid for: `transport`, `stt`, `llm`, `tts`, `vapi`, …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cost_parts: BTreeMap<String, f64>,
+    /// When VAPI told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_at: Option<Timestamp>,
+    /// When caller and agent were connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected_at: Option<Timestamp>,
+    /// When the agent first began to speak, and the caller. What was said is nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_spoke_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller_spoke_at: Option<Timestamp>,
+    /// When the agent first did not answer for a while (VAPI's `hang`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_hung_at: Option<Timestamp>,
+    /// The first ones, in the order in which they were told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<Transfer>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// When DynamoDB may drop the row; seconds since 1970. Rows of an older version have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
+}
+
+/// The call was handed over. To which number is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    pub at: Timestamp,
+    /// `number`, `sip`, `assistant`, …; null if VAPI did not say.
+    #[serde(default)]
+    pub to: Option<String>,
+}
+
+/// What happens in a call many times, and of which the first time is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstTime {
+    AgentSpoke,
+    CallerSpoke,
+    AgentHung,
+}
+
+impl FirstTime {
+    /// The column of the row.
+    pub const fn column(self) -> &'static str {
+        match self {
+            Self::AgentSpoke => "agent_spoke_at",
+            Self::CallerSpoke => "caller_spoke_at",
+            Self::AgentHung => "agent_hung_at",
+        }
+    }
 }
 
 /// A result that came when the others had been told, and the moment when the call took it.
@@ -150,6 +198,15 @@ impl Call {
     /// Whether the row is still to be shown: DynamoDB may drop it up to two days late.
     pub fn is_kept(&self) -> bool {
         self.expires_at.is_none_or(|at| at > Timestamp::now().as_seconds())
+    }
+
+    /// When this happened first, as far as it is known.
+    pub const fn first(&self, what: FirstTime) -> Option<Timestamp> {
+        match what {
+            FirstTime::AgentSpoke => self.agent_spoke_at,
+            FirstTime::CallerSpoke => self.caller_spoke_at,
+            FirstTime::AgentHung => self.agent_hung_at,
+        }
     }
 
     pub fn is_over(&self) -> bool {

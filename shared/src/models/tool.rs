@@ -66,8 +66,8 @@ pub struct Tool {
     #[serde(default)]
     pub description: Option<String>,
     pub organization_id: OrganizationId,
-    /// VAPI's id of the tool; absent for a tool that only runs on call start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// VAPI's id of the tool; null for a tool that only runs on call start.
+    #[serde(default)]
     pub external_tool_id: Option<String>,
     #[serde(rename = "type")]
     pub kind: ToolType,
@@ -92,9 +92,9 @@ pub struct Tool {
     /// without secrets. It is answered to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_secret: Option<String>,
-    /// The knowledge base whose attaching made this tool: it goes when no agent has it any more. Absent for a tool that
+    /// The knowledge base whose attaching made this tool: it goes when no agent has it any more. Null for a tool that
     /// somebody made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
     /// Counts the edits; an edit of an older version is a conflict.
     #[serde(default)]

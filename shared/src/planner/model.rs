@@ -4,9 +4,10 @@ use futures_util::{StreamExt, pin_mut};
 
 use crate::{
     Deadline,
+    accounts::LlmInUse,
     clients::{
         self, Failure, Llm, Service,
-        llm::{Account, Completion, Delta, Request},
+        llm::{Completion, Delta, Request},
     },
 };
 
@@ -27,7 +28,7 @@ pub trait PlannerModel: Sync {
 /// A model of an account's.
 pub struct LlmModel<'a> {
     pub llm: &'a Llm,
-    pub account: &'a Account,
+    pub account: LlmInUse<'a>,
     /// The account's, if absent.
     pub model: Option<&'a str>,
 }
@@ -40,8 +41,9 @@ impl PlannerModel for LlmModel<'_> {
         deadline: Deadline,
     ) -> Result<Completion, clients::Error> {
         let request = Request { model: self.model, ..*request };
-        let Some(tokens) = tokens else { return self.llm.complete(self.account, &request, deadline).await };
-        let deltas = self.llm.stream(self.account, &request, deadline).await?;
+        let account = self.account.now().await?;
+        let Some(tokens) = tokens else { return self.llm.complete(&account, &request, deadline).await };
+        let deltas = self.llm.stream(&account, &request, deadline).await?;
         pin_mut!(deltas);
         while let Some(delta) = deltas.next().await {
             match delta? {

@@ -6,6 +6,8 @@
 //! says whether it was the last, and one conditional write decides who tells the model. What has been told is not kept here,
 //! and when the call is over neither is what has not, nor where the call was controlled.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
@@ -16,7 +18,10 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, OrganizationId, Timestamp, ToldLater, Unowned},
+    models::{
+        Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, FirstTime, OrganizationId, Timestamp, ToldLater,
+        Transfer, Unowned,
+    },
 };
 
 #[derive(Clone)]
@@ -44,6 +49,10 @@ pub struct End {
     pub reason: Option<String>,
     pub duration_seconds: Option<f64>,
     pub cost: Option<f64>,
+    /// In US dollars, by what was paid for.
+    pub cost_parts: BTreeMap<String, f64>,
+    /// When the cost was told.
+    pub told_at: Option<Timestamp>,
 }
 
 impl Calls {
@@ -132,12 +141,12 @@ impl Calls {
     }
 
     /// Notes how far VAPI says the call is, and where it is controlled if that was not known. A call that has ended stays so,
-    /// and one that has begun does not ring again, in whichever order VAPI's messages arrive.
+    /// and one that has begun does not ring again, in whichever order VAPI's messages arrive. `at`: when VAPI told it.
     pub async fn note_status(
         &self,
         organization: OrganizationId,
         call: &CallId,
-        status: CallStatus,
+        (status, at): (CallStatus, Timestamp),
         control_url: Option<&ControlUrl>,
     ) -> Result<()> {
         const OPEN: &str = "#organization_id = :organization AND attribute_not_exists(#ended_at)";
@@ -151,11 +160,53 @@ impl Calls {
                 (":forwarding", to_attribute(&CallStatus::Forwarding)?),
             ]);
         }
+        if status == CallStatus::InProgress {
+            change = change.and(", #connected_at = if_not_exists(#connected_at, :at)").with([(":at", text(at))]);
+        }
         if let Some(url) = control_url {
             change = change.and(", #control_url = if_not_exists(#control_url, :url)");
             change = change.with([(":url", to_attribute(url)?)]);
         }
         change.unless_refused().await.map(drop)
+    }
+
+    /// Notes when something happened first; an earlier moment takes the place of a later one. Nothing else of the call changes.
+    pub async fn note_first(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        what: FirstTime,
+        at: Timestamp,
+    ) -> Result<()> {
+        let column = format!("#{}", what.column());
+        self.update(organization, call, &format!("SET {column} = :at, #updated_at = :now"))
+            .when(format!("#organization_id = :organization AND (attribute_not_exists({column}) OR {column} > :at)"))
+            .with([(":at", text(at))])
+            .unless_refused()
+            .await
+            .map(drop)
+    }
+
+    /// Adds a transfer behind those that were `known` when the row was read. False if there is another one by now.
+    pub async fn note_transfer(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        transfer: &Transfer,
+        known: usize,
+    ) -> Result<bool> {
+        let change = "SET #transfers = list_append(if_not_exists(#transfers, :none), :transfer), #updated_at = :now";
+        let change = self
+            .update(organization, call, change)
+            .with([(":none", AttributeValue::L(Vec::new())), (":transfer", to_attribute(&[transfer])?)]);
+        let change = if known == 0 {
+            change.when("#organization_id = :organization AND attribute_not_exists(#transfers)")
+        } else {
+            change
+                .when("#organization_id = :organization AND size(#transfers) = :known")
+                .with([(":known", to_attribute(&known)?)])
+        };
+        change.unless_refused().await
     }
 
     /// Closes the call with what VAPI told of its end; what an earlier message told stays unless this one says more. What only
@@ -176,6 +227,12 @@ impl Calls {
         }
         if let Some(cost) = end.cost {
             change = change.and(", #cost = :cost").with([(":cost", to_attribute(&cost)?)]);
+            if let Some(at) = end.told_at {
+                change = change.and(", #cost_at = if_not_exists(#cost_at, :told_at)").with([(":told_at", text(at))]);
+            }
+        }
+        if !end.cost_parts.is_empty() {
+            change = change.and(", #cost_parts = :parts").with([(":parts", to_attribute(&end.cost_parts)?)]);
         }
         let change = change.and(" REMOVE #control_url");
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }

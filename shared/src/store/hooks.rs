@@ -48,9 +48,9 @@ impl Hooks {
         self.table.owned(organization, id(hook), WHAT).await
     }
 
-    /// The hook that a request came by. Whose it is, is known once the request is verified with the hook's own secret.
+    /// The hook that a request came by, as of now. Whose it is, is known once the request is verified with the hook's own secret.
     pub async fn find(&self, hook: HookId) -> Result<Option<Unowned<Hook>>> {
-        Ok(self.table.get(id(hook)).await?.map(Unowned::new))
+        Ok(self.table.get_consistent(id(hook)).await?.map(Unowned::new))
     }
 
     /// The active hook of whoever a request claims to be for. It is theirs if its secret verifies it.

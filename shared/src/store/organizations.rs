@@ -2,7 +2,8 @@
 //! is taken only once; a row that was put by hand has none until somebody else asks for its slug.
 //!
 //! Every route of the dashboard's reads the organization by its slug; which keys and budgets of its own it has is remembered
-//! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). Clones share what they remember:
+//! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). The next request reads again:
+//! a key that was taken away is used by no process any more (docs/adr/0024-keys-hold-at-once.md). Clones share what they remember:
 //! `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
@@ -18,23 +19,21 @@ use serde_json::Number;
 use super::{
     Intents, OrganizationMembers,
     database::{Database, Item, from_item, id, text, to_attribute},
-    table::Table,
+    table::{Table, index_follows},
     write::{transact, transact_unless_refused},
 };
 use crate::{
-    Error, Result,
+    Error, Result, invocation,
     models::{
         Budget, Intent, IntentId, KeyService, Organization, OrganizationId, OrganizationMember, OwnBudgets, OwnKey,
         OwnKeys, ServiceCredential, ServiceCredentials, ServiceId, Slug, Timestamp,
     },
 };
 
-/// Just longer than a request of the dashboard's may last, so that what its access read holds to its end.
+/// Just longer than a request of the dashboard's may last, so that what its access read holds to its end; whoever works for
+/// minutes asks for less ([`Organizations::own_keys_within`]). Budgets let nobody in, so they may be those that an earlier
+/// invocation has read.
 const REMEMBERED: Duration = Duration::from_secs(30);
-
-/// How often, and how far apart, the index is looked at after a change.
-const LOOKS: u32 = 20;
-const APART: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub struct Organizations {
@@ -57,6 +56,7 @@ struct Own {
     credentials: ServiceCredentials,
     accounts: BTreeMap<ServiceId, String>,
     budgets: OwnBudgets,
+    changed_at: Timestamp,
 }
 
 impl Own {
@@ -66,23 +66,38 @@ impl Own {
             credentials: row.service_credentials.clone(),
             accounts: row.service_accounts.clone(),
             budgets: row.budgets,
+            changed_at: row.updated_at,
         }
     }
 }
 
+/// Beside each what moment it is as of: that at which it was asked for.
 #[derive(Clone, Default)]
 struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
 
 impl OwnCache {
-    fn get(&self, organization: OrganizationId) -> Option<Own> {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(&organization).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, own)| own.clone())
+    /// What the present invocation has read, not longer ago than that.
+    fn read_now(&self, organization: OrganizationId, within: Duration) -> Option<Own> {
+        let began = invocation::began()?;
+        self.seen(organization, |at| at >= began && at.elapsed() < within)
     }
 
-    fn put(&self, organization: OrganizationId, own: Own) {
+    fn read_lately(&self, organization: OrganizationId) -> Option<Own> {
+        self.seen(organization, |at| at.elapsed() < REMEMBERED)
+    }
+
+    fn seen(&self, organization: OrganizationId, holds: impl FnOnce(Instant) -> bool) -> Option<Own> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&organization).filter(|(at, _)| holds(*at)).map(|(_, own)| own.clone())
+    }
+
+    fn put(&self, organization: OrganizationId, at: Instant, own: Own) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
-        seen.insert(organization, (Instant::now(), own));
+        // Another request of this process may have read it later and been answered sooner.
+        if seen.get(&organization).is_none_or(|(known, _)| *known <= at) {
+            seen.insert(organization, (at, own));
+        }
     }
 }
 
@@ -125,32 +140,39 @@ impl Organizations {
     /// # Errors
     /// [`Error::NotFound`] if no organization has the slug.
     pub async fn by_slug(&self, slug: &Slug) -> Result<Organization> {
+        let asked = Instant::now();
         let found = self.table.query_index("by_slug", "#slug = :slug").with([(":slug", text(slug))]).first().await?;
-        self.remembered(found)
+        self.remembered(asked, found)
     }
 
     /// The row as of now.
     pub async fn get_consistent(&self, organization: OrganizationId) -> Result<Organization> {
-        self.remembered(self.table.get_consistent(id(organization)).await?)
+        let asked = Instant::now();
+        self.remembered(asked, self.table.get_consistent(id(organization)).await?)
     }
 
-    fn remembered(&self, found: Option<Organization>) -> Result<Organization> {
+    fn remembered(&self, asked: Instant, found: Option<Organization>) -> Result<Organization> {
         let organization = found.ok_or(Error::NotFound("organization"))?;
-        self.seen.put(organization.id, Own::of(&organization));
+        self.seen.put(organization.id, asked, Own::of(&organization));
         Ok(organization)
     }
 
-    /// At which services the organization has an account of its own, as this request has read it, or as of now.
+    /// At which services the organization has an account of its own, as this invocation has read it, or as of now.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
-        match self.seen.get(organization) {
+        self.own_keys_within(organization, REMEMBERED).await
+    }
+
+    /// As [`Organizations::own_keys`], as of then at the earliest.
+    pub async fn own_keys_within(&self, organization: OrganizationId, within: Duration) -> Result<OwnKeys> {
+        match self.seen.read_now(organization, within) {
             Some(own) => Ok(own.keys),
             None => Ok(self.get_consistent(organization).await?.own_keys),
         }
     }
 
-    /// What the organization may use of its own, known as in [`Organizations::own_keys`].
+    /// What the organization may use of its own, as this process has read it within half a minute, or as of now.
     pub async fn budgets(&self, organization: OrganizationId) -> Result<OwnBudgets> {
-        match self.seen.get(organization) {
+        match self.seen.read_lately(organization) {
             Some(own) => Ok(own.budgets),
             None => Ok(self.get_consistent(organization).await?.budgets),
         }
@@ -158,7 +180,7 @@ impl Organizations {
 
     /// The services for which the organization has stored a credential, known as in [`Organizations::own_keys`].
     pub async fn service_credentials(&self, organization: OrganizationId) -> Result<ServiceCredentials> {
-        match self.seen.get(organization) {
+        match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.credentials),
             None => Ok(self.get_consistent(organization).await?.service_credentials),
         }
@@ -166,9 +188,17 @@ impl Organizations {
 
     /// Which of several accounts acts, by service, known as in [`Organizations::own_keys`].
     pub async fn service_accounts(&self, organization: OrganizationId) -> Result<BTreeMap<ServiceId, String>> {
-        match self.seen.get(organization) {
+        match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.accounts),
             None => Ok(self.get_consistent(organization).await?.service_accounts),
+        }
+    }
+
+    /// When its keys, credentials or accounts were last changed, known as in [`Organizations::own_keys`].
+    pub async fn changed_at(&self, organization: OrganizationId) -> Result<Timestamp> {
+        match self.seen.read_now(organization, REMEMBERED) {
+            Some(own) => Ok(own.changed_at),
+            None => Ok(self.get_consistent(organization).await?.updated_at),
         }
     }
 
@@ -185,8 +215,8 @@ impl Organizations {
             None => drop(accounts.remove(&service)),
         }
         let change = "SET #service_accounts = :value, #updated_at = :now";
-        self.set(before, change, to_attribute(&accounts)?, None, None).await?;
-        self.seen.put(before.id, Own { accounts, ..Own::of(before) });
+        let changed_at = self.set(before, change, to_attribute(&accounts)?, None, None).await?;
+        self.seen.put(before.id, Instant::now(), Own { accounts, changed_at, ..Own::of(before) });
         Ok(())
     }
 
@@ -204,8 +234,9 @@ impl Organizations {
         left: Option<&Intent>,
     ) -> Result<()> {
         let keys = before.own_keys.clone().with(service, key);
-        self.set(before, "SET #own_keys = :value, #updated_at = :now", to_attribute(&keys)?, made, left).await?;
-        self.seen.put(before.id, Own { keys, ..Own::of(before) });
+        let change = "SET #own_keys = :value, #updated_at = :now";
+        let changed_at = self.set(before, change, to_attribute(&keys)?, made, left).await?;
+        self.seen.put(before.id, Instant::now(), Own { keys, changed_at, ..Own::of(before) });
         Ok(())
     }
 
@@ -224,8 +255,8 @@ impl Organizations {
             None => drop(credentials.remove(&service)),
         }
         let change = "SET #service_credentials = :value, #updated_at = :now";
-        self.set(before, change, to_attribute(&credentials)?, made, left).await?;
-        self.seen.put(before.id, Own { credentials, ..Own::of(before) });
+        let changed_at = self.set(before, change, to_attribute(&credentials)?, made, left).await?;
+        self.seen.put(before.id, Instant::now(), Own { credentials, changed_at, ..Own::of(before) });
         Ok(())
     }
 
@@ -259,13 +290,7 @@ impl Organizations {
     /// Waits, a second at most, until the index shows a change. Routes read the row through the index, which follows a moment
     /// after the table: until then they know what was before, and whoever has our answer expects what is now.
     pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
-        for _look in 0..LOOKS {
-            match self.by_slug(&before.slug).await {
-                Ok(row) if shows(&row) => return,
-                Ok(_) => tokio::time::sleep(APART).await,
-                Err(_) => return,
-            }
-        }
+        index_follows(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }
 
     async fn set(
@@ -275,7 +300,7 @@ impl Organizations {
         value: AttributeValue,
         made: Option<IntentId>,
         left: Option<&Intent>,
-    ) -> Result<()> {
+    ) -> Result<Timestamp> {
         // Later than before on any clock: it is what tells two changes apart.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let mut writes = vec![self.table.update(id(before.id), change).when("#updated_at = :seen").with([
@@ -286,7 +311,8 @@ impl Organizations {
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let written = transact(writes).await;
-        written.map_err(|refused| refused.or("another change of this organization came in between; try again"))
+        written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
+        Ok(updated_at)
     }
 }
 

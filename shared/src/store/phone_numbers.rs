@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::{
     Agents, Cursor, Intents, Page,
-    database::{Database, Item, id, owned, rows, text},
-    table::Table,
+    database::{Database, Item, id, rows, text},
+    table::{Table, index_follows},
     write::{Refused, Write, transact},
 };
 use crate::{
@@ -34,18 +34,14 @@ impl PhoneNumbers {
         Self { table: database.table("phone_numbers"), agents: Agents::new(database), intents: Intents::new(database) }
     }
 
+    /// The row as of now, with the credentials that hold now.
     pub async fn get(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
-        owned(organization, self.table.item(id(number), false).await?, WHAT)
-    }
-
-    /// The row as of now: whether a write whose answer was lost has happened.
-    pub async fn get_consistent(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
         self.table.owned(organization, id(number), WHAT).await
     }
 
-    /// The number that Twilio says is called. Whose request it is, is known only from the number's own credentials.
+    /// The number that Twilio says is called, as of now. Whose request it is, is known only from the number's own credentials.
     pub async fn find(&self, number: PhoneNumberId) -> Result<Option<Unowned<PhoneNumber>>> {
-        Ok(self.table.get(id(number)).await?.map(Unowned::new))
+        Ok(self.table.get_consistent(id(number)).await?.map(Unowned::new))
     }
 
     /// A page of the organization's phone numbers, newest first.
@@ -76,6 +72,16 @@ impl PhoneNumbers {
     pub async fn by_number(&self, number: &E164) -> Result<Option<Unowned<PhoneNumber>>> {
         let found = self.table.query_index("by_number", "#number = :number").with([(":number", text(number))]);
         Ok(found.first().await?.map(Unowned::new))
+    }
+
+    /// Waits, a second at most, until the index by number names this secret, or no row for `None`: tools that send from the number
+    /// that was called know it from there.
+    pub async fn index_follows(&self, number: &E164, secret: Option<&str>) {
+        let shows = || async {
+            let found: Option<PhoneNumber> = self.by_number(number).await.ok()?.map(Unowned::for_its_owner);
+            Some(found.as_ref().map(|row| row.credentials_secret.as_str()) == secret)
+        };
+        index_follows(shows).await;
     }
 
     /// Writes a new phone number with the guard of the number, notes it at its agent, and closes the intent of its secret: all

@@ -46,9 +46,9 @@ impl Tools {
         self.table.owned(organization, id(tool), "tool").await
     }
 
-    /// The tool whose own token was presented: the token stands in the place of the organization.
+    /// The tool whose own token was presented, as of now: the token stands in the place of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
-        self.table.get(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
+        self.table.get_consistent(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
 
     /// Whose tool it is, before it is known who asks: what the caller has to show depends on it.

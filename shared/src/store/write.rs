@@ -65,9 +65,11 @@ macro_rules! conditional {
 }
 
 impl Table {
-    /// Writes a whole row.
+    /// Writes a whole row. A column that is null in an answer is none in the table: an index takes no null for a key.
     pub(super) fn put<T: Serialize>(&self, row: &T) -> Result<Write> {
-        Ok(self.put_item(to_item(row)?))
+        let mut item = to_item(row)?;
+        item.retain(|_, value| !value.is_null());
+        Ok(self.put_item(item))
     }
 
     pub(super) fn put_item(&self, item: Item) -> Write {
@@ -93,9 +95,10 @@ impl Table {
     }
 }
 
-/// The update that sets every attribute of `row` but its `id`, and removes those of `optional` that it lacks. What else the
+/// The update that sets every attribute of `row` but its `id`, and removes those of `optional` that it lacks, or that are null. What else the
 /// row in the table holds stays, because a newer version may have written it.
-pub(super) fn set_all(row: Item, optional: &[&str]) -> (String, Values) {
+pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
+    row.retain(|name, value| !(value.is_null() && optional.contains(&name.as_str())));
     let gone: Vec<String> =
         optional.iter().filter(|name| !row.contains_key(**name)).map(|name| format!("#{name}")).collect();
     let row = row.into_iter().filter(|(name, _)| name != "id");

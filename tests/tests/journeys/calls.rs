@@ -260,6 +260,132 @@ async fn without_a_credential_nobody_is_let_in() {
     }
 }
 
+/// A message of VAPI's about the call, so many milliseconds from now.
+fn message(kind: &str, millis: i64, more: &Value) -> Value {
+    let timestamp = Timestamp::now().as_millis() + millis;
+    let mut message = json!({"type": kind, "timestamp": timestamp, "call": {"id": CALL}});
+    message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"message": message})
+}
+
+/// What the timeline has of what VAPI told.
+fn reported(call: &Value) -> Vec<&str> {
+    let ours = ["call_received", "twiml_answered"];
+    events(call).into_iter().filter(|event| !ours.contains(event)).collect()
+}
+
+#[tokio::test]
+async fn what_vapi_reports_stands_in_the_timeline_without_what_was_said() {
+    let world = world().await;
+    world.aws.change("calls", CALL, json!({"created_at": at(-100_000)}));
+    let speech = |millis, role: &str, status: &str| {
+        message("speech-update", millis, &json!({"role": role, "status": status, "turn": 1}))
+    };
+    let mut connected = in_progress();
+    connected["message"]["timestamp"] = json!(Timestamp::now().as_millis() - 90_000);
+    let said = json!({"transcript": "My number is swordfish", "role": "user", "transcriptType": "final"});
+    let desk = json!({"destination": {"type": "number", "number": "+14155550177"}});
+    let mut forwarding = in_progress();
+    forwarding["message"]["status"] = json!("forwarding");
+    forwarding["message"]["timestamp"] = json!(Timestamp::now().as_millis() - 39_000);
+    let mut all = vec![
+        connected,
+        speech(-80_000, "assistant", "started"),
+        speech(-79_000, "assistant", "stopped"),
+        speech(-78_000, "user", "started"),
+        message("hang", -70_000, &json!({})),
+        message("transcript", -60_000, &said),
+        message("transfer-update", -40_000, &desk),
+        forwarding,
+    ];
+    for number in 0..20 {
+        all.push(speech(-50_000 + number, "assistant", "started"));
+        all.push(message("hang", -50_000 + number, &json!({})));
+    }
+    let mut report = report();
+    let costs = json!([
+        {"type": "model", "cost": 0.04}, {"type": "model", "cost": 0.01}, {"type": "voice", "cost": 0.03},
+        {"type": "vapi", "cost": 0.04}, {"type": "of-tomorrow", "cost": 9}, {"type": "transport", "cost": "much"},
+    ]);
+    report["message"]["costs"] = costs;
+    report["message"]["endedAt"] = json!(at(-10_000));
+    report["message"]["timestamp"] = json!(Timestamp::now().as_millis() - 5_000);
+    all.push(report);
+    let expected = [
+        "call_connected",
+        "agent_spoke",
+        "caller_spoke",
+        "agent_hung",
+        "call_transferred",
+        "call_ended",
+        "cost_reported",
+    ];
+    let mut timelines = Vec::new();
+    // In order and backwards, each twice: a call that has ended is not made alive by what comes late.
+    for backwards in [false, true] {
+        world.incoming_call(&world.home, CALL, &phone(1));
+        world.aws.change("calls", CALL, json!({"created_at": at(-100_000)}));
+        if backwards {
+            all.reverse();
+        }
+        for message in &all {
+            tell(&world, message).await;
+            tell(&world, message).await;
+        }
+        let call = shown(&world).await;
+        assert_eq!(call["status"], "ended", "backwards: {backwards}");
+        timelines.push(call);
+    }
+    let moments = timelines[0]["timeline"].as_array().unwrap();
+    assert_eq!(reported(&timelines[0]), expected, "{moments:#?}");
+    // What begins a call is not noted of one that has ended.
+    let late: Vec<&str> = reported(&timelines[1]);
+    assert_eq!(late, expected[1..], "{:#}", timelines[1]);
+    let of = |event: &str| moments.iter().find(|moment| moment["event"] == event).unwrap();
+    assert_eq!(of("call_transferred")["to"], "number");
+    assert_eq!(of("cost_reported")["cost"], 0.12);
+    assert_eq!(of("cost_reported")["parts"], json!({"llm": 0.05, "tts": 0.03, "vapi": 0.04}));
+    for hidden in ["swordfish", "0177"] {
+        assert!(!row(&world).to_string().contains(hidden));
+    }
+}
+
+/// A message comes with every sentence: only what is new is written.
+#[tokio::test]
+async fn speech_that_is_known_writes_nothing() {
+    let world = world().await;
+    let speech = message("speech-update", 0, &json!({"role": "assistant", "status": "started"}));
+    let writes = async || {
+        world.aws.clear_operations();
+        tell(&world, &speech).await;
+        world.aws.dynamodb().iter().filter(|asked| asked.action == "UpdateItem").count()
+    };
+    assert_eq!(writes().await, 1);
+    for _ in 0..5 {
+        assert_eq!(writes().await, 0);
+    }
+}
+
+/// The end of a call is taken whatever else is told beside it, and no number of transfers makes a row grow.
+#[tokio::test]
+async fn transfers_are_bounded_and_those_at_the_same_time_are_not_lost() {
+    let world = world().await;
+    world.aws.change("calls", CALL, json!({"created_at": at(-1_000_000)}));
+    let transfer = |number: i64| {
+        message("transfer-update", -900_000 + 20_000 * number, &json!({"toAssistant": {"name": "Nights"}}))
+    };
+    let (one, other) = (transfer(0), transfer(1));
+    futures_util::join!(tell(&world, &one), tell(&world, &other));
+    assert_eq!(row(&world)["transfers"].as_array().unwrap().len(), 2);
+    for number in 2..20 {
+        tell(&world, &transfer(number)).await;
+    }
+    tell(&world, &report()).await;
+    let call = row(&world);
+    assert_eq!((call["transfers"].as_array().unwrap().len(), &call["status"]), (10, &json!("ended")));
+    assert_eq!(call["transfers"][0]["to"], "assistant");
+}
+
 // ------------------------------------------------------------------------------------------------ what is shown
 
 #[tokio::test]
@@ -345,6 +471,7 @@ async fn the_timeline_tells_a_call_from_twilios_request_to_its_end() {
         "tool_started",
         "tool_finished",
         "call_ended",
+        "cost_reported",
     ];
     assert_eq!(events(&call), expected, "{call:#}");
     let moments = call["timeline"].as_array().unwrap();
@@ -352,10 +479,10 @@ async fn the_timeline_tells_a_call_from_twilios_request_to_its_end() {
     assert!(times.is_sorted(), "{times:?}");
     assert_eq!((&moments[7]["execution_id"], &moments[7]["label"]), (&json!(fast), &json!("CRM")));
     assert_eq!((&moments[7]["status"], &moments[7]["duration_ms"]), (&json!("succeeded"), &json!(100)));
-    assert!(moments[7].get("error").is_none() && moments[7].get("result").is_none());
+    assert!(moments[7]["error"].is_null() && moments[7].get("result").is_none());
     assert_eq!((&moments[8]["execution_id"], &moments[8]["trigger"]), (&json!(slow), &json!("call_start")));
     assert_eq!((&moments[8]["status"], &moments[8]["error"]), (&json!("failed"), &json!("The shop does not answer.")));
-    assert_eq!((&moments[10]["trigger"], moments[10].get("label")), (&json!("conversation"), None));
+    assert_eq!((&moments[10]["trigger"], moments[10].get("label")), (&json!("conversation"), Some(&Value::Null)));
     assert_eq!(moments[12]["reason"], "customer-ended-call");
     assert_eq!(call["timeline_complete"], true);
 }

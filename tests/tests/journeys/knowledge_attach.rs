@@ -208,7 +208,7 @@ async fn an_automatic_tool_that_was_edited_stays_one_unless_it_searches_another_
 
     let change = json!({"knowledge_base_id": other, "filters": null});
     let edited = world.update(&tool, &change).await.expect(200);
-    assert!(edited.get("automatic_for").is_none(), "{edited}");
+    assert_eq!(edited.get("automatic_for"), Some(&Value::Null), "{edited}");
     detach(&world, agent, &one).await.expect(404);
     let new = attach(&world, agent, &one).await.expect(201)["tool"].clone();
     assert_ne!(new["id"], tool["id"]);

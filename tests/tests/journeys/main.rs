@@ -24,6 +24,7 @@ mod execute;
 mod history;
 mod hooks;
 mod keys;
+mod keys_in_force;
 mod knowledge;
 mod knowledge_attach;
 mod limits;

@@ -137,7 +137,7 @@ async fn the_first_answer_is_old_and_then_each_new_item_is_a_run() {
     let polled = Polled::start(&json!({"polling_interval_minutes": 15})).await;
     assert_eq!(polled.runs(), [""; 0]);
     let shown = polled.shown().await;
-    assert!(shown["last_poll"].is_string() && shown.get("last_error").is_none(), "{shown}");
+    assert!(shown["last_poll"].is_string() && shown["last_error"].is_null(), "{shown}");
     let (next, first) = (polled.next(), polled.message());
     assert_eq!(shown["next_run_at"], json!(next));
     assert!(next > Timestamp::now() && next < Timestamp::now().plus(Duration::from_secs(901)), "{next}");
@@ -255,7 +255,7 @@ async fn a_source_that_fails_is_asked_less_often_and_it_is_said_why() {
     let before = polled.next();
     polled.poll(&[3, 2, 1]).await;
     assert_eq!(polled.titles(), titles([3]));
-    assert_eq!((polled.shown().await.get("last_error"), &polled.row()["failures"]), (None, &json!(0)));
+    assert_eq!((polled.shown().await.get("last_error"), &polled.row()["failures"]), (Some(&Value::Null), &json!(0)));
     assert_eq!(polled.next(), before.plus(Duration::from_secs(3_600)));
 }
 
@@ -276,7 +276,7 @@ async fn a_source_tool_that_is_another_one_pauses_the_automation_and_says_so() {
         assert_eq!((&shown["status"], polled.server.seen().len()), (&json!("paused"), asked));
         let reason = shown["pause_reason"].as_str().unwrap();
         assert!(reason.contains("feed_list") && reason.contains(said), "{reason}");
-        assert_eq!((shown.get("next_run_at"), polled.world.aws.schedules().len()), (None, 0));
+        assert_eq!((shown.get("next_run_at"), polled.world.aws.schedules().len()), (Some(&Value::Null), 0));
         assert_eq!(polled.row().get("due"), None);
     }
 }

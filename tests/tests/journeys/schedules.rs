@@ -135,7 +135,7 @@ async fn what_is_paused_or_deleted_or_changed_does_not_run() {
     let id = activated(&world, &daily()).await;
     let (first, sent) = world.aws.schedules().remove(0);
     pause(&world, &id).await;
-    assert_eq!((world.aws.schedules().len(), shown(&world, &id).await.get("next_run_at")), (0, None));
+    assert_eq!((world.aws.schedules().len(), shown(&world, &id).await.get("next_run_at")), (0, Some(&Value::Null)));
     // It had fired already.
     world.aws.post("scheduled", &sent.to_string());
     assert_eq!(world.run_scheduled().await, 0);
@@ -228,7 +228,7 @@ async fn a_single_run_is_one_run_also_if_it_fails_and_leaves_nothing() {
     activate(&world, &id).await;
     assert_eq!(world.run_scheduled().await, 0);
     nothing_left();
-    assert_eq!(shown(&world, &id).await.get("next_run_at"), None);
+    assert_eq!(shown(&world, &id).await.get("next_run_at"), Some(&Value::Null));
 }
 
 #[tokio::test]

@@ -99,7 +99,10 @@ async fn attachable_and_preemptive_agree_everywhere() {
     let former = tool["external_tool_id"].as_str().unwrap().to_owned();
 
     let preemptive = world.update(&tool, &preemptive_sms()).await.expect(200);
-    assert_eq!((&preemptive["attach_to_agent"], preemptive.get("external_tool_id")), (&json!(false), None));
+    assert_eq!(
+        (&preemptive["attach_to_agent"], preemptive.get("external_tool_id")),
+        (&json!(false), Some(&Value::Null))
+    );
     assert!(world.vapi.tool(&former).is_none());
     assert!(world.tool_ids().is_empty());
     assert_eq!(world.aws.rows("agent_tools")[0]["is_vapi_attached"], false);

@@ -13,6 +13,7 @@ mod discovery;
 mod examples;
 mod hooks;
 mod keys;
+mod known_fields;
 mod mcp;
 mod members;
 mod privacy_and_budgets;

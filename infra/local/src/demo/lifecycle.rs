@@ -22,7 +22,10 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
 
     let change = json!({"attach_to_agent": false, "execute_on_call_start": true});
     let preemptive = user.ask(Method::PATCH, &path, Some(&change)).await?;
-    must(preemptive.get("external_tool_id").is_none(), "a tool for call start only is still known at VAPI")?;
+    must(
+        preemptive.get("external_tool_id").is_some_and(Value::is_null),
+        "a tool for call start only is still known at VAPI",
+    )?;
     must(!user.assistant_has(&tool), "the assistant still has a tool that runs on call start only")?;
 
     let change = json!({"attach_to_agent": true, "execute_on_call_start": false});

@@ -6,7 +6,7 @@ use tests::{Event, World, ai_sms};
 use super::{asked, specification::Document, text};
 
 /// Every place in a body, the body itself first.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(super) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Object(members) => {
@@ -24,45 +24,50 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
+/// A request of each operation with a body, for which the body is still to be given.
+pub(super) fn with_a_body(world: &World, tool: &str, base: &str) -> Vec<(&'static str, &'static str, Event)> {
+    let home = &world.home;
+    let agent = &home.agent_id;
+    vec![
+        ("createTool", "create", asked(world, "POST", "/tools")),
+        ("testTool", "tools-test", asked(world, "POST", "/tools/test")),
+        ("updateTool", "update", asked(world, "PATCH", &format!("/tools/{tool}"))),
+        ("attachTool", "attach", asked(world, "POST", &format!("/agents/{agent}/tools/attach"))),
+        ("detachTool", "detach", asked(world, "POST", &format!("/agents/{agent}/tools/detach"))),
+        ("registerAgent", "agents", asked(world, "POST", "/agents")),
+        ("registerPhoneNumber", "phone-numbers", asked(world, "POST", "/phone-numbers")),
+        (
+            "updatePhoneNumber",
+            "phone-numbers",
+            asked(world, "PATCH", &format!("/phone-numbers/{}", home.phone_number_id)),
+        ),
+        ("createKnowledgeBase", "knowledge", asked(world, "POST", "/knowledge-bases")),
+        ("loadKnowledgeEntries", "knowledge", asked(world, "POST", &format!("/knowledge-bases/{base}/entries"))),
+        ("attachKnowledgeBase", "knowledge", asked(world, "POST", &format!("/agents/{agent}/knowledge-bases/attach"))),
+        ("detachKnowledgeBase", "knowledge", asked(world, "POST", &format!("/agents/{agent}/knowledge-bases/detach"))),
+        ("storeKey", "keys", asked(world, "PUT", "/keys/vapi")),
+        ("addMember", "members", asked(world, "POST", "/members")),
+        (
+            "updateMember",
+            "members",
+            asked(world, "PATCH", &format!("/members/{}", world.member(home, Some("member")))),
+        ),
+        ("createHook", "hooks", asked(world, "POST", "/hooks")),
+        ("startRun", "runs", asked(world, "POST", "/runs")),
+        ("deployAutomation", "deploy", asked(world, "POST", "/automations")),
+        ("eraseNumber", "erasures", asked(world, "POST", "/erasures")),
+        ("fetchToolDataOfMany", "discover", asked(world, "POST", "/discover/fetch_tool_data")),
+        ("searchToolsByBody", "discover", asked(world, "POST", "/discover/search")),
+    ]
+}
+
 #[tokio::test]
 async fn every_refusal_of_a_body_names_its_fields() {
     let document = Document::read();
     let world = World::start().await;
-    let home = &world.home;
     let tool = text(&world.tool(&ai_sms()).await["id"]).to_owned();
     let base = super::a_base(&world).await;
-    let agent = &home.agent_id;
-    let operations: Vec<(&str, &str, Event)> = vec![
-        ("createTool", "create", asked(&world, "POST", "/tools")),
-        ("testTool", "tools-test", asked(&world, "POST", "/tools/test")),
-        ("updateTool", "update", asked(&world, "PATCH", &format!("/tools/{tool}"))),
-        ("attachTool", "attach", asked(&world, "POST", &format!("/agents/{agent}/tools/attach"))),
-        ("detachTool", "detach", asked(&world, "POST", &format!("/agents/{agent}/tools/detach"))),
-        ("registerAgent", "agents", asked(&world, "POST", "/agents")),
-        ("registerPhoneNumber", "phone-numbers", asked(&world, "POST", "/phone-numbers")),
-        (
-            "updatePhoneNumber",
-            "phone-numbers",
-            asked(&world, "PATCH", &format!("/phone-numbers/{}", home.phone_number_id)),
-        ),
-        ("createKnowledgeBase", "knowledge", asked(&world, "POST", "/knowledge-bases")),
-        ("loadKnowledgeEntries", "knowledge", asked(&world, "POST", &format!("/knowledge-bases/{base}/entries"))),
-        ("attachKnowledgeBase", "knowledge", asked(&world, "POST", &format!("/agents/{agent}/knowledge-bases/attach"))),
-        ("detachKnowledgeBase", "knowledge", asked(&world, "POST", &format!("/agents/{agent}/knowledge-bases/detach"))),
-        ("storeKey", "keys", asked(&world, "PUT", "/keys/vapi")),
-        ("addMember", "members", asked(&world, "POST", "/members")),
-        (
-            "updateMember",
-            "members",
-            asked(&world, "PATCH", &format!("/members/{}", world.member(home, Some("member")))),
-        ),
-        ("createHook", "hooks", asked(&world, "POST", "/hooks")),
-        ("startRun", "runs", asked(&world, "POST", "/runs")),
-        ("deployAutomation", "deploy", asked(&world, "POST", "/automations")),
-        ("eraseNumber", "erasures", asked(&world, "POST", "/erasures")),
-        ("fetchToolDataOfMany", "discover", asked(&world, "POST", "/discover/fetch_tool_data")),
-        ("searchToolsByBody", "discover", asked(&world, "POST", "/discover/search")),
-    ];
+    let operations = with_a_body(&world, &tool, &base);
     let mut refused = 0;
     for (operation, function, event) in operations {
         for (name, example) in document.request_examples(operation) {
