@@ -3,3 +3,4 @@
 mod events;
 mod openapi;
 mod structure;
+mod watching;

@@ -2,7 +2,7 @@
 //! pages whose links lead somewhere.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
-mod source;
+pub(crate) mod source;
 
 use std::{
     cell::RefCell,
@@ -482,7 +482,7 @@ fn a_function_gets_the_variables_it_reads_and_no_other() {
     for (name, wiring) in WIRINGS {
         let (wired, mut wanted) = wire(wiring, &[]);
         wired.unwrap_or_else(|error| panic!("{name}: {error}"));
-        wanted.insert("AWS_LAMBDA_LOG_LEVEL".to_owned()); // `Platform::from_env`
+        wanted.extend(set(["AWS_LAMBDA_LOG_LEVEL", "METRICS_NAMESPACE"])); // `Platform::from_env`
         let id = format!("{}Function", pascal(name));
         let given = template.resources("AWS::Serverless::Function")[id.as_str()]["Environment"]["Variables"].clone();
         let given = given.as_object().into_iter().chain(globals).flat_map(serde_json::Map::keys);
