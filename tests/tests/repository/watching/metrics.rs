@@ -157,7 +157,7 @@ async fn what_is_watched_is_what_the_code_writes() {
         let run = world.start_automation(&automation, &format!("cause {number}"), &json!({})).await;
         world.process.run_loop.watch.run_ends(&run, RunStatus::Failed).await;
     }
-    world.aws.change("tools", text(&tool["id"]), json!({"created_at": 7}));
+    world.aws.change("tools", text(&tool["id"]), json!({"type": "of_a_newer_version"}));
     world.list("/tools").await;
     // No token can be checked any more.
     world.aws.forget_secret("switchboard/tool-token");
