@@ -112,7 +112,8 @@ where
     let started = Instant::now();
     let ids = RequestIds::of(&request);
     let span = ids.span();
-    let reply = handle(request).instrument(span.clone()).await.map_err(|error| {
+    // On the heap: the layout of a function's futures is deep enough for the compiler.
+    let reply = Box::pin(handle(request)).instrument(span.clone()).await.map_err(|error| {
         reply::log(function, &ids, &error);
         telemetry::request(function, error.code(), started.elapsed());
         Reply::problem(&error, &ids.request)
