@@ -148,7 +148,7 @@ impl Executor {
         match done {
             Ok((outcome, ignored)) => self.finish(&tool, request, context, started, outcome, ignored),
             Err(outage) => {
-                report(&outage, tool.id);
+                report(&outage, tool.id, context.trigger);
                 let told = self.finish(&tool, request, context, started, unavailable(), Vec::new());
                 Executed { outage: Some(outage), ..told }
             }
@@ -308,7 +308,7 @@ impl Executor {
         match room {
             // Looking something up once too often does less harm than not knowing it in the middle of a call.
             Err(error) if !tool.spec.effect => {
-                report(&error, tool.id);
+                report(&error, tool.id, context.trigger);
                 Ok(Room::free())
             }
             room => room,
@@ -437,9 +437,12 @@ pub fn unavailable() -> ToolOutcome {
     ToolOutcome::failed("This tool is not available just now; try again in a moment.")
 }
 
-/// A log line about an execution that failed for a reason of ours.
-pub fn report(error: &Error, tool: ToolId) {
+/// A log line about an execution that failed for a reason of ours. Whatever is no refusal counts.
+pub fn report(error: &Error, tool: ToolId, trigger: Trigger) {
     tracing::error!(tool.id = %tool, code = error.code(), "an execution failed: {}", error::chain(error));
+    if error.status() >= 500 {
+        telemetry::tool_fault(trigger.as_str());
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -8,6 +8,7 @@ mod events;
 mod idempotency_key;
 mod page;
 mod reply;
+mod request_ids;
 mod roles;
 mod route;
 mod serve;

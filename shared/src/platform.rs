@@ -68,11 +68,12 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// The platform of this process, whose logging it starts (`AWS_LAMBDA_LOG_LEVEL`, INFO unless set). Credentials and region
-    /// are those that Lambda sets: `AWS_ACCESS_KEY_ID` and its like, `AWS_REGION`.
+    /// The platform of this process, whose logging it starts (`AWS_LAMBDA_LOG_LEVEL`, INFO unless set; metrics go to the namespace
+    /// `METRICS_NAMESPACE`). Credentials and region are those that Lambda sets: `AWS_ACCESS_KEY_ID` and its like, `AWS_REGION`.
     pub async fn from_env() -> Result<Self> {
         let environment = Environment::of_process();
-        telemetry::init(environment.parsed("AWS_LAMBDA_LOG_LEVEL", tracing::Level::INFO)?);
+        let namespace = environment.optional("METRICS_NAMESPACE").unwrap_or_else(|| telemetry::NAMESPACE.to_owned());
+        telemetry::init(environment.parsed("AWS_LAMBDA_LOG_LEVEL", tracing::Level::INFO)?, namespace);
         let region = EnvironmentVariableRegionProvider::new().region().await;
         let region = region.ok_or(config::Error::Missing("AWS_REGION"))?;
         let credentials = EnvironmentVariableCredentialsProvider::new().provide_credentials().await;

@@ -5,7 +5,10 @@
 //! metric format; dimensions are few and enumerable, never ids.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,20 +17,31 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::models::Timestamp;
 
-const NAMESPACE: &str = "Switchboard";
+/// Namespace of the metrics where none is given.
+pub const NAMESPACE: &str = "Switchboard";
 
-/// Starts logging; once per process.
-pub fn init(level: tracing::Level) {
+static NAMESPACE_OF_PROCESS: OnceLock<String> = OnceLock::new();
+static SINK: OnceLock<fn(&Value)> = OnceLock::new();
+
+/// Starts logging; once per process. Metrics go to `namespace`: two deployments in one account are kept apart by it.
+pub fn init(level: tracing::Level, namespace: String) {
     let subscriber = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
-        .with_current_span(false)
+        // Whose request a line belongs to: `span` has `request.id`.
+        .with_current_span(true)
         .with_span_list(false)
         .with_target(false)
         .with_max_level(LevelFilter::from_level(level))
         .finish();
     // A second subscriber in the same process (tests) is no fault.
     let _ = tracing::subscriber::set_global_default(subscriber);
+    let _ = NAMESPACE_OF_PROCESS.set(namespace);
+}
+
+/// Metrics go to `sink` instead of stdout from now on, for tests; once per process.
+pub fn metrics_to(sink: fn(&Value)) {
+    let _ = SINK.set(sink);
 }
 
 /// One finished request: its outcome and how long it took.
@@ -36,51 +50,107 @@ pub fn request(function: &str, outcome: &str, duration: Duration) {
     let cold_start = u8::from(!WARM.swap(true, Ordering::Relaxed));
     emit(
         &[("Function", function), ("Outcome", outcome)],
-        &[("Requests", 1.into()), ("Latency", milliseconds(duration)), ("ColdStart", cold_start.into())],
+        &[count("Requests", 1), time("Latency", duration), count("ColdStart", cold_start)],
     );
+}
+
+/// A request that was answered with a 5xx: the fault is ours, or a vendor's.
+pub fn fault(function: &str) {
+    emit(&[("Function", function)], &[count("Faults", 1)]);
+}
+
+/// What an incoming call was answered with: `agent`, `incomplete` (the agent, without some of its tools or of its record) or
+/// `fallback`. A repeat that begins nothing does not count.
+pub fn call_answered(answer: &str) {
+    emit(&[("Answer", answer)], &[count("Calls", 1)]);
 }
 
 /// One run of a tool: what became of it and how long it took.
 pub fn execution(kind: &str, status: &str, duration: Duration) {
-    let metrics = [("ToolRuns", 1.into()), ("ToolLatency", milliseconds(duration))];
-    emit(&[("ToolType", kind), ("Status", status)], &metrics);
+    emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
+}
+
+/// A tool that was not run for a reason of ours, and what had asked for it. The model was told to try again, with HTTP 200.
+pub fn tool_fault(trigger: &str) {
+    emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }
 
 /// One run of an automation: how it ended, and how long after it was asked for.
 pub fn automation_run(status: &str, duration: Duration) {
-    emit(&[("Status", status)], &[("AutomationRuns", 1.into()), ("AutomationRunTime", milliseconds(duration))]);
+    emit(&[("Status", status)], &[count("AutomationRuns", 1), time("AutomationRunTime", duration)]);
+}
+
+/// An automation that was paused by itself.
+pub fn automation_paused() {
+    emit(&[], &[count("AutomationsPaused", 1)]);
+}
+
+/// An alert for an automation's owners that could not be brought.
+pub fn alert_not_sent() {
+    emit(&[], &[count("AlertsNotSent", 1)]);
 }
 
 /// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
 pub fn execution_limited(kind: &str, limit: &str) {
-    emit(&[("ToolType", kind), ("Limit", limit)], &[("ToolLimited", 1.into())]);
+    emit(&[("ToolType", kind), ("Limit", limit)], &[count("ToolLimited", 1)]);
+}
+
+/// What an LLM has cost, in its gateway's credits, and whose budget paid.
+pub fn spent(budget: &str, cost: f64) {
+    emit(&[("Budget", budget)], &[("LlmCost", "None", cost.into())]);
+}
+
+/// An organization that has just used one of its budgets up.
+pub fn budget_used_up(budget: &str) {
+    emit(&[("Budget", budget)], &[count("BudgetsUsedUp", 1)]);
+}
+
+/// One round of `settle`: how many changes have been open for longer than they ever should be, unless that is not known, and how
+/// many of its steps failed.
+pub fn settled(open_for_long: Option<usize>, failures: usize) {
+    let open = open_for_long.map(|open| count("OpenIntents", open));
+    let metrics: Vec<Metric> = [count("SettleFailures", failures)].into_iter().chain(open).collect();
+    emit(&[], &metrics);
 }
 
 /// A row that this version cannot read.
 pub fn unreadable_row(row: &str) {
-    emit(&[("Row", row)], &[("UnreadableRows", 1.into())]);
+    emit(&[("Row", row)], &[count("UnreadableRows", 1)]);
+    // Also of all tables together, for the alarm.
+    emit(&[], &[count("UnreadableRows", 1)]);
+}
+
+/// Name, unit and value.
+type Metric = (&'static str, &'static str, Value);
+
+fn count(name: &'static str, value: impl Into<Value>) -> Metric {
+    (name, "Count", value.into())
 }
 
 /// Whole milliseconds with three decimals.
-fn milliseconds(duration: Duration) -> Value {
-    ((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0).into()
+fn time(name: &'static str, duration: Duration) -> Metric {
+    (name, "Milliseconds", ((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0).into())
 }
 
 #[expect(clippy::print_stdout, reason = "CloudWatch reads metrics from stdout")]
-fn emit(dimensions: &[(&str, &str)], metrics: &[(&str, Value)]) {
-    println!("{}", line(dimensions, metrics));
+fn emit(dimensions: &[(&str, &str)], metrics: &[Metric]) {
+    let line = line(dimensions, metrics);
+    match SINK.get() {
+        Some(sink) => sink(&line),
+        None => println!("{line}"),
+    }
 }
 
-/// Counts, and times in milliseconds. Every name stands beside its declaration, or CloudWatch drops the metric.
-fn line(dimensions: &[(&str, &str)], metrics: &[(&str, Value)]) -> Value {
-    let unit = |value: &Value| if value.is_f64() { "Milliseconds" } else { "Count" };
-    let declared: Vec<Value> = metrics.iter().map(|(name, value)| json!({"Name": name, "Unit": unit(value)})).collect();
+/// Every name stands beside its declaration, or `CloudWatch` drops the metric.
+fn line(dimensions: &[(&str, &str)], metrics: &[Metric]) -> Value {
+    let declared: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
     let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
+    let namespace = NAMESPACE_OF_PROCESS.get().map_or(NAMESPACE, String::as_str);
     let declaration = json!({
         "Timestamp": Timestamp::now().as_millis(),
-        "CloudWatchMetrics": [{"Namespace": NAMESPACE, "Dimensions": [names], "Metrics": declared}],
+        "CloudWatchMetrics": [{"Namespace": namespace, "Dimensions": [names], "Metrics": declared}],
     });
-    let values = metrics.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    let values = metrics.iter().map(|(name, _, value)| ((*name).to_owned(), value.clone()));
     let dimensions = dimensions.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
     dimensions.chain(values).chain([("_aws".to_owned(), declaration)]).collect()
 }
@@ -92,10 +162,7 @@ mod tests {
     #[test]
     fn every_metric_is_declared_with_its_unit_and_dimensions() {
         let duration = Duration::from_micros(2_500);
-        let line = line(
-            &[("ToolType", "sms"), ("Limit", "per_call")],
-            &[("Runs", 1.into()), ("Time", milliseconds(duration))],
-        );
+        let line = line(&[("ToolType", "sms"), ("Limit", "per_call")], &[count("Runs", 1), time("Time", duration)]);
         let declared = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!(declared["Dimensions"], json!([["ToolType", "Limit"]]));
         let metrics = json!([{"Name": "Runs", "Unit": "Count"}, {"Name": "Time", "Unit": "Milliseconds"}]);

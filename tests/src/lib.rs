@@ -22,6 +22,7 @@ pub mod event;
 pub mod http_server;
 pub mod issuer;
 pub mod logs;
+pub mod metrics;
 pub mod paced_model;
 mod process;
 pub mod published;

@@ -29,6 +29,7 @@ use shared::{
     },
     platform,
     store::{AgentTools, Agents, Calls, PhoneNumbers, Tools},
+    telemetry,
 };
 
 use crate::incoming::Incoming;
@@ -108,6 +109,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             return refuse(error, refused_at).await;
         }
     };
+    let mut unclaimed = false;
     let ticket = match claim {
         Ok(Claim::Mine(ticket)) => Some(ticket),
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
@@ -119,6 +121,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         Ok(Claim::Running) => None,
         Err(outage) => {
             tracing::error!("an incoming call could not be claimed: {}", error::chain(&outage));
+            unclaimed = true;
             None
         }
     };
@@ -127,6 +130,11 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ask_vapi(deps, &number, &incoming, http::body(&request).to_vec(), deadline.at_most(VAPI_WITHIN)),
         on_call_start(deps, &number),
     );
+    let fallback = answered.is_err();
+    // A call that a twin of the request has begun is counted there.
+    let counts = ticket.is_some() || unclaimed;
+    let complete = tools.is_some() && !unclaimed;
+    let tools = tools.unwrap_or_default();
     let (twiml, call) = match answered {
         Ok((twiml, Some(stream))) => {
             let expires_at = received_at.plus(deps.calls_kept).as_seconds();
@@ -140,11 +148,17 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
     };
     let started = async {
-        if let Some(call) = &call {
-            start(deps, call, &tools).await;
+        match &call {
+            Some(call) => start(deps, call, &tools).await,
+            None => true,
         }
     };
-    join!(started, record(deps, ticket, &twiml));
+    let (started, ()) = join!(started, record(deps, ticket, &twiml));
+    if fallback {
+        telemetry::call_answered("fallback");
+    } else if counts {
+        telemetry::call_answered(if complete && started { "agent" } else { "incomplete" });
+    }
     Ok(Reply::twiml(twiml))
 }
 
@@ -165,6 +179,7 @@ async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
     match error {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
             tracing::error!("an incoming call could not be let in: {}", error::chain(&error));
+            telemetry::call_answered("fallback");
             Ok(Reply::twiml(twiml::fallback(None)))
         }
         refused => {
@@ -225,9 +240,9 @@ async fn ask_vapi(
     Ok((twiml, read.stream))
 }
 
-/// The agent's tools that run on call start. What cannot be found out is logged: the call goes on without them.
-async fn on_call_start(deps: &Deps, number: &PhoneNumber) -> Vec<Tool> {
-    let Some(agent) = number.agent_id else { return Vec::new() };
+/// The agent's tools that run on call start. `None`: that could not be found out, which is logged; the call goes on without them.
+async fn on_call_start(deps: &Deps, number: &PhoneNumber) -> Option<Vec<Tool>> {
+    let Some(agent) = number.agent_id else { return Some(Vec::new()) };
     let organization = number.organization_id;
     let find = async {
         let rows = deps.agent_tools.of_agent(organization, agent).await?;
@@ -239,14 +254,14 @@ async fn on_call_start(deps: &Deps, number: &PhoneNumber) -> Vec<Tool> {
         Ok::<_, Error>(tools)
     };
     match tokio::time::timeout(ASIDE_WITHIN, find).await {
-        Ok(Ok(tools)) => tools,
+        Ok(Ok(tools)) => Some(tools),
         Ok(Err(error)) => {
             tracing::error!(agent.id = %agent, "tools for the start of a call could not be read: {}", error::chain(&error));
-            Vec::new()
+            None
         }
         Err(_elapsed) => {
             tracing::error!(agent.id = %agent, "tools for the start of a call could not be read in time");
-            Vec::new()
+            None
         }
     }
 }
@@ -301,8 +316,9 @@ fn begun(
     }
 }
 
-/// Writes the call down and sets its tools off, beside each other. A failure is logged: Twilio gets its TwiML.
-async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
+/// Writes the call down and sets its tools off, beside each other. False: something failed, which is logged; Twilio gets its
+/// TwiML all the same.
+async fn start(deps: &Deps, call: &Call, tools: &[Tool]) -> bool {
     let queued_at = Timestamp::now();
     let runs = call.on_call_start.iter().map(|started| {
         let run = QueuedExecution {
@@ -326,20 +342,29 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) {
         messages.push((due, deps.context_due));
     }
     let written = tokio::time::timeout(ASIDE_WITHIN, deps.calls.put(call)).map(|written| match written {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::error!(call.id = %call.id, "a call could not be written down: {}", error::chain(&error));
+            false
         }
-        Err(_elapsed) => tracing::error!(call.id = %call.id, "a call could not be written down in time"),
+        Err(_elapsed) => {
+            tracing::error!(call.id = %call.id, "a call could not be written down in time");
+            false
+        }
     });
     let sent = tokio::time::timeout(ASIDE_WITHIN, deps.executions.send_all(&messages)).map(|sent| match sent {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => true,
         Ok(Err(unsent)) => {
             let (count, of) = (unsent.places.len(), messages.len());
             let chain = error::chain(&unsent.error);
             tracing::error!(call.id = %call.id, "{count} of {of} messages at the start of a call were not sent: {chain}");
+            false
         }
-        Err(_elapsed) => tracing::error!(call.id = %call.id, "the tools of a call could not be set off in time"),
+        Err(_elapsed) => {
+            tracing::error!(call.id = %call.id, "the tools of a call could not be set off in time");
+            false
+        }
     });
-    join!(written, sent);
+    let (written, sent) = join!(written, sent);
+    written && sent
 }

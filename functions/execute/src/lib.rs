@@ -22,6 +22,7 @@ use shared::{
     },
     platform,
     store::{Calls, Tools},
+    telemetry,
     tool::{CallContext, Conversation, ToolOutcome},
 };
 
@@ -75,7 +76,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             if matches!(error, Error::NotFound(_)) {
                 return Err(error);
             }
-            execution::report(&error, id);
+            execution::report(&error, id, Trigger::Conversation);
             return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]);
         }
     };
@@ -83,7 +84,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let numbers =
         numbers::verify(&deps.executor.services.phone_numbers, organization, &invocation.metadata, call, line).await;
     if let Err(refused) = &numbers {
-        execution::report(refused, id);
+        execution::report(refused, id, Trigger::Conversation);
     }
     let nothing_known = Conversation::default();
     let conversation = numbers.as_ref().unwrap_or(&nothing_known);
@@ -168,7 +169,10 @@ async fn enqueue(
             let told = "It is not known whether it will be done; do not call it again for the same.";
             ToolOutcome::unknown(told).because(error)
         }
-        Err(error) => execution::unavailable().because(error),
+        Err(error) => {
+            telemetry::tool_fault(context.trigger.as_str());
+            execution::unavailable().because(error)
+        }
     };
     let request = ExecutionRequest { queued_at: Some(queued_at), ..request };
     deps.executor.skip(tool, request, context, None, told).await

@@ -13,6 +13,7 @@ use shared::{
     lifecycle::{Lifecycle, Report, Settling},
     platform,
     store::Approvals,
+    telemetry,
 };
 
 pub struct Deps {
@@ -39,18 +40,28 @@ impl Deps {
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
+    let mut failures = 0;
     // Both are short, and automations wait for them.
     if let Err(error) = Box::pin(deps.triggers.sweep()).await {
+        failures += 1;
         tracing::error!("occurrences that are late could not be put on the queue: {}", error::chain(&error));
     }
     if let Err(error) = wake_waiting_runs(deps).await {
+        failures += 1;
         tracing::error!("runs whose approvals are over could not all be told: {}", error::chain(&error));
     }
     let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
     if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
+        failures += 1;
         tracing::error!("tools at VAPI could not be given their present token and address: {}", error::chain(&error));
     }
     let report = report?;
+    failures += report.failures;
+    let open_for_long = deps.lifecycle.open_for_long().await.inspect_err(|error| {
+        failures += 1;
+        tracing::error!("how many changes are open is not known: {}", error::chain(error));
+    });
+    telemetry::settled(open_for_long.ok(), failures);
     if report.unfinished {
         deps.settling.wake("settle").await;
     }

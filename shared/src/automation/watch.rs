@@ -15,6 +15,7 @@ use crate::{
         RunTrigger,
     },
     store::{Automations, Intents},
+    telemetry,
 };
 
 use super::Alerts;
@@ -101,6 +102,7 @@ impl Watch {
                     if let Some(paused) = paused? {
                         self.settling.wake("automation_trigger").await;
                         tracing::warn!(automation.id = %paused.id, run.id = %run, "an automation was paused");
+                        telemetry::automation_paused();
                         self.tell(&paused, reason, run).await;
                         return Ok(());
                     }
@@ -127,6 +129,7 @@ impl Watch {
         if let Err(error) = self.alerts.paused(automation, reason, run).await {
             let chain = error::chain(&error);
             tracing::error!(automation.id = %automation.id, "nobody could be told that an automation was paused: {chain}");
+            telemetry::alert_not_sent();
         }
     }
 }

@@ -17,8 +17,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use serde::Serialize;
 use tokio::time::{Sleep, sleep};
+use tracing::Instrument;
 
-use super::reply;
+use super::{reply, request_ids::RequestIds};
 use crate::{Error, Result, invocation, telemetry};
 
 /// What lies between is told that the stream lives after this much silence: proxies close one that says nothing.
@@ -76,7 +77,7 @@ pub struct Events {
 #[derive(Debug)]
 pub(super) struct RequestOfStream {
     pub(super) function: &'static str,
-    pub(super) id: String,
+    pub(super) ids: RequestIds,
     pub(super) started: Instant,
 }
 
@@ -99,6 +100,8 @@ impl Events {
     }
 
     pub(super) fn answers(&mut self, request: RequestOfStream) {
+        let span = request.ids.span();
+        self.work = self.work.take().map(|work| -> Work { Box::pin(work.instrument(span)) });
         self.request = Some(request);
     }
 
@@ -112,11 +115,11 @@ impl Events {
         {
             tracing::error!("the last event of a stream could not be written");
         }
-        if let Some(RequestOfStream { function, id, started }) = self.request.take() {
+        if let Some(RequestOfStream { function, ids, started }) = self.request.take() {
             let outcome = match &outcome {
                 Ok(()) => "ok",
                 Err(error) => {
-                    reply::log(function, &id, error);
+                    reply::log(function, &ids, error);
                     error.code()
                 }
             };
@@ -162,9 +165,14 @@ impl Body for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        if let Some(RequestOfStream { function, id, started }) = self.request.take() {
+        if let Some(RequestOfStream { function, ids, started }) = self.request.take() {
             // Lambda reads a stream to its end, whether anybody listens or not.
-            tracing::warn!(function, request.id = id, "a stream was not read to its end");
+            tracing::warn!(
+                function,
+                request.id = ids.request,
+                lambda.request_id = ids.invocation,
+                "a stream was not read to its end"
+            );
             telemetry::request(function, "dropped", started.elapsed());
         }
     }

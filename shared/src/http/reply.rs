@@ -16,8 +16,11 @@ use lambda_http::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::events::{Events, Frames};
-use crate::{Error, Result, error};
+use super::{
+    events::{Events, Frames},
+    request_ids::RequestIds,
+};
+use crate::{Error, Result, error, telemetry};
 
 /// Work that follows the answer: it neither delays nor replaces it.
 pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -204,12 +207,28 @@ fn title(status: u16) -> &'static str {
     lambda_http::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
 }
 
-/// One line for the log about a request that failed: everything the caller is not told.
-pub(super) fn log(function: &str, request_id: &str, error: &Error) {
+/// One line for the log about a request that failed: everything the caller is not told. What is a fault counts as one.
+pub(super) fn log(function: &str, ids: &RequestIds, error: &Error) {
     let (status, code, chain) = (error.status(), error.code(), error::chain(error));
+    let RequestIds { request, invocation } = ids;
     if status >= 500 {
-        tracing::error!(function, request.id = request_id, http.status = status, code, "request failed: {chain}");
+        tracing::error!(
+            function,
+            request.id = request,
+            lambda.request_id = invocation,
+            http.status = status,
+            code,
+            "request failed: {chain}"
+        );
+        telemetry::fault(function);
     } else {
-        tracing::info!(function, request.id = request_id, http.status = status, code, "request refused: {code}");
+        tracing::info!(
+            function,
+            request.id = request,
+            lambda.request_id = invocation,
+            http.status = status,
+            code,
+            "request refused: {code}"
+        );
     }
 }

@@ -9,10 +9,12 @@ use std::{
 use lambda_http::{Body, Request, RequestExt, Response, StreamAdapter};
 use lambda_runtime::{LambdaInvocation, tower::Layer};
 use tower::{Service, service_fn};
+use tracing::Instrument;
 
 use super::{
     events::RequestOfStream,
     reply::{self, Afterwards, Reply, ReplyBody},
+    request_ids::RequestIds,
 };
 use crate::{Deadline, Error, Result, invocation, models::Timestamp, telemetry};
 
@@ -86,7 +88,11 @@ where
     let whole = response.map(|body| match body {
         ReplyBody::Whole(body) => Body::from(body),
         ReplyBody::Events(_) => {
-            reply::log(function, "", &Error::internal("this function is not served by serve_streaming"));
+            reply::log(
+                function,
+                &RequestIds::default(),
+                &Error::internal("this function is not served by serve_streaming"),
+            );
             Body::Empty
         }
     });
@@ -104,26 +110,29 @@ where
     Fut: Future<Output = Result<Reply>>,
 {
     let started = Instant::now();
-    let request_id = request.lambda_context_ref().map(|context| context.request_id.clone()).unwrap_or_default();
-    let reply = invocation::run(handle(request)).await.map_err(|error| {
-        reply::log(function, &request_id, &error);
+    let ids = RequestIds::of(&request);
+    let span = ids.span();
+    // On the heap: the layout of a function's futures is deep enough for the compiler.
+    let reply = Box::pin(invocation::run(handle(request))).instrument(span.clone()).await.map_err(|error| {
+        reply::log(function, &ids, &error);
         telemetry::request(function, error.code(), started.elapsed());
-        Reply::problem(&error, &request_id)
+        Reply::problem(&error, &ids.request)
     });
     let succeeded = reply.is_ok();
     let (Ok(reply) | Err(reply)) = reply;
     let (mut response, afterwards) = reply.into_response().unwrap_or_else(|error| {
-        reply::log(function, &request_id, &error);
+        reply::log(function, &ids, &error);
         let mut response = Response::new(ReplyBody::Whole(Vec::new()));
         *response.status_mut() = lambda_http::http::StatusCode::INTERNAL_SERVER_ERROR;
         (response, None)
     });
     match response.body_mut() {
         // How it went is known when it ends.
-        ReplyBody::Events(events) => events.answers(RequestOfStream { function, id: request_id, started }),
+        ReplyBody::Events(events) => events.answers(RequestOfStream { function, ids, started }),
         ReplyBody::Whole(_) if succeeded => telemetry::request(function, "ok", started.elapsed()),
         ReplyBody::Whole(_) => {}
     }
+    let afterwards = afterwards.map(|work| -> Afterwards { Box::pin(work.instrument(span)) });
     (response, afterwards)
 }
 

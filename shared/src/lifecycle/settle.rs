@@ -24,6 +24,9 @@ pub struct Report {
     /// Some of it is open only because time ran out.
     #[serde(skip)]
     pub unfinished: bool,
+    /// Those of `left` that failed.
+    #[serde(skip)]
+    pub failures: usize,
 }
 
 /// One intent, and what became of it.
@@ -38,6 +41,8 @@ pub struct ReportLine {
 /// is, but none gets less than it takes to change something.
 const ONE: Duration = Duration::from_secs(25);
 const LEAST: Duration = Duration::from_secs(10);
+/// No change takes this long, and `settle` comes by every five minutes: one that is still open needs somebody.
+const LONG: Duration = Duration::from_mins(15);
 
 /// How far settling a change came, with a few words for the report.
 #[derive(Debug, Clone, Copy)]
@@ -163,11 +168,17 @@ impl Lifecycle {
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(intent.id = %id, change, "could not be settled: {}", error::chain(&error));
+                    report.failures += 1;
                     report.left.push(line(error.to_string()));
                 }
             }
         }
         Ok(report)
+    }
+
+    /// How many changes have been open for longer than 15 minutes, also those whose turn is not now.
+    pub async fn open_for_long(&self) -> Result<usize> {
+        self.intents.older_than(LONG).await
     }
 
     /// `None`: another run took the intent over.

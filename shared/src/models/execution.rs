@@ -138,6 +138,19 @@ pub enum Trigger {
     Agent,
 }
 
+impl Trigger {
+    /// The word that is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conversation => "conversation",
+            Self::CallStart => "call_start",
+            Self::Automation => "automation",
+            Self::Test => "test",
+            Self::Agent => "agent",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {

@@ -1,5 +1,7 @@
 //! `intents`. Key: id. A closed intent is deleted, so the table holds only what is open, and a scan of it is short.
 
+use std::time::Duration;
+
 use super::{
     database::{Database, Item, from_item, id, number, text},
     table::Table,
@@ -55,6 +57,21 @@ impl Intents {
         let mut intents: Vec<Intent> = abandoned.with([(":now", now)]).collect().await?;
         intents.sort_by_key(|intent| intent.created_at);
         Ok(intents)
+    }
+
+    /// How many changes of all organizations were begun longer ago than this and have not ended, unreadable ones among them.
+    pub async fn older_than(&self, age: Duration) -> Result<usize> {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let begun_before = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(age));
+        // One without a time counts: nobody knows how old it is.
+        let older = self.table.scan().filter("NOT #created_at > :begun_before");
+        let mut count = 0;
+        let add = |items: Vec<Item>| {
+            count += items.len();
+            Ok(())
+        };
+        older.with([(":begun_before", text(begun_before))]).each_page(add).await?;
+        Ok(count)
     }
 
     /// The changes of an organization that have not ended. As of now: a change that is not among them has not begun.

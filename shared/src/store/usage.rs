@@ -28,6 +28,7 @@ use crate::{
     Deadline, Error, Result,
     error::OverBudget,
     models::{Budget, BudgetLimits, BudgetUse, OrganizationId, Timestamp},
+    telemetry,
 };
 
 /// After the end of the window: long enough to look into what was used.
@@ -121,8 +122,18 @@ impl Budgets {
     /// Adds what a run has cost; gives what is used by now, by everybody.
     pub async fn spend(&self, organization: OrganizationId, on_own_key: bool, cost: f64) -> Result<BudgetUse> {
         let limits = self.limits(organization).await?;
-        let cost = Number::from_f64(cost).unwrap_or_else(|| 0.into());
-        self.count(organization, unused(Budget::of_cost(on_own_key), &limits, Timestamp::now()), &cost).await
+        let (budget, now) = (Budget::of_cost(on_own_key), Timestamp::now());
+        let more = Number::from_f64(cost).unwrap_or_else(|| 0.into());
+        let usage = self.count(organization, unused(budget, &limits, now), &more).await?;
+        telemetry::spent(budget.as_str(), cost);
+        let before = usage.used.as_f64().unwrap_or_default() - cost;
+        // Once a month and organization: by the spending that used it up.
+        if usage.is_used_up(now) && before < usage.limit.as_f64().unwrap_or_default() {
+            let budget = budget.as_str();
+            tracing::warn!(organization.id = %organization, budget, "an organization has used a budget up");
+            telemetry::budget_used_up(budget);
+        }
+        Ok(usage)
     }
 
     /// Counts executions that have begun.

@@ -4,3 +4,4 @@ mod deployment;
 mod events;
 mod openapi;
 mod structure;
+mod watching;

@@ -4,7 +4,7 @@
 
 mod concurrency;
 mod requests;
-mod source;
+pub(crate) mod source;
 mod upgrades;
 
 use std::{
@@ -484,7 +484,7 @@ fn a_function_gets_the_variables_it_reads_and_no_other() {
     for (name, wiring) in WIRINGS {
         let (wired, mut wanted) = wire(wiring, &[]);
         wired.unwrap_or_else(|error| panic!("{name}: {error}"));
-        wanted.insert("AWS_LAMBDA_LOG_LEVEL".to_owned()); // `Platform::from_env`
+        wanted.extend(set(["AWS_LAMBDA_LOG_LEVEL", "METRICS_NAMESPACE"])); // `Platform::from_env`
         let id = format!("{}Function", pascal(name));
         let given = template.resources("AWS::Serverless::Function")[id.as_str()]["Environment"]["Variables"].clone();
         let given = given.as_object().into_iter().chain(globals).flat_map(serde_json::Map::keys);

@@ -1,0 +1,125 @@
+//! What watches a deployment: alarms that are about something there is and reach somebody, a dashboard that shows it, metrics that
+//! the code really writes, and ids under which a request is found.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "a test says what is wrong and stops"
+)]
+
+mod alarms;
+mod dashboard;
+mod metrics;
+mod requests;
+mod traces;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use tests::{Template, metrics::Metric};
+
+const STACK: &str = "switchboard";
+
+/// What AWS writes for resources like ours: namespace, names, and the one dimension they come with. Lambda's are also there
+/// without one, for the account.
+const OF_AWS: [(&str, &[&str], &str); 3] = [
+    (
+        "AWS/Lambda",
+        &["Invocations", "Errors", "Throttles", "Duration", "UrlRequestCount", "Url4xxCount", "Url5xxCount"],
+        "FunctionName",
+    ),
+    ("AWS/SQS", &["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"], "QueueName"),
+    ("AWS/ApiGateway", &["Count", "4xx", "5xx", "Latency"], "ApiId"),
+];
+const OF_ACCOUNT: [&str; 3] = ["ConcurrentExecutions", "Errors", "Throttles"];
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// A resource of the template.
+fn resource<'a>(template: &'a Template, id: &str) -> &'a Value {
+    let resource = &template.0["Resources"][id];
+    assert!(resource.is_object(), "the template has no {id}");
+    resource
+}
+
+/// What a text of the template is on AWS, for a stack called `switchboard`; ids that AWS makes stand there as `<Api>`.
+fn resolved(template: &Template, value: &Value) -> String {
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
+    }
+    if let Some(name) = value["Ref"].as_str() {
+        return referred(template, name);
+    }
+    if let Some(name) = value["Fn::GetAtt"].as_str() {
+        return referred(template, name);
+    }
+    let mut rest = text(&value["Fn::Sub"]);
+    let mut whole = String::new();
+    while let Some((before, name)) = rest.split_once("${") {
+        let (name, after) = name.split_once('}').unwrap();
+        whole.push_str(before);
+        whole.push_str(&referred(template, name));
+        rest = after;
+    }
+    whole + rest
+}
+
+/// `Queue`, `Queue.QueueName`, `AWS::StackName`.
+fn referred(template: &Template, name: &str) -> String {
+    let (id, attribute) = name.split_once('.').unwrap_or((name, ""));
+    match id {
+        "AWS::StackName" => return STACK.to_owned(),
+        "AWS::Region" => return "eu-central-1".to_owned(),
+        _ => {}
+    }
+    let resource = resource(template, id);
+    match (text(&resource["Type"]), attribute) {
+        ("AWS::Serverless::Function", "") => resolved(template, &resource["Properties"]["FunctionName"]),
+        ("AWS::SQS::Queue", "QueueName") => resolved(template, &resource["Properties"]["QueueName"]),
+        ("AWS::CloudWatch::Alarm", "Arn") | ("AWS::ApiGatewayV2::Api", "") => format!("<{id}>"),
+        other => panic!("nobody needs {name} of {other:?} here"),
+    }
+}
+
+/// A metric of AWS's must be one that there is, of a resource that the template has; one of ours is returned, for the code to
+/// have written it.
+fn checked(
+    template: &Template,
+    by: &str,
+    namespace: &str,
+    name: &str,
+    dimensions: BTreeMap<String, String>,
+) -> Option<Metric> {
+    if namespace == STACK {
+        return Some((name.to_owned(), dimensions));
+    }
+    let (_, names, dimension) = OF_AWS.iter().find(|(of, ..)| *of == namespace).unwrap_or_else(|| {
+        panic!("{by}: there is no namespace {namespace}");
+    });
+    if dimensions.is_empty() {
+        assert!(namespace == "AWS/Lambda" && OF_ACCOUNT.contains(&name), "{by}: {name} has dimensions");
+        return None;
+    }
+    assert!(names.contains(&name), "{by}: {namespace} has no {name}");
+    let given: Vec<&str> = dimensions.keys().map(String::as_str).collect();
+    assert_eq!(given, [*dimension], "{by}: dimensions of {name}");
+    let (kind, property) = match namespace {
+        "AWS/Lambda" => ("AWS::Serverless::Function", "FunctionName"),
+        "AWS/SQS" => ("AWS::SQS::Queue", "QueueName"),
+        _ => {
+            assert_eq!(dimensions[*dimension], "<Api>", "{by}: whose {name}?");
+            return None;
+        }
+    };
+    let there: BTreeSet<String> =
+        template.resources(kind).values().map(|resource| resolved(template, &resource[property])).collect();
+    assert!(there.contains(&dimensions[*dimension]), "{by}: the template has no {}", dimensions[*dimension]);
+    None
+}

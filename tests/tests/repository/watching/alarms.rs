@@ -1,0 +1,190 @@
+//! The alarms of the template: each reaches somebody, says what to do, and fires neither too late nor for nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use tests::{Template, metrics::Metric};
+
+use super::{STACK, checked, number, resolved, resource, text};
+use crate::structure::source::read;
+
+const PAGE: &str = "docs/operations.md";
+
+/// What the headings of a page can be linked by.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches(['#', ' ']));
+    let anchor = |heading: &str| {
+        let kept = heading.to_lowercase().replace(' ', "-");
+        kept.chars().filter(|letter| letter.is_alphanumeric() || *letter == '-').collect()
+    };
+    headings.map(anchor).collect()
+}
+
+fn alarms(template: &Template) -> BTreeMap<&str, &Value> {
+    let alarms = template.resources("AWS::CloudWatch::Alarm");
+    assert!(alarms.len() > 20, "they are looked for in the wrong place");
+    alarms
+}
+
+fn dimensions(template: &Template, alarm: &Value) -> BTreeMap<String, String> {
+    let dimensions = alarm["Dimensions"].as_array().into_iter().flatten();
+    dimensions.map(|dimension| (text(&dimension["Name"]).to_owned(), resolved(template, &dimension["Value"]))).collect()
+}
+
+/// The alarm of a metric of AWS's about one function or queue.
+fn about<'a>(template: &'a Template, metric: &str, of: &str) -> Option<&'a Value> {
+    let fits = |alarm: &&Value| {
+        alarm["MetricName"] == metric && dimensions(template, alarm).values().eq([&of.to_owned()].into_iter())
+    };
+    alarms(template).into_values().find(fits)
+}
+
+/// How many of the last periods must be bad, and above what.
+fn trips(alarm: &Value) -> (f64, f64, f64) {
+    let periods = number(&alarm["EvaluationPeriods"]);
+    (alarm["DatapointsToAlarm"].as_f64().unwrap_or(periods), periods, number(&alarm["Threshold"]))
+}
+
+/// Those of our own namespace that alarms are about.
+pub(super) fn watched(template: &Template) -> BTreeMap<String, Metric> {
+    let mut ours = BTreeMap::new();
+    for (id, alarm) in alarms(template) {
+        // The local AWS refuses metric math, and nothing here needs it.
+        assert!(alarm.get("Metrics").is_none(), "{id} is about one metric");
+        let namespace = resolved(template, &alarm["Namespace"]);
+        let metric = checked(template, id, &namespace, text(&alarm["MetricName"]), dimensions(template, alarm));
+        ours.extend(metric.map(|metric| (id.to_owned(), metric)));
+    }
+    ours
+}
+
+#[test]
+fn an_alarm_reaches_somebody_and_says_what_to_do() {
+    let template = Template::read();
+    let page = read(PAGE);
+    let anchors = anchors(&page);
+    let (_, section) = page.split_once("\n## Alarms\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let mut names = BTreeSet::new();
+    for (id, alarm) in alarms(&template) {
+        assert_eq!(alarm["AlarmActions"], json!([{"Ref": "AlarmTopic"}]), "{id}");
+        assert!(alarm.get("OKActions").is_none_or(|actions| *actions == alarm["AlarmActions"]), "{id}");
+        let name = resolved(&template, &alarm["AlarmName"]);
+        let short =
+            name.strip_prefix(&format!("{STACK}-")).unwrap_or_else(|| panic!("{id}: {name} is of another stack"));
+        assert!(section.contains(&format!("\n| `{short}` |")), "{PAGE} has no row for {short}");
+        assert!(names.insert(name), "two alarms have the name of {id}");
+
+        let description = text(&alarm["AlarmDescription"]);
+        assert!(description.len() <= 1_024, "{id}: CloudWatch takes 1,024 characters");
+        let (said, anchor) =
+            description.rsplit_once(&format!("{PAGE}#")).unwrap_or_else(|| panic!("{id}: {description}"));
+        assert!(said.len() > 60, "{id} says what happened and what to do: {description}");
+        assert!(anchors.contains(anchor), "{PAGE} has no {anchor}, which {id} points to");
+    }
+    let rows = section.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(rows, names.len(), "{PAGE} has rows of alarms that are gone");
+}
+
+#[test]
+fn the_topic_is_encrypted_with_a_key_that_alarms_may_use() {
+    let template = Template::read();
+    let topic = &resource(&template, "AlarmTopic")["Properties"];
+    assert_eq!(topic["KmsMasterKeyId"], json!({"Ref": "AlarmKey"}));
+    let key = &resource(&template, "AlarmKey")["Properties"];
+    let statements = key["KeyPolicy"]["Statement"].as_array().unwrap();
+    let service = statements.iter().find(|statement| statement["Principal"]["Service"] == "cloudwatch.amazonaws.com");
+    // AWS's own key for SNS would refuse CloudWatch, and the alarm's history alone would say so.
+    assert_eq!(service.unwrap()["Action"], json!(["kms:Decrypt", "kms:GenerateDataKey*"]));
+    let subscription = resource(&template, "AlarmSubscription");
+    assert_eq!(subscription["Condition"], "HasAlarmEmail");
+    let wanted = json!({"TopicArn": {"Ref": "AlarmTopic"}, "Protocol": "email", "Endpoint": {"Ref": "AlarmEmail"}});
+    assert_eq!(subscription["Properties"], wanted);
+    assert_eq!(template.0["Parameters"]["AlarmEmail"]["Default"], "", "nobody has to have one");
+}
+
+#[test]
+fn silence_is_a_fault_of_settle_alone() {
+    for (id, alarm) in alarms(&Template::read()) {
+        let wanted = match id {
+            "SettleStoppedAlarm" => "breaching",
+            // It says something once in five minutes, and an open change does not end in between.
+            "OpenIntentsAlarm" => "ignore",
+            _ => "notBreaching",
+        };
+        assert_eq!(alarm["TreatMissingData"], wanted, "{id}");
+    }
+}
+
+/// A caller who was failed is told of at once; what comes again by itself only when that has not helped.
+#[test]
+fn every_function_is_watched_as_its_callers_need_it() {
+    let template = Template::read();
+    let once = (1.0, 1.0, 0.0);
+    for function in ["execute", "call-start"] {
+        for metric in ["Errors", "Throttles"] {
+            let alarm = about(&template, metric, &format!("{STACK}-{function}"));
+            assert_eq!(
+                trips(alarm.unwrap_or_else(|| panic!("{metric} of {function}"))),
+                once,
+                "{metric} of {function}"
+            );
+        }
+    }
+    for id in ["CallFallbackAlarm", "CallIncompleteAlarm", "ExecuteFaultsAlarm", "ToolFaultsAlarm"] {
+        assert_eq!(trips(&resource(&template, id)["Properties"]), once, "{id}");
+    }
+    let behind_the_api = about(&template, "5xx", "<Api>").expect("an alarm of the API's 5xx");
+    assert_eq!((&behind_the_api["Statistic"], trips(behind_the_api)), (&json!("Average"), (2.0, 3.0, 0.05)));
+
+    let integrated: BTreeSet<String> = template.routes().into_iter().map(|route| route.function).collect();
+    let with_url: BTreeSet<String> = template.url_routes().into_iter().map(|route| route.function).collect();
+    let by_itself = template.0["Resources"].as_object().unwrap().values().filter_map(|resource| {
+        let target = match text(&resource["Type"]) {
+            "AWS::Lambda::EventSourceMapping" => &resource["Properties"]["FunctionName"]["Ref"],
+            "AWS::Scheduler::Schedule" => &resource["Properties"]["Target"]["Arn"]["Fn::GetAtt"],
+            _ => return None,
+        };
+        Some(text(target).trim_end_matches(".Arn"))
+    });
+    for id in by_itself.collect::<BTreeSet<_>>() {
+        let name = resolved(&template, &json!({"Ref": id}));
+        let (bad, periods, above) =
+            trips(about(&template, "Errors", &name).unwrap_or_else(|| panic!("errors of {name}")));
+        assert!(bad >= 2.0 && periods > bad && above == 0.0, "{name}: one failure is tried again by itself");
+        assert!(!integrated.contains(name.trim_start_matches("switchboard-")), "{name} has two doors");
+    }
+    for function in with_url {
+        let name = format!("{STACK}-{function}");
+        assert!(about(&template, "Url5xxCount", &name).is_some(), "5xx of {name}");
+        assert!(about(&template, "Throttles", &name).is_some(), "throttles of {name}");
+    }
+}
+
+#[test]
+fn a_queue_is_watched_and_a_retry_that_helps_is_no_alarm() {
+    let template = Template::read();
+    let queues = template.resources("AWS::SQS::Queue");
+    let is_dead = |id: &str| {
+        queues.values().any(|queue| queue["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"] == format!("{id}.Arn"))
+    };
+    for (id, queue) in &queues {
+        let name = resolved(&template, &queue["QueueName"]);
+        if is_dead(id) {
+            let alarm = about(&template, "ApproximateNumberOfMessagesVisible", &name).unwrap_or_else(|| panic!("{id}"));
+            assert_eq!((&alarm["Statistic"], trips(alarm)), (&json!("Maximum"), (1.0, 1.0, 0.0)), "{id}");
+            continue;
+        }
+        let alarm = about(&template, "ApproximateAgeOfOldestMessage", &name).unwrap_or_else(|| panic!("age of {id}"));
+        let (.., above) = trips(alarm);
+        assert!(above >= 2.0 * number(&queue["VisibilityTimeout"]), "{id}: one retry is no reason");
+        assert!(above < number(&queue["MessageRetentionPeriod"]), "{id}: SQS forgets messages before that");
+    }
+}
+
+/// CloudFormation takes 500 of a stack.
+#[test]
+fn the_template_has_room_left() {
+    let count = Template::read().0["Resources"].as_object().unwrap().len();
+    assert!(count <= 475, "{count} resources: a second stack is due soon");
+}

@@ -1,0 +1,183 @@
+//! The metrics that the alarms and the dashboard are about, against those that the handlers write when it happens.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::{Value, json};
+use shared::{
+    automation::MOST_FAILURES,
+    models::{IntentId, RunStatus, Timestamp},
+};
+use tests::{
+    Options, Template, World, ai_sms,
+    automation::AMPLE,
+    aws,
+    metrics::{Metric, Metrics},
+    phone, preemptive_sms,
+    standins::{Fault, llm::Turn},
+};
+
+use super::{alarms::watched, dashboard::shown, text};
+
+fn calls(metrics: &Metrics) -> Vec<String> {
+    let answers = metrics.values().into_iter().filter(|((name, _), _)| name == "Calls");
+    answers.map(|((_, dimensions), _)| dimensions["Answer"].clone()).collect()
+}
+
+async fn incoming(world: &World, caller: u32) -> Vec<String> {
+    let metrics = Metrics::capture();
+    let answer = world.send("call-start", &world.incoming(&world.caller(&phone(caller)))).await;
+    assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"), "{}", answer.body);
+    calls(&metrics)
+}
+
+#[tokio::test]
+async fn a_call_counts_by_what_the_caller_got() {
+    let world = World::start().await;
+    world.attached(&preemptive_sms()).await;
+    assert_eq!(incoming(&world, 1).await, ["agent"]);
+
+    world.vapi.inject(Fault::status(404));
+    assert_eq!(incoming(&world, 2).await, ["fallback"]);
+    world.vapi.clear_faults();
+
+    for (action, on, answer) in [
+        ("GetItem", "phone_numbers", "fallback"),
+        ("UpdateItem", "idempotency", "incomplete"),
+        ("Query", "agent_tools", "incomplete"),
+        ("PutItem", "calls", "incomplete"),
+        ("SendMessageBatch", "executions", "incomplete"),
+    ] {
+        let code = if on == "executions" { "ServiceUnavailable" } else { "ProvisionedThroughputExceededException" };
+        world.aws.inject(aws::Fault::new(action, on, aws::Trouble::Error(code)).times(9));
+        assert_eq!(incoming(&world, 3).await, [answer], "{action} {on}");
+        world.aws.clear_faults();
+    }
+
+    // The same request again gets the same answer, and is the same call.
+    let again = world.incoming(&world.caller(&phone(4)));
+    let metrics = Metrics::capture();
+    for _ in 0..3 {
+        world.send("call-start", &again).await;
+    }
+    assert_eq!(calls(&metrics), ["agent"]);
+}
+
+#[tokio::test]
+async fn settle_tells_how_many_changes_stay_open_and_what_failed() {
+    let world = World::start().await;
+    let settled = async || {
+        let metrics = Metrics::capture();
+        world.settle().await;
+        (metrics.sum("OpenIntents"), metrics.sum("SettleFailures"))
+    };
+    assert_eq!(settled().await, (0.0, 0.0));
+    // One that another version began, long ago; one that has just begun; one that is old, and whose turn is not now.
+    let intent = |minutes: u64, owner_until: i64| {
+        let begun = Timestamp::from_millis(Timestamp::now().as_millis() - i64::try_from(minutes * 60_000).unwrap());
+        json!({
+            "id": IntentId::generate().to_string(), "organization_id": world.home.organization_id,
+            "change": "of_a_newer_version", "created_at": begun.to_string(), "owner_until": owner_until,
+        })
+    };
+    let later = Timestamp::now().plus(Duration::from_secs(3_600)).as_millis();
+    world.aws.put("intents", &intent(1, later));
+    assert_eq!(settled().await, (0.0, 0.0));
+    world.aws.put("intents", &intent(20, later));
+    assert_eq!(settled().await, (1.0, 0.0));
+    world.aws.put("intents", &intent(20, 1));
+    assert_eq!(settled().await, (2.0, 1.0));
+    // A part of it that fails keeps none of the others from running.
+    world.aws.inject(aws::Fault::new("Scan", "approvals", aws::Trouble::Error("AccessDeniedException")).times(9));
+    world.aws.inject(aws::Fault::new("Query", "approvals", aws::Trouble::Error("AccessDeniedException")).times(9));
+    assert_eq!(settled().await, (2.0, 2.0));
+}
+
+async fn over_its_budget(world: &World) {
+    let budgets = json!({"budgets": {"platform_cost_per_month": 0.7}});
+    world.aws.change("organizations", &world.home.organization_id, budgets);
+    let finish = "````tool\nreturn finalResponse();\n````";
+    let answer = json!({
+        "id": "gen-1", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": finish}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost": 0.5},
+    });
+    for run in 0..2 {
+        world.start_run(&json!({"prompt": format!("Hello {run}")})).await.expect(202);
+        world.llm.script([Turn { body: Some(answer.clone()), ..Turn::default() }]);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_budget_counts_as_used_up_once() {
+    let world = World::start().await;
+    let metrics = Metrics::capture();
+    over_its_budget(&world).await;
+    let spent: Vec<f64> =
+        metrics.values().iter().filter(|((name, _), _)| name == "LlmCost").map(|(_, value)| *value).collect();
+    assert_eq!((spent, metrics.sum("BudgetsUsedUp")), (vec![0.5, 0.5], 1.0));
+}
+
+/// What the alarms and the dashboard name of ours is what the code writes when it happens: a metric that is called otherwise in
+/// one of the places would never have a value, and its alarm never fire.
+#[tokio::test]
+async fn what_is_watched_is_what_the_code_writes() {
+    let variables = vec![
+        // Nobody is there.
+        ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
+        ("ALERT_SECRET", "switchboard/alerts".to_owned()),
+    ];
+    let mut world = World::with(Options { variables, ..Options::default() }).await;
+    let metrics = Metrics::capture();
+
+    let tool = world.attached(&ai_sms()).await;
+    let by_phone = async |caller| world.send("call-start", &world.incoming(&world.caller(&phone(caller)))).await;
+    by_phone(1).await;
+    world.vapi.inject(Fault::status(404));
+    by_phone(2).await;
+    world.vapi.clear_faults();
+    world.aws.inject(aws::Fault::throttled("PutItem", "calls").times(9));
+    by_phone(3).await;
+    world.aws.clear_faults();
+
+    world.aws.inject(aws::Fault::throttled("GetItem", "tools").times(9));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    assert_eq!(world.call_tool(&call).await.expect(200)["success"], false);
+    world.aws.clear_faults();
+
+    world.settle().await;
+    over_its_budget(&world).await;
+    world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
+    over_its_budget(&world).await;
+
+    world.ledger_service("https://ledger.example");
+    let entry = json!([{"id": "a", "tool": "ledger_post", "parameters": {"entry": "one"}}]);
+    let automation = world.activate(&world.manual(&entry)).await;
+    for number in 0..MOST_FAILURES {
+        let run = world.start_automation(&automation, &format!("cause {number}"), &json!({})).await;
+        world.process.run_loop.watch.run_ends(&run, RunStatus::Failed).await;
+    }
+    world.aws.change("tools", text(&tool["id"]), json!({"type": "of_a_newer_version"}));
+    world.list("/tools").await;
+    // No token can be checked any more.
+    world.aws.forget_secret("switchboard/tool-token");
+    world.restart();
+    let refused = world.call_tool(&call).await;
+    assert!(refused.status >= 500, "{}", refused.body);
+
+    let written = metrics.seen();
+    let template = Template::read();
+    let watched = watched(&template).into_iter().chain(shown(&template));
+    let missing: Vec<(String, Metric)> = watched.filter(|(_, metric)| !is_written(metric, &written)).collect();
+    assert!(missing.is_empty(), "nothing writes these: {missing:#?}\nthese are written: {written:#?}");
+}
+
+/// There is one of that name with these dimensions; how runs end stands for itself.
+fn is_written(metric: &Metric, written: &BTreeSet<Metric>) -> bool {
+    let (name, dimensions) = metric;
+    written.contains(metric)
+        || dimensions.get("Status").is_some_and(|status| {
+            let known = serde_json::from_value::<RunStatus>(Value::from(status.as_str())).is_ok();
+            known && written.iter().any(|(other, of)| other == name && of.keys().eq(dimensions.keys()))
+        })
+}

@@ -1,0 +1,103 @@
+//! What a caller is told with is found again: in the API's access log, and in the function's own.
+
+use serde_json::{Value, json};
+use tests::{Event, Template, World, ai_sms, logs::Logs, standins::Fault};
+
+use super::{resource, text};
+
+/// The ids of a request that `tests::Event` makes: the door's and the invocation's.
+const OF_DOOR: &str = "JKJaXmPLvHcESHA=";
+const OF_LAMBDA: &str = "8476a536-e9f4-11e8-9739-2dfe598c3fcd";
+
+/// The line of the access log about a request, as far as its event and its answer tell.
+fn access_log(event: &Value, status: u16) -> Value {
+    let template = Template::read();
+    let settings = &resource(&template, "ApiStage")["Properties"]["AccessLogSettings"];
+    let fields: Value = serde_json::from_str(text(&settings["Format"])).expect("a line of the access log is JSON");
+    let filled = fields.as_object().unwrap().iter().map(|(name, variable)| {
+        let value = match text(variable) {
+            "$context.requestId" => event["requestContext"]["requestId"].clone(),
+            // AWS: the id of the request to the integration; to Lambda, that of the invocation.
+            "$context.integration.requestId" => json!(OF_LAMBDA),
+            "$context.status" => json!(status.to_string()),
+            "$context.routeKey"
+            | "$context.responseLatency"
+            | "$context.integrationLatency"
+            | "$context.integrationErrorMessage"
+            | "$context.authorizer.error"
+            | "$context.error.message" => json!("-"),
+            other => panic!("{other} is new in the access log: may it stand there, with nothing of a caller in it?"),
+        };
+        (name.clone(), value)
+    });
+    Value::Object(filled.collect())
+}
+
+/// The lines about a request, in the log of its function.
+fn lines_of(logs: &Logs, id: &Value) -> usize {
+    let all: Vec<Value> = logs.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names = |line: &&Value| {
+        let named = (&line["span"]["request.id"], &line["span"]["lambda.request_id"]);
+        named == (id, &json!(OF_LAMBDA)) || (&line["request.id"], &line["lambda.request_id"]) == (id, &json!(OF_LAMBDA))
+    };
+    let ours = all.iter().filter(|line| line["level"] != "DEBUG" && line["target"].as_str().is_some_and(of_ours));
+    let (mine, others): (Vec<&Value>, Vec<&Value>) = ours.partition(names);
+    assert!(others.is_empty(), "lines that name no request: {others:?}");
+    mine.len()
+}
+
+fn of_ours(target: &str) -> bool {
+    ["shared::", "create", "execute", "call_start", "stream"].iter().any(|of| target.starts_with(of))
+}
+
+#[tokio::test]
+async fn a_problem_is_found_in_the_access_log_and_in_the_functions() {
+    let world = World::start().await;
+    let path = format!("/api/{}/tools", world.home.slug);
+    let create = |body: &Value| Event::post(&path, body).user(&world.home.user_id);
+    world.vapi.inject(Fault::status(401).on("POST", "/tool"));
+    for (event, status) in [
+        (create(&json!({"type": "nonsense"})), 422),
+        (create(&ai_sms()), 502),
+        (Event::post("/api/nobody/tools", &ai_sms()).user("nobody"), 404),
+    ] {
+        let logs = Logs::capture();
+        let problem = world.send("create", &event).await.expect(status);
+        let logged = access_log(&event.to_json(), status);
+        assert_eq!((&problem["request_id"], &logged["request_id"]), (&json!(OF_DOOR), &json!(OF_DOOR)), "{problem}");
+        assert_eq!(logged["lambda_request_id"], OF_LAMBDA);
+        assert!(lines_of(&logs, &problem["request_id"]) > 0, "{status}: {}", logs.text());
+    }
+}
+
+/// Also what is logged on the way, and by handlers that answer no problem: what is said of a call leads to the request.
+#[tokio::test]
+async fn every_line_about_a_request_names_it() {
+    let world = World::start().await;
+    world.vapi.inject(Fault::status(404));
+    let logs = Logs::capture();
+    world.send("call-start", &world.incoming(&world.caller(&tests::phone(1)))).await;
+    assert!(lines_of(&logs, &json!(OF_DOOR)) > 0, "{}", logs.text());
+}
+
+/// A function URL has no access log; the id it gives a request is the invocation's, and Lambda's own lines have that.
+#[tokio::test]
+async fn a_problem_at_the_streaming_door_is_found_in_its_log() {
+    let world = World::start().await;
+    let mut event = Event::post("/agent/stream", &json!({"message": "Hello"})).to_json();
+    event["requestContext"]["requestId"] = json!(OF_LAMBDA);
+    let logs = Logs::capture();
+    let problem = world.send_json("stream", &event).await.expect(401);
+    assert_eq!(problem["request_id"], OF_LAMBDA);
+    assert!(lines_of(&logs, &problem["request_id"]) > 0, "{}", logs.text());
+}
+
+/// Without a door, as when somebody invokes a function by hand, there is Lambda's id.
+#[tokio::test]
+async fn a_request_without_a_door_is_told_lambdas_id() {
+    let world = World::start().await;
+    let mut event = Event::post(&format!("/api/{}/tools", world.home.slug), &json!({})).to_json();
+    event["requestContext"].as_object_mut().unwrap().remove("requestId");
+    let problem = world.send_json("create", &event).await;
+    assert_eq!(problem.body["request_id"], OF_LAMBDA, "{}", problem.body);
+}
