@@ -2,6 +2,7 @@
 //! pages whose links lead somewhere.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod operations;
 mod source;
 mod waivers;
 

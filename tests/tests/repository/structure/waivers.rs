@@ -61,7 +61,11 @@ fn what_fails_is_repaired_or_waived_with_a_reason_and_no_waiver_is_left_over() {
 
     // Another kind, another resource of a waived kind, and what does not fail any more.
     for (name, failed, wanted) in [
-        ("kind", [&all[..], &[("CKV_AWS_20", "AWS::S3::Bucket.Leaky")]].concat(), "Leaky (AWS::S3::Bucket): CKV_AWS_20"),
+        (
+            "kind",
+            [&all[..], &[("CKV_AWS_20", "AWS::S3::Bucket.Leaky")]].concat(),
+            "Leaky (AWS::S3::Bucket): CKV_AWS_20",
+        ),
         (
             "resource",
             [&all[..], &[("CKV_AWS_116", "AWS::Serverless::Function.NewFunction")]].concat(),
