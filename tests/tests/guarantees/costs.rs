@@ -37,8 +37,8 @@ impl Counted {
         Self { read_units: units(true), write_units: units(false), queue_requests, secrets_asked: secrets }
     }
 
-    /// Lambda's poller receives the message and deletes it.
-    fn from_queue(mut self) -> Self {
+    /// By a queue: Lambda's poller receives the message and deletes it.
+    fn delivered(mut self) -> Self {
         self.queue_requests += 2.0;
         self
     }
@@ -57,7 +57,7 @@ async fn of_request(world: &World, function: &str, event: &Event) -> (Counted, V
 async fn of_batch(world: &World, batch: Received) -> Counted {
     world.aws.clear_operations();
     assert_eq!(world.run_batch(batch).await, 0);
-    Counted::of(&world.aws.operations()).from_queue()
+    Counted::of(&world.aws.operations()).delivered()
 }
 
 /// An event as VAPI reports it.
