@@ -140,7 +140,7 @@ fn queues_are_encrypted_logs_end_and_only_settle_is_invoked_asynchronously() {
     let schedules = template.resources("AWS::Scheduler::Schedule");
     let targets: Vec<&Value> = schedules.values().map(|schedule| &schedule["Target"]["Arn"]).collect();
     assert_eq!(targets, [&json!({"Fn::GetAtt": "SettleFunction.Arn"})]);
-    for kind in ["AWS::Events::Rule", "AWS::Lambda::EventInvokeConfig", "AWS::S3::Bucket"] {
+    for kind in ["AWS::Events::Rule", "AWS::S3::Bucket"] {
         assert!(template.resources(kind).is_empty(), "what invokes asynchronously: {kind}");
     }
     let subscriptions = template.resources("AWS::SNS::Subscription");
