@@ -35,11 +35,9 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items
 	infra/local/make-venv
 	$(VENV)/cfn-lint infra/template.yaml
-	@if cargo deny --version >/dev/null 2>&1; then \
-		echo cargo deny check bans licenses sources; cargo deny check bans licenses sources; \
-	else \
-		echo 'skipped: cargo deny is not installed (cargo install cargo-deny)'; \
-	fi
+	infra/local/make-venv .venv-lint infra/lint/requirements.txt
+	.venv-lint/bin/python infra/lint/template
+	infra/lint/dependencies
 
 # Only what is measured is built as it is deployed; the program that measures, as the tests are.
 bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of everything, 30)
@@ -85,4 +83,4 @@ catalogue-import: ## print a draft of a file with the components of an app at Pi
 
 clean: ## remove what was built, the tools and the local state
 	cargo clean
-	rm -rf .venv tests/mcp_client/node_modules tests/chat_clients/node_modules
+	rm -rf .venv .venv-lint tests/mcp_client/node_modules tests/chat_clients/node_modules

@@ -39,6 +39,8 @@ pub struct Operation {
     /// Tables and queues without their prefix, or the id of a secret.
     pub on: Vec<String>,
     pub body: Value,
+    /// Capacity units of DynamoDB's that it took, since [`Aws::meter`].
+    pub units: f64,
     pub started: Instant,
     pub ended: Instant,
     /// Wall clock of `started` and `ended`, to hold against what the stand-ins write down.
@@ -110,6 +112,7 @@ struct Shared {
     log: Mutex<Vec<Operation>>,
     faults: Mutex<Vec<Fault>>,
     delay: Mutex<Duration>,
+    metered: Mutex<bool>,
     secrets: Mutex<secrets::Shelf>,
     queues: Mutex<queues::Shelf>,
     schedules: Mutex<schedules::Shelf>,
@@ -211,6 +214,11 @@ impl Aws {
     /// Every DynamoDB operation takes this much longer.
     pub fn slow_down(&self, delay: Duration) {
         *self.shared.delay.lock().unwrap() = delay;
+    }
+
+    /// From now on every operation on DynamoDB is written down with what it costs.
+    pub fn meter(&self) {
+        *self.shared.metered.lock().unwrap() = true;
     }
 
     pub fn put_secret(&self, id: &str, value: &Value) {

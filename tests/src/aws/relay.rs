@@ -36,6 +36,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
         let trouble = shared.meet(&action, &on);
         let (started, from) = (Instant::now(), Timestamp::now());
         let delay = *shared.delay.lock().unwrap();
+        let mut units = 0.0;
         let answer = match &trouble {
             Some(Trouble::DropBefore | Trouble::StallBefore) => None,
             Some(Trouble::Error(code)) => Some(failure(code)),
@@ -54,8 +55,15 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             trouble => {
                 tokio::time::sleep(delay).await;
                 let left = if let Some(Trouble::Unprocessed) = trouble { request.keep_first() } else { Value::Null };
+                let metered = *shared.metered.lock().unwrap();
+                if metered {
+                    request.ask_for_capacity();
+                }
                 back.write_all(&request.bytes).await?;
                 let answer = Message::read(&mut back).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+                if metered {
+                    units = consumed(&answer.json());
+                }
                 match trouble {
                     None => Some(answer.bytes),
                     Some(Trouble::Unprocessed) => Some(answer.with_unprocessed(&action, left)),
@@ -64,7 +72,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             }
         };
         let (ended, to) = (Instant::now(), Timestamp::now());
-        shared.log.lock().unwrap().push(Operation { action, on, body, started, ended, from, to });
+        shared.log.lock().unwrap().push(Operation { action, on, body, units, started, ended, from, to });
         if let Some(Trouble::StallBefore | Trouble::StallAfter) = trouble {
             shared.stalled.notify_one();
             // Until the caller is gone.
@@ -119,6 +127,17 @@ fn names(body: &Value) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The capacity units of an answer: those of the table and of its indexes, or of each table of a batch or transaction. A write that
+/// its condition refuses is charged like one of the item that is there: as one of up to a kilobyte.
+fn consumed(answer: &Value) -> f64 {
+    if answer["__type"].as_str().is_some_and(|kind| kind.ends_with("ConditionalCheckFailedException")) {
+        return 1.0;
+    }
+    let capacity = &answer["ConsumedCapacity"];
+    let of_tables = capacity.as_array().map_or(std::slice::from_ref(capacity), Vec::as_slice);
+    of_tables.iter().filter_map(|capacity| capacity["CapacityUnits"].as_f64()).sum()
 }
 
 fn failure(code: &str) -> Vec<u8> {
@@ -204,13 +223,25 @@ impl Message {
             put(kept, first);
             put(&mut left[table], others);
         }
+        self.rewrite(&body);
+        left
+    }
+
+    /// Asks DynamoDB to say in its answer what the operation costs.
+    fn ask_for_capacity(&mut self) {
+        let mut body = self.json();
+        body["ReturnConsumedCapacity"] = "TOTAL".into();
+        self.rewrite(&body);
+    }
+
+    /// Puts another body behind the same head.
+    fn rewrite(&mut self, body: &Value) {
         let (head, body) = (String::from_utf8_lossy(&self.bytes[..self.body_at]), body.to_string());
         let is_length = |line: &&str| line.to_ascii_lowercase().starts_with("content-length:");
         let lines = head.trim_end().split("\r\n").filter(|line| !is_length(line));
         let head = lines.chain([format!("content-length: {}", body.len()).as_str()]).collect::<Vec<_>>().join("\r\n");
         let body_at = head.len() + 4;
         *self = Self { bytes: format!("{head}\r\n\r\n{body}").into_bytes(), body_at };
-        left
     }
 
     /// The answer to a batch of which this was left out.

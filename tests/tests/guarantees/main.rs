@@ -1,6 +1,7 @@
 //! What must hold whatever breaks and whoever asks: once, tenants apart, roles that fit, no waiting, nothing left behind.
 
 mod access;
+mod costs;
 mod faults;
 mod idempotency;
 mod permissions;

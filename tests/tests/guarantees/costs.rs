@@ -1,0 +1,227 @@
+//! What a tool call and a phone call cost on AWS, against the tables of `docs/operations.md`: the units of DynamoDB and the
+//! requests to SQS are measured, and the sums are made anew from the page's own prices and figures.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tests::{
+    Event, Options, World, ai_sms, api_request,
+    aws::{Operation, Received},
+    phone, preemptive_sms,
+    standins::{Fault, twilio},
+};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
+
+/// What one event costs, in what AWS counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Counted {
+    read_units: f64,
+    write_units: f64,
+    queue_requests: f64,
+    secrets_asked: usize,
+}
+
+impl Counted {
+    fn of(operations: &[Operation]) -> Self {
+        let units = |reads: bool| {
+            let those = operations.iter().filter(|operation| operation.is_dynamodb() && is_read(operation) == reads);
+            those.map(|operation| operation.units).sum::<f64>()
+        };
+        let sent = operations.iter().filter(|operation| operation.action.starts_with("SendMessage")).count();
+        let secrets = operations.iter().filter(|operation| operation.action == "GetSecretValue").count();
+        let unmetered: Vec<_> = operations.iter().filter(|op| op.is_dynamodb() && op.units == 0.0).collect();
+        assert!(unmetered.is_empty(), "{unmetered:?}");
+        let queue_requests = u32::try_from(sent).unwrap().into();
+        Self { read_units: units(true), write_units: units(false), queue_requests, secrets_asked: secrets }
+    }
+
+    /// By a queue: Lambda's poller receives the message and deletes it.
+    fn delivered(mut self) -> Self {
+        self.queue_requests += 2.0;
+        self
+    }
+}
+
+fn is_read(operation: &Operation) -> bool {
+    ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"].contains(&operation.action.as_str())
+}
+
+async fn of_request(world: &World, function: &str, event: &Event) -> (Counted, Value) {
+    world.aws.clear_operations();
+    let answer = world.send(function, event).await;
+    (Counted::of(&world.aws.operations()), answer.expect(200).clone())
+}
+
+async fn of_batch(world: &World, batch: Received) -> Counted {
+    world.aws.clear_operations();
+    assert_eq!(world.run_batch(batch).await, 0);
+    Counted::of(&world.aws.operations()).delivered()
+}
+
+/// An event as VAPI reports it.
+fn reported(world: &World, message: &Value) -> Event {
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    Event::post("/api/vapi/events", &json!({ "message": message })).header("authorization", &bearer)
+}
+
+/// A phone call from beginning to end, twice: what it costs in processes that have served one before.
+async fn measured() -> BTreeMap<&'static str, Counted> {
+    let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
+    crm.inject(
+        Fault::body(json!({"name": "Ana Ruiz", "since": 2019, "balance": "12.50 EUR", "language": "es"})).times(99),
+    );
+    let world = World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await;
+    let mut lookup = api_request("GET", &format!("{}/customer?phone={{{{caller_phone_number}}}}", crm.url));
+    lookup["label"] = json!("Customer");
+    lookup["attach_to_agent"] = json!(false);
+    lookup["execute_on_call_start"] = json!(true);
+    world.attached(&lookup).await;
+    world.attached(&preemptive_sms()).await;
+    let reading = world.attached(&api_request("GET", &format!("{}/orders", crm.url))).await;
+    let acting = world.attached(&ai_sms()).await;
+    world.aws.meter();
+
+    let mut counted = BTreeMap::new();
+    for number in [1, 2] {
+        counted.clear();
+        let (cost, twiml) = of_request(&world, "call-start", &world.incoming(&world.caller(&phone(number)))).await;
+        counted.insert("`call-start`, two tools", cost);
+        let (before, _) = twiml.as_str().unwrap().split_once("/transport").unwrap();
+        let id = before.rsplit('/').next().unwrap().to_owned();
+
+        // Each message in a batch of its own: the dearest way.
+        let batch = world.aws.receive("executions", 0).unwrap();
+        let both = of_batch(&world, batch).await;
+        let each = Counted {
+            read_units: both.read_units / 2.0,
+            write_units: both.write_units / 2.0,
+            queue_requests: (both.queue_requests - 2.0) / 2.0 + 2.0,
+            ..both
+        };
+        counted.insert("`run-tool`, a tool of the call's start", each);
+        let deadline = world.aws.receive("executions", 3).unwrap();
+        counted.insert("`run-tool`, the latest moment to tell", of_batch(&world, deadline).await);
+
+        let update = json!({"type": "status-update", "status": "in-progress", "call": {"id": id}});
+        counted.insert("`calls`, an event of VAPI's", of_request(&world, "calls", &reported(&world, &update)).await.0);
+        for (path, tool, arguments) in [
+            ("`execute`, reading", &reading, json!({})),
+            ("`execute`, with an effect", &acting, json!({"text": "Your table is booked for Friday at eight."})),
+        ] {
+            let mut call = world.call(tool, arguments);
+            call.call_id = Some(id.clone());
+            call.customer_number = phone(number);
+            let event = world.vapi_event(&call);
+            counted.insert(path, of_request(&world, "execute", &event).await.0);
+            if tool == &acting {
+                counted.insert("`execute`, the same again", of_request(&world, "execute", &event).await.0);
+            }
+        }
+        let update = json!({"type": "status-update", "status": "ended", "endedReason": "customer-ended-call", "call": {"id": id}});
+        of_request(&world, "calls", &reported(&world, &update)).await;
+        let report = json!({
+            "type": "end-of-call-report", "endedReason": "customer-ended-call", "cost": 0.12, "call": {"id": id},
+            "startedAt": "2026-11-20T10:00:00.000Z", "endedAt": "2026-11-20T10:02:30.000Z",
+        });
+        counted
+            .insert("`calls`, the report at the end", of_request(&world, "calls", &reported(&world, &report)).await.0);
+    }
+    counted
+}
+
+/// The rows of the table below a heading of the page, by their first cell.
+fn table(page: &str, heading: &str) -> BTreeMap<String, Vec<String>> {
+    let (_, section) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    rows.skip(2).map(cells).map(|mut row| (row.remove(0), row)).collect()
+}
+
+fn number(cell: &str) -> f64 {
+    cell.parse().unwrap_or_else(|_| panic!("{cell} is not a number"))
+}
+
+/// What the page says of a path: requests to the API, invocations, milliseconds, units read and written, requests to queues,
+/// kilobytes of log.
+struct Row([f64; 7]);
+
+/// In US dollars: Lambda, DynamoDB, API, queues, logs.
+fn dollars(row: &Row, price: &BTreeMap<String, Vec<String>>) -> [f64; 5] {
+    let price = |what: &str| number(&price.get(what).unwrap_or_else(|| panic!("no price of {what}"))[0]);
+    let million = |what: &str| price(what) / 1e6;
+    let Row([requests, invocations, milliseconds, read, written, queue, log]) = row;
+    // 256 MB, as the template gives each function.
+    let gigabyte_seconds = milliseconds / 1000.0 * 0.25;
+    [
+        invocations * million("a million invocations") + gigabyte_seconds * million("a million GB-seconds, arm64"),
+        read * million("a million read units") + written * million("a million write units"),
+        requests * million("a million requests to the HTTP API"),
+        queue * million("a million requests to SQS"),
+        log / 1e6 * price("a GB of logs"),
+    ]
+}
+
+#[tokio::test]
+async fn what_calls_cost_is_what_the_page_for_operators_says() {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let paths = table(&page, "### What one costs");
+    let mut wrong = Vec::new();
+    let measured = measured().await;
+    for (path, counted) in &measured {
+        let Some(row) = paths.get(*path) else {
+            wrong.push(format!("{path}: no row; measured {counted:?}"));
+            continue;
+        };
+        let [read_units, write_units, queue_requests] = [3, 4, 5].map(|column: usize| number(&row[column]));
+        // Secrets are kept for five minutes.
+        let said = Counted { read_units, write_units, queue_requests, secrets_asked: 0 };
+        if said != *counted {
+            wrong.push(format!("{path}: measured {counted:?}, the page says {said:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "docs/operations.md, \"What one costs\":\n{}", wrong.join("\n"));
+    assert_eq!(paths.len(), measured.len(), "a row that nothing measures");
+}
+
+#[test]
+fn the_sums_of_the_page_for_operators_are_those_of_its_figures() {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let prices = table(&page, "### Prices");
+    let paths = table(&page, "### What one costs");
+    let row = |path: &str| {
+        let cells: Vec<f64> = paths[path].iter().map(|cell| number(cell)).collect();
+        dollars(&Row(cells.try_into().unwrap()), &prices)
+    };
+    let call = [
+        (1.0, "`call-start`, two tools"),
+        (2.0, "`run-tool`, a tool of the call's start"),
+        (1.0, "`run-tool`, the latest moment to tell"),
+        (1.0, "`execute`, reading"),
+        (2.0, "`execute`, with an effect"),
+        (2.0, "`calls`, an event of VAPI's"),
+        (1.0, "`calls`, the report at the end"),
+    ];
+    let sums = [
+        ("a million tool calls that read", 1e6, vec![(1.0, "`execute`, reading")]),
+        ("a million tool calls with an effect", 1e6, vec![(1.0, "`execute`, with an effect")]),
+        ("a thousand phone calls", 1e3, call.to_vec()),
+    ];
+    let said = table(&page, "### What it comes to");
+    let mut wrong = Vec::new();
+    for (what, times, parts) in sums {
+        let mut columns = [0.0; 5];
+        for (count, path) in parts {
+            for (column, cost) in columns.iter_mut().zip(row(path)) {
+                *column += times * count * cost;
+            }
+        }
+        let total: f64 = columns.iter().sum();
+        let cells: Vec<String> = columns.iter().chain([&total]).map(|cost| format!("{cost:.3}")).collect();
+        if said.get(what) != Some(&cells) {
+            wrong.push(format!("| {what} | {} |", cells.join(" | ")));
+        }
+    }
+    assert!(wrong.is_empty(), "docs/operations.md, \"What it comes to\", must say:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,87 @@
+//! `docs/operations.md` against the template: what its commands name is there, and nothing is forgotten that has to be sent again
+//! or rotated.
+
+use std::{collections::BTreeSet, process::Command};
+
+use serde_json::Value;
+use tests::Template;
+
+use super::{between, functions, read};
+
+const PAGE: &str = "docs/operations.md";
+
+fn shell() -> Vec<String> {
+    let page = read(PAGE);
+    let blocks: Vec<String> = between(&page, "```sh\n", "\n```").into_iter().map(str::to_owned).collect();
+    assert!(blocks.len() > 5, "the page was read");
+    blocks
+}
+
+/// What follows an opening up to the end of a name: nothing where a variable stands in its place.
+fn named(text: &str, open: &str) -> BTreeSet<String> {
+    let ends = |letter: char| !(letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    let after = text.split(open).skip(1).map(|after| after.split(ends).next().unwrap().to_owned());
+    after.filter(|name| !name.is_empty()).collect()
+}
+
+/// Names of the resources of a type, without the stack's.
+fn of_type(template: &Template, kind: &str, property: &str) -> BTreeSet<String> {
+    let resources = template.resources(kind);
+    let name = |properties: &&Value| properties[property]["Fn::Sub"].as_str().unwrap().to_owned();
+    let without_stack =
+        |name: String| name.trim_start_matches("${AWS::StackName}").trim_start_matches(['-', '/']).to_owned();
+    resources.values().map(name).map(without_stack).collect()
+}
+
+#[test]
+fn the_commands_for_operators_are_shell() {
+    for block in shell() {
+        let checked = Command::new("sh").args(["-n", "-c", &block]).output().unwrap();
+        assert!(checked.status.success(), "{}\n{block}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
+
+#[test]
+fn the_commands_for_operators_name_what_there_is() {
+    let template = Template::read();
+    let text = shell().join("\n");
+    let queues = of_type(&template, "AWS::SQS::Queue", "QueueName");
+    let tables = of_type(&template, "AWS::DynamoDB::Table", "TableName");
+    let secrets = of_type(&template, "AWS::SecretsManager::Secret", "Name");
+    let functions = functions();
+    for (opens, there, least) in [
+        (&["$(queue ", "$(arn ", "peek "][..], &queues, 4),
+        (&["--table-name \"$STACK-"], &tables, 3),
+        (&["--function-name \"$STACK-", "/aws/lambda/$STACK-"], &functions, 1),
+        (&["--secret-id \"$STACK/"], &secrets, 1),
+    ] {
+        let mut names: BTreeSet<String> = opens.iter().flat_map(|open| named(&text, open)).collect();
+        // Beside the tables that are restored.
+        names.remove("restored-");
+        assert!(names.len() >= least, "{opens:?}: {names:?}");
+        let missing: Vec<_> = names.difference(there).collect();
+        assert!(missing.is_empty(), "{PAGE} names {missing:?}; there are {there:?}");
+    }
+    let outputs = template.0["Outputs"].as_object().unwrap();
+    for output in named(&text, "$(output ") {
+        assert!(outputs.contains_key(&output), "{output}");
+    }
+}
+
+#[test]
+fn every_dead_letter_queue_and_every_secret_of_the_deployment_is_on_the_page_for_operators() {
+    let template = Template::read();
+    let page = read(PAGE);
+    let queues = template.resources("AWS::SQS::Queue");
+    let targets =
+        queues.values().filter_map(|queue| queue["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"].as_str());
+    for target in targets {
+        let queue = queues[target.strip_suffix(".Arn").unwrap()]["QueueName"]["Fn::Sub"].as_str().unwrap();
+        let name = queue.trim_start_matches("${AWS::StackName}-");
+        assert!(page.contains(&format!("\n| `{name}` | ")), "\"Redrive\" says nothing of {name}");
+    }
+    let rotate = between(&page, "\n## Rotate\n", "\n## ")[0];
+    for (name, says) in template.0["Parameters"].as_object().unwrap() {
+        assert!(says["NoEcho"] != true || rotate.contains(name), "\"Rotate\" says nothing of {name}");
+    }
+}
