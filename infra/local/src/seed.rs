@@ -73,6 +73,8 @@ pub(crate) struct PhoneNumber {
 pub(crate) struct Twilio {
     pub(crate) account_sid: String,
     pub(crate) auth_token: String,
+    /// Another number of the account, which nobody has registered. E.164.
+    pub(crate) spare_number: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -223,7 +225,7 @@ pub(crate) async fn write(
     put("agents", &[("id", &format!("assistant#{assistant_id}")), ("agent_id", id)]).await?;
 
     let PhoneNumber { id, number, label } = &data.phone_number;
-    let Twilio { account_sid, auth_token } = &data.twilio;
+    let Twilio { account_sid, auth_token, .. } = &data.twilio;
     let credentials = json!({"account_sid": account_sid, "auth_token": auth_token});
     let secret = create_secret(aws, &format!("{}{id}", deployed.twilio_secret_prefix), &credentials).await?;
     let number = [("id", id.as_str()), organization, ("number", number), ("label", label)];

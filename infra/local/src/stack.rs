@@ -196,6 +196,10 @@ impl Stack {
         let users = Users::sign_up(&pool, &aws, &data).await?;
         let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
         vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
+        twilio.set_voice_url(
+            &data.phone_number.number,
+            &format!("{api_url}/api/phone-number/{}/incoming", data.phone_number.id),
+        );
         seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
         seed::load_catalogue(&aws, files).await?;
         let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
@@ -264,12 +268,18 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
             _ => Error::Standin { service, source },
         }
     };
-    let vapi = standins::vapi::Options { api_key: data.vapi.api_key.clone(), ..Default::default() };
     let twilio = standins::twilio::Options::default().with_account(
         &data.twilio.account_sid,
         &data.twilio.auth_token,
-        &[&data.phone_number.number],
+        &[&data.phone_number.number, &data.twilio.spare_number],
     );
+    let twilio = standins::twilio::start(ports::address(ports.twilio), twilio)
+        .map_err(failed("Twilio's stand-in", ports.twilio))?;
+    let vapi = standins::vapi::Options {
+        api_key: data.vapi.api_key.clone(),
+        twilio: Some(twilio.url.clone()),
+        ..Default::default()
+    };
     let mut pipedream = standins::pipedream::Options {
         client_id: data.pipedream.client_id.clone(),
         client_secret: data.pipedream.client_secret.clone(),
@@ -284,8 +294,7 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
     let crm = standins::crm::Options { api_key: data.crm.api_key.clone(), customers: data.crm.customers.clone() };
     Ok((
         standins::vapi::start(ports::address(ports.vapi), vapi).map_err(failed("VAPI's stand-in", ports.vapi))?,
-        standins::twilio::start(ports::address(ports.twilio), twilio)
-            .map_err(failed("Twilio's stand-in", ports.twilio))?,
+        twilio,
         standins::pipedream::start(ports::address(ports.pipedream), pipedream)
             .map_err(failed("Pipedream's stand-in", ports.pipedream))?,
         standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
@@ -387,8 +396,8 @@ fn write_files(state_dir: &Path, description: &Description, mut environment: BTr
     }
     let mut lines = String::new();
     for (name, value) in environment.iter().filter(|(_name, value)| !value.is_empty()) {
-        // Writing to a String cannot fail.
-        let _ok = writeln!(lines, "{name}={value}");
+        // Quoted, for cargo-lambda refuses a file with a space that is not. Writing to a String cannot fail.
+        let _ok = writeln!(lines, "{name}='{value}'");
     }
     let path = state_dir.join("env");
     fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))?;
