@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench build deploy catalogue catalogue-import clean
+.PHONY: help run test lint bench build deploy destroy released-tables catalogue catalogue-import clean
 
 VENV := .venv/bin
 # What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
@@ -14,7 +14,7 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'make run ARGS="--help" lists the options of the local stack;'
-	@echo 'make deploy needs CODE_BUCKET=name and reads infra/deploy.parameters: see infra/deploy'
+	@echo 'make deploy needs CODE_BUCKET=name and reads infra/deploy.parameters: infra/deploy --help'
 
 # All members at once, as the stack itself builds its functions: then every crate is built once.
 run: ## start the whole system on this machine and play the main job once
@@ -52,9 +52,15 @@ build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv
 	infra/build
 
-deploy: ## build, upload and deploy to AWS
+deploy: ## check, build, upload and deploy to AWS
+	@infra/deploy
+
+destroy: ## delete a deployment, STACK=name: says first what goes and what is kept; the data is kept without DATA=delete
+	@infra/destroy
+
+released-tables: ## at a release: write down its tables and indexes, which the next one is held against
 	infra/local/make-venv
-	infra/deploy
+	$(VENV)/python -B infra/deployment/template.py
 
 # STACK= names a stack on AWS; without it the local stack that is running is meant.
 catalogue: ## load infra/catalogue into the running local stack, or on AWS with STACK=name (DRY_RUN=1: only tell what would change)

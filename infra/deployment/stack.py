@@ -1,0 +1,143 @@
+"""A stack as CloudFormation has it: what can be done in its state, what went wrong, what it left behind."""
+
+import aws
+
+DEPLOYABLE = {
+    "CREATE_COMPLETE",
+    "UPDATE_COMPLETE",
+    "UPDATE_ROLLBACK_COMPLETE",
+    "IMPORT_COMPLETE",
+    "IMPORT_ROLLBACK_COMPLETE",
+}
+
+
+def describe(name):
+    """The stack, or None where there is none; one whose creation never got beyond a change set is none either."""
+    try:
+        found = aws.ask("cloudformation", "describe-stacks", "--stack-name", name)["Stacks"][0]
+    except aws.Failed as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return None if found["StackStatus"] == "REVIEW_IN_PROGRESS" else found
+
+
+def parameters(found):
+    """Its parameters; secret ones are ****."""
+    return {each["ParameterKey"]: each.get("ParameterValue", "") for each in found.get("Parameters", [])}
+
+
+def in_the_way(name, status):
+    """Why nothing can be deployed in this state and what to do; None where it can."""
+    if status in DEPLOYABLE:
+        return None
+    delete = f"aws cloudformation delete-stack --stack-name {name}"
+    deleted = f"aws cloudformation wait stack-delete-complete --stack-name {name}"
+    reasons = f"STACK={name} infra/deploy --failures"
+    if status in ("ROLLBACK_COMPLETE", "CREATE_FAILED"):
+        return (
+            f"The stack {name} is {status}: its first deployment failed, and CloudFormation takes nothing but its deletion. "
+            f"See why, mend it, delete the stack (it holds no data yet) and deploy again:\n"
+            f"      {reasons}\n      {delete}\n      {deleted}"
+        )
+    if status == "ROLLBACK_FAILED":
+        return (
+            f"The stack {name} is ROLLBACK_FAILED: its first deployment failed, and not all that it had made could be taken away. "
+            f"See what and why, and delete it; what still cannot be deleted is named again, and deleted by hand:\n"
+            f"      {reasons}\n      {delete}\n      {deleted}"
+        )
+    if status == "DELETE_FAILED":
+        return (
+            f"The stack {name} is DELETE_FAILED: it was being deleted, and something of it could not be. "
+            f"See what and why, mend it and go on with deleting:\n      {reasons}\n      make destroy STACK={name}"
+        )
+    if status == "UPDATE_ROLLBACK_FAILED":
+        return (
+            f"The stack {name} is UPDATE_ROLLBACK_FAILED: an update failed, and so did going back. "
+            f"See why, mend it, let CloudFormation go on with going back, then deploy again:\n      {reasons}\n"
+            f"      aws cloudformation continue-update-rollback --stack-name {name}\n"
+            f"      aws cloudformation wait stack-rollback-complete --stack-name {name}"
+        )
+    if status.endswith("_IN_PROGRESS"):
+        waiter = {
+            "CREATE_IN_PROGRESS": "stack-create-complete",
+            "DELETE_IN_PROGRESS": "stack-delete-complete",
+            "IMPORT_IN_PROGRESS": "stack-import-complete",
+            "UPDATE_IN_PROGRESS": "stack-update-complete",
+            "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": "stack-update-complete",
+        }.get(status, "stack-rollback-complete")
+        return (
+            f"The stack {name} is {status}: somebody or something is changing it right now. Wait for the end, then do this again:\n"
+            f"      aws cloudformation wait {waiter} --stack-name {name}"
+        )
+    return (
+        f"The stack {name} is {status}, and an update of it would only be half of one. See why, and bring it into a state that is "
+        f"complete:\n      {reasons}\n      aws cloudformation rollback-stack --stack-name {name}\n"
+        f"      aws cloudformation wait stack-rollback-complete --stack-name {name}"
+    )
+
+
+def failures(name, most=6):
+    """What failed in the last operation and why, the first first: the rest follows from it."""
+    events = aws.ask("cloudformation", "describe-stack-events", "--stack-name", name, "--max-items", "1000")["StackEvents"]
+    failed = []
+    # Newest first, back to where the operation began. A rollback is part of what failed.
+    for event in events:
+        status, reason = event["ResourceStatus"], event.get("ResourceStatusReason", "")
+        of_stack = event["PhysicalResourceId"] == event["StackId"]
+        if of_stack and status in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"):
+            break
+        # What was under way when the first thing failed is called off, and says nothing.
+        if status.endswith("_FAILED") and not of_stack and "cancelled" not in reason.lower():
+            failed.append(f"{event['LogicalResourceId']} ({event['ResourceType']}): {reason or status}")
+    failed.reverse()
+    more = [f"and {len(failed) - most} more"] if len(failed) > most else []
+    return failed[:most] + more
+
+
+def show_failures(name):
+    """Prints them."""
+    try:
+        failed = failures(name)
+    except aws.Failed as error:
+        aws.say(f"What failed could not be read: {error}")
+        return
+    if failed:
+        aws.say("What failed, the first first:")
+        for line in failed:
+            aws.say(f"  - {line}")
+    else:
+        aws.say("No resource failed in the last operation.")
+
+
+def resources(name):
+    """Logical id to physical id and type of all that it has now."""
+    found = aws.ask("cloudformation", "list-stack-resources", "--stack-name", name)["StackResourceSummaries"]
+    return {
+        each["LogicalResourceId"]: (each.get("PhysicalResourceId", ""), each["ResourceType"])
+        for each in found
+        if each["ResourceStatus"] != "DELETE_COMPLETE"
+    }
+
+
+def tables(names):
+    """Those of these tables that there are. By their names, not by what they begin with: another stack's may begin alike."""
+    return sorted(set(aws.ask("dynamodb", "list-tables")["TableNames"]) & set(names))
+
+
+def protected(names):
+    """Those of these tables that DynamoDB refuses to delete."""
+    described = (aws.ask("dynamodb", "describe-table", "--table-name", name)["Table"] for name in names)
+    return [table["TableName"] for table in described if table.get("DeletionProtectionEnabled")]
+
+
+def secrets(name):
+    """The secrets below the stack's name: of each its ARN, and whether it waits for its deletion."""
+    command = ["secretsmanager", "list-secrets", "--include-planned-deletion", "--filters", f"Key=name,Values={name}/"]
+    found = aws.ask(*command)["SecretList"]
+    # The filter takes what begins alike in other letters too.
+    return {
+        secret["Name"]: {"arn": secret["ARN"], "waits": "DeletedDate" in secret}
+        for secret in found
+        if secret["Name"].startswith(f"{name}/")
+    }

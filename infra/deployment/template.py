@@ -1,0 +1,137 @@
+"""What infra/template.yaml, or the template of a stack, says of parameters, of what outlives the stack, and of tables."""
+
+import json
+import pathlib
+
+import yaml
+
+PATH = pathlib.Path(__file__).resolve().parents[1] / "template.yaml"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads CloudFormation's short forms as its long ones."""
+
+
+def _long_form(loader, suffix, node):
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    if suffix == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_Loader.add_multi_constructor("!", _long_form)
+
+
+def read(text):
+    """A template from YAML or JSON, or one that the AWS CLI has read already."""
+    return text if isinstance(text, dict) else yaml.load(text, _Loader)  # noqa: S506, the loader is a safe one
+
+
+def ours():
+    return read(PATH.read_text(encoding="utf-8"))
+
+
+TABLE, SECRET = "AWS::DynamoDB::Table", "AWS::SecretsManager::Secret"
+
+
+def named(template, stack, kind):
+    """The names of all tables, or secrets, of a stack, by logical id."""
+    key = "TableName" if kind == TABLE else "Name"
+    return {
+        logical: resource["Properties"][key]["Fn::Sub"].replace("${AWS::StackName}", stack)
+        for logical, resource in template["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def kept(template, stack, kind):
+    """Those of them that are left when the stack is deleted."""
+    return {
+        logical: name
+        for logical, name in named(template, stack, kind).items()
+        if template["Resources"][logical].get("DeletionPolicy", "Delete").startswith("Retain")
+    }
+
+
+def only(template, logicals):
+    """A template of nothing but these resources, small enough to be sent in a request."""
+    parameters = {
+        name: {key: value for key, value in parameter.items() if key != "Description"}
+        for name, parameter in template["Parameters"].items()
+    }
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Parameters": parameters,
+        "Conditions": template["Conditions"],
+        "Resources": {logical: template["Resources"][logical] for logical in logicals},
+    }
+
+
+def tables(template):
+    """Key and indexes of every table, as far as DynamoDB cannot change them in place."""
+
+    def key(properties):
+        types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in properties["types"]}
+        return [f"{part['AttributeName']} {types[part['AttributeName']]} {part['KeyType']}" for part in properties["KeySchema"]]
+
+    found = {}
+    for logical, resource in sorted(template["Resources"].items()):
+        if resource["Type"] != TABLE:
+            continue
+        properties = resource["Properties"]
+        types = properties["AttributeDefinitions"]
+        found[logical] = {
+            "key": key({**properties, "types": types}),
+            "local_indexes": {
+                index["IndexName"]: [key({**index, "types": types}), index["Projection"]]
+                for index in properties.get("LocalSecondaryIndexes", [])
+            },
+            "indexes": {
+                index["IndexName"]: [key({**index, "types": types}), index["Projection"]]
+                for index in properties.get("GlobalSecondaryIndexes", [])
+            },
+        }
+    return found
+
+
+def impossible(before, after):
+    """What a single update cannot do to the tables of `before` (as `tables` gives them) to make them those of `after`.
+
+    DynamoDB makes or deletes one global index of a table at a time, and CloudFormation does not split an update. An index whose
+    key or projection changes is deleted and made again; a table whose key or local index changes is replaced, which CloudFormation
+    refuses because it has a name of its own.
+    """
+    problems = []
+    for logical, old in before.items():
+        new = after.get(logical)
+        if new is None:
+            continue
+        if new["key"] != old["key"] or new["local_indexes"] != old["local_indexes"]:
+            problems.append(
+                f"{logical}: its key or a local index changes, which DynamoDB never does: make another table and copy the rows"
+            )
+        made = [name for name in new["indexes"] if name not in old["indexes"]]
+        deleted = [name for name in old["indexes"] if name not in new["indexes"]]
+        changed = [name for name in new["indexes"] if name in old["indexes"] and new["indexes"][name] != old["indexes"][name]]
+        for name in changed:
+            problems.append(
+                f"{logical}: the index {name} changes its key or what it holds: make one of another name, and delete {name} in a later release"
+            )
+        if len(made) + len(deleted) > 1:
+            what = [f"makes {name}" for name in made] + [f"deletes {name}" for name in deleted]
+            problems.append(f"{logical}: one update {' and '.join(what)}, and DynamoDB does one of these at a time")
+    return problems
+
+
+# --------------------------------------------------------------------------------- the last release, see CONTRIBUTING.md
+
+RELEASED = pathlib.Path(__file__).resolve().with_name("released-tables.json")
+
+if __name__ == "__main__":
+    # At a release: make released-tables
+    RELEASED.write_text(json.dumps(tables(ours()), indent=2) + "\n", encoding="utf-8")
