@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench build deploy destroy released-tables catalogue catalogue-import clean
+.PHONY: help run test lint bench build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
 # What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
@@ -63,6 +63,20 @@ released-tables: ## at a release: write down its tables and indexes, which the n
 	$(VENV)/python -B infra/deployment/template.py
 
 # STACK= names a stack on AWS; without it the local stack that is running is meant.
+IN_STACK = $(if $(STACK),--stack="$$STACK")
+# A sentence instead of what a program says about its arguments. What is given to make stands in the environment of recipes too.
+needs = $(if $($(1)),,$(error $(1)= is needed: $(2)))
+SLUG_IS = the name of the organization in addresses, of a-z, 0-9 and -
+
+organization: ## make an organization and its first owner: SLUG=harbour-dental OWNER=<sub of the owner's tokens> (NAME="Harbour Dental")
+	$(call needs,SLUG,$(SLUG_IS))$(call needs,OWNER,the sub of the owner's tokens; infra/organization --help says more)
+	@infra/organization $(IN_STACK) --owner="$$OWNER" $(if $(NAME),--name="$$NAME") $(if $(ADD_OWNER),--add-owner) \
+		$(if $(OWNER_IS_SUB),--owner-is-sub) -- "$$SLUG"
+
+budgets: ## what an organization may use where it is not what the deployment says: SLUG=harbour-dental BUDGETS='{"runs_per_hour": 500}'
+	$(call needs,SLUG,$(SLUG_IS))$(call needs,BUDGETS,a JSON object such as {"runs_per_hour": 500})
+	@infra/organization $(IN_STACK) --budgets="$$BUDGETS" -- "$$SLUG"
+
 catalogue: ## load infra/catalogue into the running local stack, or on AWS with STACK=name (DRY_RUN=1: only tell what would change)
 	@infra/catalogue/load $(if $(STACK),--stack $(STACK)) $(if $(DRY_RUN),--dry-run)
 

@@ -56,13 +56,13 @@ pub use event::{Event, EventStatus, MatchedRun, Unmatched};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
-    AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, OrganizationId,
-    PhoneNumberId, RunId, SecretId, ThreadId, ToolId, UserId,
+    AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
+    OrganizationId, PhoneNumberId, RunId, SecretId, ThreadId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
 pub use limits::{Limit, Limits};
-pub use organization::{Member, Membership, Organization, Role};
+pub use organization::{Contact, Member, Membership, NotARole, Organization, OrganizationMember, Role};
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};

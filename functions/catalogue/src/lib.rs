@@ -1,4 +1,5 @@
-//! An operator's invocation, without a route: loads the catalogue of services and their tools, or drafts a file of it.
+//! An operator's invocation, without a route: loads the catalogue of services and their tools, or drafts a file of it; makes
+//! organizations. Who may invoke it is said by the operators' own permissions in IAM (`lambda:InvokeFunction`).
 //!
 //! - `{"files": {"slack.json": {…}, …}, "dry_run"?: true}` loads the files, which are the whole catalogue: what is in none of them
 //!   becomes inactive. Everything is checked before anything is written. Gives `{"result": "refused", "refused": [{"file",
@@ -6,6 +7,12 @@
 //!   "problem", "written": {…}}` ([`load::Report`]).
 //! - `{"import": {"app": "slack_v2", "keys"?: ["slack_v2-post-message"]}}` reads an app's components at Pipedream and gives
 //!   `{"draft": {…}, "left_out": [{"key", "why"}]}`; nothing is written.
+//! - `{"organization": {"slug", "owner", "name"?, "add_owner"?}}` makes an organization with its first owner, a user by the `sub`
+//!   of their tokens. Gives `{"result": "made", "organization": {"id", "slug", "name", "budgets", "created_at", "updated_at"}}`;
+//!   asked again, `exists`, and nothing is written. With `add_owner` a user becomes an owner of an organization that is there:
+//!   `owner_added`, for one whose owners are gone.
+//! - `{"budgets": {"slug", "runs_per_hour"?, "executions_per_hour"?, "platform_cost_per_month"?, "own_cost_per_month"?}}` sets what
+//!   an organization may use in place of what the deployment says; `null` goes back to that. Gives `budgets_set`.
 //!
 //! The files come in the event, not in the program: what agents find can change without a deployment, and a dry run shows what a
 //! pull request would change. An event holds 6 MB, some twenty times of what there is.
@@ -14,10 +21,12 @@ mod capabilities;
 mod file;
 mod import;
 pub mod load;
+pub mod organization;
 mod props;
 mod request;
 mod text;
 
+use organization::{NewBudgets, Wanted};
 use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
@@ -25,10 +34,12 @@ use shared::{
     error::Problems,
     fields::{Fields, kind},
     platform,
-    store::Services,
+    store::{OrganizationMembers, Organizations, Services},
 };
 
 pub struct Deps {
+    pub organizations: Organizations,
+    pub members: OrganizationMembers,
     pub services: Services,
     pub pipedream: Pipedream,
     pub pipedream_secret: String,
@@ -37,8 +48,11 @@ pub struct Deps {
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
         Ok(Self {
-            services: Services::new(platform.database()?),
+            organizations: platform.organizations()?.clone(),
+            members: OrganizationMembers::new(database),
+            services: Services::new(database),
             pipedream: platform.pipedream(),
             pipedream_secret: platform.pipedream_secret()?,
             secrets: platform.secrets().clone(),
@@ -47,7 +61,8 @@ impl Deps {
 }
 
 /// # Errors
-/// [`Error::Invalid`] if the event is neither; [`Error::Conflict`] while somebody else loads; outages.
+/// [`Error::Invalid`] if the event is none of these; [`Error::Conflict`] while somebody else loads, and for a slug that is
+/// another owner's; outages.
 pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Value> {
     let mut problems = Problems::default();
     let asked = Fields::of(&event, "", &mut problems).and_then(read);
@@ -60,6 +75,8 @@ pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Val
         Asked::Import { app, keys } => {
             serde_json::to_value(Box::pin(import::draft(deps, &app, &keys, deadline)).await?)
         }
+        Asked::Organization(wanted) => serde_json::to_value(Box::pin(organization::make(deps, wanted)).await?),
+        Asked::Budgets(new) => serde_json::to_value(Box::pin(organization::set_budgets(deps, new)).await?),
     };
     answer.map_err(Error::internal)
 }
@@ -68,6 +85,8 @@ pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Val
 enum Asked {
     Load { dry_run: bool },
     Import { app: String, keys: Vec<String> },
+    Organization(Wanted),
+    Budgets(NewBudgets),
 }
 
 fn read(mut fields: Fields<'_>) -> Option<Asked> {
@@ -87,6 +106,16 @@ fn read(mut fields: Fields<'_>) -> Option<Asked> {
         of_import.finish();
         fields.finish();
         return Some(Asked::Import { app: app?, keys });
+    }
+    if let Some(wanted) = fields.get("organization") {
+        let wanted = Fields::of(wanted, "organization", fields.problems()).and_then(organization::read);
+        fields.finish();
+        return Some(Asked::Organization(wanted?));
+    }
+    if let Some(new) = fields.get("budgets") {
+        let new = Fields::of(new, "budgets", fields.problems()).and_then(organization::read_budgets);
+        fields.finish();
+        return Some(Asked::Budgets(new?));
     }
     if fields.members("files").is_empty() {
         // An empty catalogue would switch everything off.

@@ -206,6 +206,8 @@ pub(crate) async fn write(
     };
     for Organization { id, name, slug } in [&data.organization, &data.other_organization] {
         put("organizations", &[("id", id), ("name", name), ("slug", slug)]).await?;
+        // The item that keeps the slug from being taken a second time.
+        put("organizations", &[("id", &format!("slug#{slug}")), ("organization_id", id)]).await?;
     }
     let (home, other) = (&data.organization, &data.other_organization);
     for (user, organization, role) in [

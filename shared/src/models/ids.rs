@@ -168,6 +168,25 @@ impl UserId {
     }
 }
 
+/// Text that is no user's `sub`.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "must be the `sub` of the user's tokens: 1 to 255 characters, none of them a control character or a space at an end"
+)]
+pub struct NotAUserId;
+
+/// As whoever writes a row gives it; of a token any text is taken.
+impl FromStr for UserId {
+    type Err = NotAUserId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // OpenID Connect Core 1.0, section 2: `sub` has at most 255 characters.
+        let fits = (1..=255).contains(&text.chars().count());
+        let valid = fits && text.trim() == text && !text.chars().any(char::is_control);
+        if valid { Ok(Self::new(text)) } else { Err(NotAUserId) }
+    }
+}
+
 impl fmt::Display for UserId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -1,8 +1,8 @@
 //! A tenant, and who belongs to it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, ServiceId, Slug, Timestamp, UserId};
 
@@ -58,7 +58,25 @@ impl Role {
 
 impl From<String> for Role {
     fn from(text: String) -> Self {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).unwrap_or_default()
+        text.parse().unwrap_or_default()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be viewer, member, admin or owner")]
+pub struct NotARole;
+
+impl FromStr for Role {
+    type Err = NotARole;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or(NotARole)
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -68,6 +86,46 @@ pub struct Membership {
     pub organization_id: OrganizationId,
     #[serde(default)]
     pub role: Role,
+}
+
+/// A row of `organization_members`, as the organization sees it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OrganizationMember {
+    pub organization_id: OrganizationId,
+    pub user_id: UserId,
+    #[serde(default)]
+    pub role: Role,
+    /// What `{{user.…}}` of an automation leads into; whoever made the row knew it, or did not.
+    #[serde(flatten)]
+    pub contact: Contact,
+    /// Rows that an operator wrote by hand may lack the times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+}
+
+impl OrganizationMember {
+    /// Somebody who comes in now.
+    pub fn new(organization_id: OrganizationId, user_id: UserId, role: Role, contact: Contact) -> Self {
+        let now = Some(Timestamp::now());
+        Self { organization_id, user_id, role, contact, created_at: now, updated_at: now }
+    }
+}
+
+/// How somebody is called and reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// E.164
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<String>,
+    /// IANA name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
 }
 
 /// Somebody who was let in: a user who is a member of the organization in the URL.

@@ -1,4 +1,5 @@
-//! `organizations`. Key: id. Index `by_slug`: slug.
+//! `organizations`. Key: id. Index `by_slug`: slug. Guard items beside the rows, with the key `slug#<slug>`, ensure that a slug
+//! is taken only once; a row that was put by hand has none until somebody else asks for its slug.
 //!
 //! Every route of the dashboard's reads the organization by its slug; which keys and budgets of its own it has is remembered
 //! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). Clones share what they remember:
@@ -11,18 +12,20 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
+use serde_json::Number;
 
 use super::{
-    Intents,
-    database::{Database, id, text, to_attribute},
+    Intents, OrganizationMembers,
+    database::{Database, Item, from_item, id, text, to_attribute},
     table::Table,
-    write::transact,
+    write::{transact, transact_unless_refused},
 };
 use crate::{
     Error, Result,
     models::{
-        Intent, IntentId, KeyService, Organization, OrganizationId, OwnBudgets, OwnKey, OwnKeys, ServiceCredential,
-        ServiceCredentials, ServiceId, Slug, Timestamp,
+        Budget, Intent, IntentId, KeyService, Organization, OrganizationId, OrganizationMember, OwnBudgets, OwnKey,
+        OwnKeys, ServiceCredential, ServiceCredentials, ServiceId, Slug, Timestamp,
     },
 };
 
@@ -36,8 +39,15 @@ const APART: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Organizations {
     table: Table,
+    members: OrganizationMembers,
     intents: Intents,
     seen: OwnCache,
+}
+
+/// Says which organization has a slug.
+#[derive(Deserialize)]
+struct Guard {
+    organization_id: OrganizationId,
 }
 
 /// What an organization had of its own when its row was last read.
@@ -78,7 +88,36 @@ impl OwnCache {
 
 impl Organizations {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("organizations"), intents: Intents::new(database), seen: OwnCache::default() }
+        Self {
+            table: database.table("organizations"),
+            members: OrganizationMembers::new(database),
+            intents: Intents::new(database),
+            seen: OwnCache::default(),
+        }
+    }
+
+    /// The organization that has a slug, as of now: whether the slug is free.
+    pub async fn holder_of(&self, slug: &Slug) -> Result<Option<Organization>> {
+        if let Some(guard) = self.table.get_consistent::<Guard>(guard(slug)).await? {
+            return self.get_consistent(guard.organization_id).await.map(Some);
+        }
+        let by_hand: Option<Organization> =
+            self.table.query_index("by_slug", "#slug = :slug").with([(":slug", text(slug))]).first().await?;
+        if let Some(by_hand) = &by_hand {
+            let guard = self.table.put_item(guard_of(slug, by_hand.id)).when("attribute_not_exists(#id)");
+            // Refused, it is there.
+            guard.unless_refused().await?;
+        }
+        Ok(by_hand)
+    }
+
+    /// Writes a new organization, the guard of its slug and its first member: all or none. False if the slug has been taken.
+    /// Whether an organization without a guard has it says [`Organizations::holder_of`].
+    pub async fn create(&self, organization: &Organization, first: &OrganizationMember) -> Result<bool> {
+        let row = self.table.put(organization)?.when("attribute_not_exists(#id)");
+        let guard = guard_of(&organization.slug, organization.id);
+        let guard = self.table.put_item(guard).when("attribute_not_exists(#id)");
+        transact_unless_refused(vec![guard, row, self.members.put_in_transaction(first)?]).await
     }
 
     /// The organization in a URL. Whether the reader belongs to it is for `http::access` to find out.
@@ -190,6 +229,33 @@ impl Organizations {
         Ok(())
     }
 
+    /// Sets budgets of an organization, or goes back to the deployment's where there is `None`. What else stands among its
+    /// budgets stays. Gives what it has now.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the row has changed meanwhile.
+    pub async fn set_budgets(
+        &self,
+        organization: OrganizationId,
+        changes: &[(Budget, Option<Number>)],
+    ) -> Result<Organization> {
+        let mut item = self.table.item(id(organization), true).await?.ok_or(Error::NotFound("organization"))?;
+        let before: Organization = from_item(item.clone())?;
+        let mut budgets = match item.remove("budgets") {
+            Some(AttributeValue::M(budgets)) => budgets,
+            _ => Item::new(),
+        };
+        for (budget, limit) in changes {
+            match limit {
+                Some(limit) => drop(budgets.insert(budget.as_str().to_owned(), to_attribute(limit)?)),
+                None => drop(budgets.remove(budget.as_str())),
+            }
+        }
+        let change = "SET #budgets = :value, #updated_at = :now";
+        self.set(&before, change, AttributeValue::M(budgets), None, None).await?;
+        self.get_consistent(organization).await
+    }
+
     /// Waits, a second at most, until the index shows a change. Routes read the row through the index, which follows a moment
     /// after the table: until then they know what was before, and whoever has our answer expects what is now.
     pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
@@ -222,4 +288,14 @@ impl Organizations {
         let written = transact(writes).await;
         written.map_err(|refused| refused.or("another change of this organization came in between; try again"))
     }
+}
+
+fn guard(slug: &Slug) -> Item {
+    id(format!("slug#{slug}"))
+}
+
+fn guard_of(slug: &Slug, organization: OrganizationId) -> Item {
+    let mut guard = guard(slug);
+    guard.insert("organization_id".into(), text(organization));
+    guard
 }

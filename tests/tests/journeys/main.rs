@@ -30,6 +30,7 @@ mod limits;
 mod list;
 mod mcp;
 mod newer_rows;
+mod organizations;
 mod phone_numbers;
 mod pipedream;
 mod polling;
