@@ -1,8 +1,6 @@
 //! The whole system on this machine.
 
 use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -12,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
-    aws::{ACCESS_KEY, Aws, REGION, SECRET_KEY},
+    aws::{Aws, REGION},
     catalogue,
     deploy::{self, Deployed, STACK},
     front_door::FrontDoor,
@@ -27,9 +25,13 @@ use crate::{
     python::Venv,
     seed::{self, Data, Users},
     standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
+    state_files,
     streaming::{self, StreamingDoor},
     workspace::Workspace,
 };
+
+/// Of the second key that VAPI's stand-in knows.
+const OTHER_VAPI_ACCOUNT: &str = "22222222-2222-4222-8222-222222222222";
 
 /// How many steps [`Stack::start`] shows.
 pub const STEPS: usize = 7;
@@ -189,6 +191,11 @@ impl Stack {
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
         parameters.push(("StreamPublicUrl", stream_url.clone()));
         parameters.push(("OidcConfigurationUrl", pool.configuration(aws.endpoint())));
+        let trial = state_files::Trial {
+            number: data.twilio.spare_number.clone(),
+            other_vapi_key: data.vapi.other_api_key.clone(),
+            parameters: trial_parameters(&parameters),
+        };
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
         step.done(&format!("stack {STACK} is complete"));
 
@@ -214,7 +221,7 @@ impl Stack {
             stream_url: streaming.as_ref().map(|_open| stream_url),
             ..describe(&data, users, api_url, assistant_id, addresses, &aws, &deployed)
         };
-        write_files(&state_dir, &description, environment)?;
+        state_files::write(&state_dir, &description, environment, &trial)?;
         step.done(&format!("organization {}", description.slug));
 
         Ok(Self {
@@ -279,7 +286,8 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
         api_key: data.vapi.api_key.clone(),
         twilio: Some(twilio.url.clone()),
         ..Default::default()
-    };
+    }
+    .with_key(&data.vapi.other_api_key, OTHER_VAPI_ACCOUNT);
     let mut pipedream = standins::pipedream::Options {
         client_id: data.pipedream.client_id.clone(),
         client_secret: data.pipedream.client_secret.clone(),
@@ -379,51 +387,22 @@ fn describe(
     }
 }
 
-/// `stack.json`; `env`, the functions' environment, for `cargo lambda watch --env-file`; `shell`, variables for commands by
-/// hand.
-fn write_files(state_dir: &Path, description: &Description, mut environment: BTreeMap<String, String>) -> Result<()> {
-    let json = serde_json::to_string_pretty(description).unwrap_or_default();
-    let path = state_dir.join("stack.json");
-    fs::write(&path, json + "\n").map_err(Error::file(format!("write {}", path.display())))?;
-
-    for (name, value) in [
-        ("AWS_ENDPOINT_URL", description.endpoint_url.as_str()),
-        ("AWS_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
-        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
-    ] {
-        environment.insert(name.to_owned(), value.to_owned());
-    }
-    let mut lines = String::new();
-    for (name, value) in environment.iter().filter(|(_name, value)| !value.is_empty()) {
-        // Quoted, for cargo-lambda refuses a file with a space that is not. Writing to a String cannot fail.
-        let _ok = writeln!(lines, "{name}='{value}'");
-    }
-    let path = state_dir.join("env");
-    fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))?;
-
-    let mut lines = String::new();
-    for (name, value) in [
-        ("API", &description.api_url),
-        ("TOKEN", &description.token),
-        ("MEMBER_TOKEN", &description.member_token),
-        ("VIEWER_TOKEN", &description.viewer_token),
-        ("SLUG", &description.slug),
-        ("AGENT", &description.agent_id),
-        ("ASSISTANT", &description.assistant_id),
-        ("NUMBER", &description.phone_number),
-        ("VAPI", &description.standins.vapi),
-        ("TWILIO", &description.standins.twilio),
-        ("PIPEDREAM", &description.standins.pipedream),
-        ("LLM", &description.standins.llm),
-        ("CRM", &description.standins.crm),
-        ("SITE", &description.standins.site),
-    ] {
-        let _ok = writeln!(lines, "export {name}='{value}'");
-    }
-    if let Some(stream_url) = &description.stream_url {
-        let _ok = writeln!(lines, "export STREAM='{stream_url}'\nexport CONSOLE='{}'", description.console_url);
-    }
-    let path = state_dir.join("shell");
-    fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))
+/// Those that a second deployment needs to reach the same stand-ins, beside its own.
+fn trial_parameters(parameters: &[(&'static str, String)]) -> Vec<(&'static str, String)> {
+    const SAME: [&str; 10] = [
+        "VapiUrl",
+        "TwilioUrl",
+        "PipedreamUrl",
+        "PipedreamClientId",
+        "PipedreamClientSecret",
+        "PipedreamProjectId",
+        "OutboundOpenHosts",
+        "ControlHosts",
+        "LlmApiKey",
+        "LlmUrl",
+    ];
+    let mut same: Vec<_> = parameters.iter().filter(|(name, _value)| SAME.contains(name)).cloned().collect();
+    // It is thrown away with the whole local AWS.
+    same.push(("DeletionProtection", "false".to_owned()));
+    same
 }

@@ -13,6 +13,7 @@ mod chat_clients;
 mod console_page;
 mod conversation;
 mod copilotkit_page;
+mod pages;
 
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};
@@ -225,6 +226,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
 
     chats(&stack).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
+    pages::do_as_they_say(&stack).await;
 
     // The file for testers says where everything is.
     let written: Value = serde_json::from_slice(&std::fs::read(state.join("stack.json")).unwrap()).unwrap();

@@ -2,4 +2,5 @@
 
 mod events;
 mod openapi;
+mod pages;
 mod structure;

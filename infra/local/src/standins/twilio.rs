@@ -97,7 +97,10 @@ pub struct Twilio {
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Twilio>> {
-    server::serve(address, Twilio { options, client: client::client()?, sent: Mutex::default(), numbers: Numbers::default() })
+    server::serve(
+        address,
+        Twilio { options, client: client::client()?, sent: Mutex::default(), numbers: Numbers::default() },
+    )
 }
 
 impl Standin<Twilio> {
