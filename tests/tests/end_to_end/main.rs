@@ -13,6 +13,7 @@ mod chat_clients;
 mod console_page;
 mod conversation;
 mod copilotkit_page;
+mod events;
 mod pages;
 
 use local::{Options, Ports, Progress, Stack};
@@ -225,6 +226,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
 
     chats(&stack).await;
+    events::are_answered(&stack, &user.http).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
     pages::do_as_they_say(&stack).await;
 

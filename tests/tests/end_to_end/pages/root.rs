@@ -53,32 +53,34 @@ impl Root {
         link_all(&real.join("bin"), &ours.join("bin"), &["cargo-lambda"]);
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let bin = ours.join("bin");
-        let (own_cargo, cargo_lambda) = (bin.join("started-cargo"), real.join("bin/cargo-lambda"));
         let program = |name: &str, lines: &str| {
             let path = bin.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+            fs::write(&path, format!("#!/bin/sh\nelsewhere=${{PATH#*/.venv/bin:}}\n{lines}\n")).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         };
-        program(
-            "cargo-lambda",
-            &format!(
-                "what=$2; shift 2\nCARGO='{}' exec '{}' lambda \"$what\" --invoke-port {port} \"$@\"",
-                own_cargo.display(),
-                cargo_lambda.display()
-            ),
+        let cargo = "case $1 in
+lambda) exec cargo-lambda \"$@\" ;;
+run) while [ \"$1\" != --bin ]; do shift; done; exec \"target/debug/$2\" ;;
+*) PATH=$elsewhere exec cargo \"$@\" ;;
+esac";
+        program("cargo", cargo);
+        let (own, theirs) = (bin.join("cargo"), real.join("bin/cargo-lambda"));
+        let cargo_lambda = format!(
+            "what=$2; shift 2\nCARGO='{}' exec '{}' lambda \"$what\" --invoke-port {port} \"$@\"",
+            own.display(),
+            theirs.display()
         );
-        program(
-            "started-cargo",
-            "[ \"$1\" = run ] || exec cargo \"$@\"\nwhile [ \"$1\" != --bin ]; do shift; done\nexec \"target/debug/$2\"",
+        program("cargo-lambda", &cargo_lambda);
+        // Every argument once around, the port changed on the way; the dot keeps line ends at an argument's end.
+        let curl = format!(
+            "for argument; do
+shift
+argument=$(printf %s. \"$argument\" | sed s/127.0.0.1:9000/127.0.0.1:{port}/)
+set -- \"$@\" \"${{argument%.}}\"
+done
+PATH=$elsewhere exec curl \"$@\""
         );
-        program(
-            "curl",
-            &format!(
-                "for argument; do shift; set -- \"$@\" \"$(printf %s. \"$argument\" | sed 's/127.0.0.1:9000/127.0.0.1:{port}/')\"; \
-                 done\nfor argument; do shift; set -- \"$@\" \"${{argument%.}}\"; done\n\
-                 PATH=\"${{PATH#*/.venv/bin:}}\" exec curl \"$@\"",
-            ),
-        );
+        program("curl", &curl);
     }
 }
 
