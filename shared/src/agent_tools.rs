@@ -1,8 +1,8 @@
 //! What an agent needs to build automations, as tools: find services and their tools, read schemas, deploy.
 //!
-//! One list of descriptions ([`AGENT_TOOLS`]) and one way to carry them out, for three kinds of caller: a client of the Model
-//! Context Protocol and a program that does function calling (`functions/mcp`), and a run of an automation that names them among
-//! its tools. They act in the name of an organization and a user, who is looked up again where something is changed.
+//! One list of descriptions ([`AGENT_TOOLS`]) and one way to carry them out, for three kinds of caller: clients of the Model
+//! Context Protocol, programs that do function calling (both in `functions/mcp`), and runs of automations that name them among
+//! their tools. They act in the name of an organization and a user, who is looked up again where something is changed.
 //!
 //! What may be said in a text or as data ([`Told`]) is found out once; an answer that is too large is shortened, and says how to
 //! get the rest.

@@ -423,9 +423,9 @@ impl Platform {
         })
     }
 
-    /// What takes turns of conversations: whether the model calls functions by itself (`PLANNER_FUNCTION_CALLING`, false), what a turn may
-    /// cost on the platform's key of an LLM (`TURN_COST`, 1, in the gateway's credits) and how long it may take (`TURN_SECONDS`, 120), and
-    /// how long threads are kept (`THREAD_DAYS`, 90).
+    /// What takes turns of conversations. Its variables, with their defaults: `PLANNER_FUNCTION_CALLING` (false), whether the
+    /// model calls functions by itself; `TURN_COST` (1), what a turn may cost on the platform's key of an LLM, in the gateway's
+    /// credits; `TURN_SECONDS` (120), how long it may take; `THREAD_DAYS` (90), how long threads are kept.
     pub fn turns(&self) -> Result<Turns> {
         let database = self.database()?;
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;

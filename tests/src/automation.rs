@@ -9,8 +9,8 @@ use shared::{
     catalogue::{Found, Resolved},
     injection::system_prompt,
     models::{
-        AutomationRun, OrganizationId, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolId, ToolRef, WholeRun,
+        AutomationRun, OrganizationId, QueuedRun, RunId, RunLimits, RunPrompt, RunTrigger, Timestamp, ToolId, ToolRef,
+        WholeRun,
     },
 };
 
@@ -61,42 +61,9 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
         Resolved::Gone(gone) => panic!("{}", gone.for_author()),
     };
     let found: Vec<Found> = resolved.into_iter().map(here).collect();
-    let now = Timestamp::now();
-    let run = AutomationRun {
-        id: RunId::generate(),
-        organization_id: organization(world),
-        user_id: None,
-        trigger_type: RunTrigger::Manual,
-        automation_id: None,
-        automation_version: None,
-        event_id: None,
-        scheduled_for: None,
-        dry_run: false,
-        parent_run_id: None,
-        waits_for_approval: None,
-        waits_for_run: None,
-        time_from: None,
-        actions_executed: 0,
-        actions_failed: 0,
-        status: RunStatus::Queued,
-        model: None,
-        limits: spec.limits,
-        spent: Spent::default(),
-        attempts: 0,
-        lease_until: None,
-        resume_at: None,
-        last_error: None,
-        waits_for_model: false,
-        cancel_requested_at: None,
-        error: None,
-        outage: false,
-        request_hash: None,
-        started_at: None,
-        finished_at: None,
-        created_at: now,
-        updated_at: now,
-        expires_at: now.plus(Duration::from_secs(3_600)).as_seconds(),
-    };
+    let kept_until = Timestamp::now().plus(Duration::from_secs(3_600)).as_seconds();
+    let run =
+        AutomationRun::queued(RunId::generate(), organization(world), RunTrigger::Manual, spec.limits, kept_until);
     let prompt = RunPrompt {
         system_prompt: system_prompt("You answer for a bakery.", found.iter().map(Found::spec)),
         prompt: spec.prompt,

@@ -146,34 +146,17 @@ impl Actions<'_> {
 
     /// The row of the agent's run: for the same person, in the same way.
     fn child(&self, id: RunId, asked: &Asked) -> AutomationRun {
-        let now = Timestamp::now();
+        let parent = self.run;
         AutomationRun {
-            id,
-            trigger_type: RunTrigger::Action,
-            parent_run_id: Some(self.run.id),
-            waits_for_approval: None,
-            waits_for_run: None,
-            time_from: None,
-            status: RunStatus::Queued,
-            actions_executed: 0,
-            actions_failed: 0,
+            user_id: parent.user_id.clone(),
+            automation_id: parent.automation_id,
+            automation_version: parent.automation_version,
+            event_id: parent.event_id,
+            scheduled_for: parent.scheduled_for,
+            dry_run: parent.dry_run,
+            parent_run_id: Some(parent.id),
             model: asked.model.clone(),
-            limits: asked.limits,
-            spent: Spent::default(),
-            attempts: 0,
-            lease_until: None,
-            resume_at: None,
-            last_error: None,
-            waits_for_model: false,
-            cancel_requested_at: None,
-            error: None,
-            outage: false,
-            request_hash: None,
-            started_at: None,
-            finished_at: None,
-            created_at: now,
-            updated_at: now,
-            ..self.run.clone()
+            ..AutomationRun::queued(id, parent.organization_id, RunTrigger::Action, asked.limits, parent.expires_at)
         }
     }
 }

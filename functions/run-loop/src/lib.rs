@@ -2,8 +2,8 @@
 //!
 //! A run works on a prompt with tools (`prompt.rs`), or carries out actions (`automation.rs`, `actions.rs`).
 //!
-//! Whoever takes a run up holds a lease on its row, writes every step down under it before the next begins, and has put a
-//! message on the queue first that wakes a successor in case of its own death. So it does not matter how often a message
+//! Whoever takes a run up first puts a message on the queue that wakes a successor in case of its own death. Then it holds a
+//! lease on the run's row, and writes every step down under it before the next begins. So it does not matter how often a message
 //! comes, and whether its receiver lives: a run that somebody else has, or that is over, is left alone; any other is taken up
 //! where its last step left it. The effects of its tools are claimed for the run, and happen once.
 

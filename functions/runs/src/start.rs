@@ -10,10 +10,7 @@ use shared::{
     error::Problems,
     http::{self, Reply, Request},
     idempotency::Key,
-    models::{
-        AutomationRun, KeyService, Member, OrganizationId, RunId, RunStatus, RunTrigger, Spent, Timestamp, ToolRef,
-        UserId,
-    },
+    models::{AutomationRun, KeyService, Member, OrganizationId, RunId, RunTrigger, Timestamp, ToolRef, UserId},
 };
 
 use crate::Deps;
@@ -70,41 +67,13 @@ fn row(
     keyed: Option<&Keyed>,
     RunRequest { model, limits, .. }: RunRequest,
 ) -> AutomationRun {
-    let now = Timestamp::now();
+    let id = keyed.map_or_else(RunId::generate, |keyed| keyed.id);
+    let kept_until = Timestamp::now().plus(deps.history).as_seconds();
     AutomationRun {
-        id: keyed.map_or_else(RunId::generate, |keyed| keyed.id),
-        organization_id: organization,
         user_id: Some(user),
-        trigger_type: RunTrigger::Manual,
-        automation_id: None,
-        automation_version: None,
-        event_id: None,
-        scheduled_for: None,
-        dry_run: false,
-        parent_run_id: None,
-        waits_for_approval: None,
-        waits_for_run: None,
-        time_from: None,
-        actions_executed: 0,
-        actions_failed: 0,
-        status: RunStatus::Queued,
         model,
-        limits,
-        spent: Spent::default(),
-        attempts: 0,
-        lease_until: None,
-        resume_at: None,
-        last_error: None,
-        waits_for_model: false,
-        cancel_requested_at: None,
-        error: None,
-        outage: false,
         request_hash: keyed.map(|keyed| keyed.hash.clone()),
-        started_at: None,
-        finished_at: None,
-        created_at: now,
-        updated_at: now,
-        expires_at: now.plus(deps.history).as_seconds(),
+        ..AutomationRun::queued(id, organization, RunTrigger::Manual, limits, kept_until)
     }
 }
 

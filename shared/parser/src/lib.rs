@@ -60,9 +60,10 @@ pub struct Parsed {
     /// The line of the tool fence that the end of the answer found open, if all behind it could be read: it may have been cut
     /// short.
     pub unclosed: Option<usize>,
-    /// The line of the first tool block that was passed over because it is quoted: it is indented as code is (by four columns or
-    /// more, if that is not where a list's item stands), stands behind `>`, in a block of another language, in a comment of HTML,
-    /// in a thought (`<think>`, or before `</think>`) or in an element that quotes (`<result>`, `<error>`, `<blockquote>`, `<pre>`).
+    /// The line of the first tool block that was passed over because it is quoted. A block is quoted if it is indented as code is
+    /// (by four columns or more, except within a list's item), stands behind `>`, or stands within something else: a block of
+    /// another language, a comment of HTML, a thought (`<think>`, or before `</think>`), `<result>`, `<error>`, `<blockquote>` or
+    /// `<pre>`.
     pub quoted: Option<usize>,
 }
 

@@ -7,9 +7,7 @@ use serde_json::Value;
 use super::run_queue::RunQueue;
 use crate::{
     Deadline, Error, Result, error,
-    models::{
-        Automation, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger, Spent, Timestamp, UserId,
-    },
+    models::{Automation, AutomationRun, EventId, RunId, RunLimits, RunPlan, RunStatus, RunTrigger, Timestamp, UserId},
     store::{Counted, OrganizationMembers, Quotas, Room, Window},
 };
 
@@ -78,43 +76,20 @@ impl RunStarter {
             Error::Conflict("no version of the automation was activated yet; activate one, or name one".into())
         })?;
         let organization = automation.organization_id;
-        let now = Timestamp::now();
         let user = cause.user.or(automation.activated_by.as_ref());
+        let id = RunId::of_cause(organization, automation.id, cause.key);
+        // Of actions each has a time of its own; a prompt says its limits in the definition.
+        let limits = RunLimits { seconds: RunLimits::HIGHEST.seconds, ..RunLimits::default() };
+        let kept_until = Timestamp::now().plus(self.history).as_seconds();
         let run = AutomationRun {
-            id: RunId::of_cause(organization, automation.id, cause.key),
-            organization_id: organization,
             user_id: user.cloned(),
-            trigger_type: cause.trigger,
             automation_id: Some(automation.id),
             automation_version: Some(version),
             event_id: cause.event,
             scheduled_for: cause.scheduled_for,
             dry_run: cause.dry_run,
-            parent_run_id: None,
-            waits_for_approval: None,
-            waits_for_run: None,
-            time_from: None,
-            status: RunStatus::Queued,
-            actions_executed: 0,
-            actions_failed: 0,
-            model: None,
-            // Of actions each has a time of its own; a prompt says its limits in the definition.
-            limits: RunLimits { seconds: RunLimits::HIGHEST.seconds, ..RunLimits::default() },
-            spent: Spent::default(),
-            attempts: 0,
-            lease_until: None,
-            resume_at: None,
-            last_error: None,
-            waits_for_model: false,
-            cancel_requested_at: None,
-            error: None,
-            outage: false,
             request_hash: requested.hash.clone(),
-            started_at: None,
-            finished_at: None,
-            created_at: now,
-            updated_at: now,
-            expires_at: now.plus(self.history).as_seconds(),
+            ..AutomationRun::queued(id, organization, cause.trigger, limits, kept_until)
         };
         let person = match user {
             Some(user) => self.members.person(organization, user).await?,

@@ -1,9 +1,9 @@
 //! What starts automations from outside our tables: schedules at `EventBridge` Scheduler, and triggers that Pipedream runs.
 //!
-//! A change of an automation that bears on what starts it goes the way of every change of two systems: it is recorded as an
-//! intent, the automation's row is changed, and [`Triggers::agree`] compares both sides and makes the outside follow the row.
-//! Schedules are one-time: the occurrence that fires has the next one made. A row of `schedules` says which one is to come; a
-//! message for any other is stale. So a schedule too many does no harm, and one too few is found by [`Triggers::sweep`].
+//! A change of what starts an automation goes the way of every change of two systems. It is recorded as an intent, the
+//! automation's row is changed, and [`Triggers::agree`] compares both sides and makes the outside follow the row. Schedules are
+//! one-time: the occurrence that fires has the next one made. A row of `schedules` says which one is to come; a message for any
+//! other is stale. So a schedule too many does no harm, and one too few is found by [`Triggers::sweep`].
 
 use std::time::Duration;
 

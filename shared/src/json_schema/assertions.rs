@@ -1,5 +1,5 @@
-//! The keywords that the crate leaves to us: `format`, which must mean the same as in a tool's arguments, `uniqueItems`, whose
-//! time the crate does not bound and whose error does not say which items are alike, and `contentMediaType`, which drafts only note.
+//! The keywords that the crate leaves to us. `format` must mean the same as in a tool's arguments. The crate does not bound the
+//! time that `uniqueItems` takes, nor does its error say which items are alike. `contentMediaType` is only a note in the drafts.
 
 use std::{collections::HashMap, fmt::Write};
 

@@ -92,6 +92,54 @@ pub struct AutomationRun {
     pub expires_at: i64,
 }
 
+impl AutomationRun {
+    /// A run by itself that somebody asked for and nobody has begun; kept until `expires_at`, in seconds since 1970.
+    pub fn queued(
+        id: RunId,
+        organization_id: OrganizationId,
+        trigger_type: RunTrigger,
+        limits: RunLimits,
+        expires_at: i64,
+    ) -> Self {
+        let now = Timestamp::now();
+        Self {
+            id,
+            organization_id,
+            user_id: None,
+            trigger_type,
+            automation_id: None,
+            automation_version: None,
+            event_id: None,
+            scheduled_for: None,
+            dry_run: false,
+            parent_run_id: None,
+            waits_for_approval: None,
+            waits_for_run: None,
+            time_from: None,
+            status: RunStatus::Queued,
+            actions_executed: 0,
+            actions_failed: 0,
+            model: None,
+            limits,
+            spent: Spent::default(),
+            attempts: 0,
+            lease_until: None,
+            resume_at: None,
+            last_error: None,
+            waits_for_model: false,
+            cancel_requested_at: None,
+            error: None,
+            outage: false,
+            request_hash: None,
+            started_at: None,
+            finished_at: None,
+            created_at: now,
+            updated_at: now,
+            expires_at,
+        }
+    }
+}
+
 impl Owned for AutomationRun {
     fn owner(&self) -> OrganizationId {
         self.organization_id

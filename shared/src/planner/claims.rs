@@ -1,9 +1,9 @@
 //! Answers that say something was done which no tool did.
 //!
-//! Which calls were made is known, so what the answer says is held against them: a sentence in which somebody claims, in the first
-//! person or of "your message", that something was sent, booked, created, changed or deleted needs a call in this turn that does
-//! such a thing. It is decided by words, in English and German; what it misses is no worse than before, and what it takes for
-//! a claim costs one more request.
+//! Which calls were made is known, so what the answer says is held against them. A sentence may claim, in the first person or of
+//! "your message", that something was sent, booked, created, changed or deleted. It then needs a call in this turn that does such
+//! a thing. It is decided by words, in English and German; what it misses is no worse than before, and what it takes for a claim
+//! costs one more request.
 
 use std::sync::LazyLock;
 

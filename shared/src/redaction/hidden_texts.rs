@@ -30,8 +30,8 @@ const SENT_AS_IT_IS: [&str; 7] = ["url", "headers", "body", "preloadedParams", "
 pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
 
 impl HiddenTexts {
-    /// What is fixed in a `static_config` and hidden from the model: secrets (all headers, what stands under the name of one, and
-    /// such parts of a URL's query), and whatever else is sent, if it is more than a single word.
+    /// What is fixed in a `static_config` and hidden from the model. That is secrets (all headers, what stands under the name of
+    /// one, and such parts of a URL's query), and whatever else is sent, if it is more than a single word.
     pub fn of_config(static_config: &Value) -> Self {
         let mut texts = Self::default();
         texts.add_secrets(static_config, false);

@@ -72,9 +72,9 @@ impl AgentTools {
         Ok(found.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
-    /// Writes the attachment, closes the intent and releases the agent's lease, in one transaction that fails as a whole
-    /// if the lease is no longer ours, or the tool was edited or deleted since it was read, or is being so. The base of an
-    /// automatic tool notes the agent.
+    /// Writes the attachment, closes the intent and releases the agent's lease, in one transaction. All of it fails if the lease
+    /// is no longer ours, or if somebody edits or deletes the tool, or has since it was read. The base of an automatic tool notes
+    /// the agent.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease, an existing row or a tool that changed.

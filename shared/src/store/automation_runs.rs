@@ -24,12 +24,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::parts::{Parts, StoredResult, names};
+use self::parts::{Parts, StoredResult};
 use super::{
     Budgets, Cursor, Lease, Page,
     backoff::Backoff,
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
+    erasure::mentions,
     table::Table,
     write::{Attempt, Refused, Write, transact, transact_unless_refused},
 };
@@ -524,16 +525,7 @@ impl AutomationRuns {
 
     /// Whether anything of a run, what it was asked, what was said in it or its result, names this number.
     pub(super) async fn mentions(&self, organization: OrganizationId, id: RunId, number: &E164) -> Result<bool> {
-        let (mut found, mut theirs) = (false, false);
-        let parts = self.table.query("#id = :id").now().with([(":id", text(id))]);
-        parts
-            .each_page(|page| {
-                theirs = theirs || page.iter().any(|item| is_of(item, organization));
-                found = found || page.iter().flat_map(Item::values).any(|value| names(value, number));
-                Ok(())
-            })
-            .await?;
-        Ok(found && theirs)
+        mentions(&self.table, organization, id, number).await
     }
 
     async fn or_as_it_is(&self, change: Write, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {

@@ -6,17 +6,21 @@
 
 use std::{fmt, str::FromStr};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use super::{
     Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions, Threads,
     automation_runs::ListedRun,
+    database::{Item, is_of, text},
     deletion::{LAST_CALL, OutOfTime},
+    table::Table,
 };
 use crate::{
     Deadline, Error, Result,
     models::{CallId, E164, OrganizationId, RunId, ThreadId},
+    redaction,
 };
 
 /// Runs whose content is read beside each other.
@@ -347,6 +351,36 @@ impl Erasure {
 
 fn too_late(OutOfTime: OutOfTime) -> Error {
     Error::Conflict("not everything could be deleted in the time there was; send the request again".into())
+}
+
+/// Whether any part of what is kept under an id of the organization names this number, in a text or the name of a member.
+pub(super) async fn mentions(
+    table: &Table,
+    organization: OrganizationId,
+    id: impl ToString,
+    named: &E164,
+) -> Result<bool> {
+    let (mut found, mut theirs) = (false, false);
+    let parts = table.query("#id = :id").now().with([(":id", text(id))]);
+    parts
+        .each_page(|page| {
+            theirs = theirs || page.iter().any(|item| is_of(item, organization));
+            found = found || page.iter().flat_map(Item::values).any(|value| names(value, named));
+            Ok(())
+        })
+        .await?;
+    Ok(found && theirs)
+}
+
+fn names(value: &AttributeValue, number: &E164) -> bool {
+    match value {
+        AttributeValue::S(text) => redaction::mentions(text, number),
+        AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
+        AttributeValue::M(members) => {
+            members.iter().any(|(name, value)| redaction::mentions(name, number) || names(value, number))
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

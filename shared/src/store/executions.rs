@@ -59,8 +59,9 @@ impl Executions {
         Self { table: database.table("executions") }
     }
 
-    /// Writes an execution down. A queued one is written when it is queued and again when it is done, in whichever order that
-    /// arrives, and perhaps by two at once: what came of it stays, and "unknown" and "replayed" say less than any other outcome.
+    /// Writes an execution down. A queued one is written when it is queued and again when it is done. The two may arrive in
+    /// either order, and from two writers at once. What came of it stays, and "unknown" and "replayed" say less than any other
+    /// outcome.
     pub async fn put(&self, execution: &Execution) -> Result<()> {
         let mut item = to_item(execution)?;
         let organization = execution.organization_id;

@@ -22,13 +22,13 @@ use super::{
     Cursor, Lease, Page,
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
+    erasure::mentions,
     table::Table,
     write::{Attempt, Refused, Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
     models::{E164, OrganizationId, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp, UserId},
-    redaction,
 };
 
 const THREAD: &str = "thread";
@@ -309,27 +309,8 @@ impl Threads {
     }
 
     /// Whether anything that was said in a thread names this number.
-    pub(super) async fn mentions(&self, organization: OrganizationId, id: ThreadId, named: &E164) -> Result<bool> {
-        let (mut found, mut theirs) = (false, false);
-        let parts = self.table.query("#id = :id").now().with([(":id", text(id))]);
-        parts
-            .each_page(|page| {
-                theirs = theirs || page.iter().any(|item| is_of(item, organization));
-                found = found || page.iter().flat_map(Item::values).any(|value| names(value, named));
-                Ok(())
-            })
-            .await?;
-        Ok(found && theirs)
-    }
-}
-
-/// Whether a number stands in any text of a value.
-fn names(value: &AttributeValue, number: &E164) -> bool {
-    match value {
-        AttributeValue::S(text) => redaction::mentions(text, number),
-        AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
-        AttributeValue::M(members) => members.values().any(|value| names(value, number)),
-        _ => false,
+    pub(super) async fn mentions(&self, organization: OrganizationId, id: ThreadId, number: &E164) -> Result<bool> {
+        mentions(&self.table, organization, id, number).await
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a crash or a failure leaves between VAPI and the tables, and that settling brings them together: each function that
-//! changes both is killed at each of its steps, and each of its steps fails, before and after the step took effect.
+//! What a crash or a failure leaves between VAPI and the tables, and that settling brings them together. Each function that
+//! changes both is killed at each of its steps, and each step fails, before and after it took effect.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;

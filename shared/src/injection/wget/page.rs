@@ -1,8 +1,7 @@
 //! The text of an HTML page, as somebody would read it: title, headings, lists, tables, and links that can be followed.
 //!
-//! The page is taken in as it comes and nothing of it is kept but the text, so what a call costs in memory and time does not
-//! depend on what somebody put on the page: no tree is built, names and addresses are cut, and every byte is looked at once
-//! (docs/adr/0011-text-of-pages.md).
+//! The page is taken in as it comes, and nothing of it is kept but the text. So nobody can make a call costly by what they put on
+//! a page: no tree is built, names and addresses are cut, and every byte is looked at once (docs/adr/0011-text-of-pages.md).
 
 mod source;
 mod writer;

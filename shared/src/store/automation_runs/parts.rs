@@ -10,8 +10,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{ActionResult, AutomationRun, E164, RunAnswer, RunPlan, RunPrompt, RunReply, WholeRun},
-    redaction,
+    models::{ActionResult, AutomationRun, RunAnswer, RunPlan, RunPrompt, RunReply, WholeRun},
 };
 
 /// The final answer, as JSON text: DynamoDB's own maps take neither empty names nor every depth and number.
@@ -62,17 +61,5 @@ impl Parts {
             return Err(Error::internal("a run has no plan and no prompt"));
         }
         Ok(WholeRun { run, plan, prompt, actions, answers, replies, result })
-    }
-}
-
-/// Whether a number stands in any text of a value.
-pub(super) fn names(value: &AttributeValue, number: &E164) -> bool {
-    match value {
-        AttributeValue::S(text) => redaction::mentions(text, number),
-        AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
-        AttributeValue::M(members) => {
-            members.iter().any(|(name, value)| redaction::mentions(name, number) || names(value, number))
-        }
-        _ => false,
     }
 }
