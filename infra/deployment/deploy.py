@@ -32,9 +32,6 @@ import parameters
 import stack
 import template
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
 class Deployment:
     """What is deployed where; what is known of it before anything is done."""
 
@@ -159,8 +156,8 @@ class Deployment:
 
     def upload(self, folder):
         """Uploads what infra/build has made; gives the key prefix."""
-        programs = {path.parent.name: path for path in sorted((ROOT / "target/lambda").glob("*/bootstrap.zip"))}
-        functions = sorted(path.name for path in (ROOT / "functions").iterdir() if path.is_dir())
+        programs = {path.parent.name: path.resolve() for path in sorted(pathlib.Path("target/lambda").glob("*/bootstrap.zip"))}
+        functions = sorted(path.name for path in pathlib.Path("functions").iterdir() if path.is_dir())
         digest = hashlib.sha256()
         links = pathlib.Path(folder.path, "code")
         links.mkdir()
@@ -240,7 +237,7 @@ def run(deployment, steps):
     if in_the_way:
         aws.refuse(in_the_way)
     architecture = deployment.architecture or "arm64"
-    if subprocess.run([ROOT / "infra/build"], env={**os.environ, "ARCHITECTURE": architecture}).returncode:
+    if subprocess.run(["infra/build"], env={**os.environ, "ARCHITECTURE": architecture}).returncode:
         sys.exit("The functions could not be built: what is wrong is above. Nothing was deployed.")
     with aws.PrivateFolder() as folder:
         code = {"CodeBucket": deployment.bucket, "CodePrefix": deployment.upload(folder), "Architecture": architecture}

@@ -8,7 +8,7 @@ import yaml
 PATH = pathlib.Path(__file__).resolve().parents[1] / "template.yaml"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """Reads CloudFormation's short forms as its long ones."""
 
 

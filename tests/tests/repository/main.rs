@@ -1,5 +1,6 @@
 //! The repository against itself: its shape, its events, its API document.
 
+mod deployment;
 mod events;
 mod openapi;
 mod pages;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod source;
+mod upgrades;
 
 use std::{
     cell::RefCell,
@@ -358,8 +359,6 @@ fn the_template_has_the_tables_the_code_uses_and_no_other() {
         assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{name}");
         assert_eq!(table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true, "{name}");
         assert_eq!(table["SSESpecification"]["SSEEnabled"], true, "{name}");
-        assert_eq!(template.0["Resources"][id]["DeletionPolicy"], "Retain", "{name}");
-        assert_eq!(template.0["Resources"][id]["UpdateReplacePolicy"], "Retain", "{name}");
         assert_eq!(*id, format!("{}Table", pascal(name)), "a table's id says its name");
     }
 }

@@ -1,0 +1,124 @@
+//! `make deploy` and `make destroy` as an operator meets them: the real programs, before a stand-in for the AWS CLI.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+mod account;
+mod checks;
+mod destroying;
+
+pub(crate) use account::evaluate;
+use account::{Account, Run};
+use serde_json::json;
+
+/// What a shell, a file and JSON would each like to change.
+const SECRET: &str = r"k,ey='x' é$HOME == #1 `id` \n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_deployment_protects_its_tables_once_all_is_made() {
+    let account = Account::new().await;
+    // As Windows writes it, with a mark at the beginning, and blanks where people put them.
+    let text = account.good().replace("VapiApiKey=key", &format!("  VapiApiKey =  {SECRET}  ")).replace('\n', "\r\n");
+    account.parameters(&format!("\u{feff}# ours\r\n\r\n{text}"));
+    // The template takes no backslash in this one: that is told before anything is built.
+    let refused = account.deploy(&[]);
+    refused.failed_with(&["VapiApiKey is what stands there, which is not like"]);
+    account.parameters(&format!("\u{feff}# ours\r\n\r\n{}", text.replace('\\', "")));
+    account.deploy(&[]).succeeded();
+
+    let deployments = account.calls("cloudformation deploy");
+    assert_eq!(deployments.len(), 2, "made, then protected");
+    for (call, first) in deployments.iter().zip(["true", "false"]) {
+        let file = call.file("--parameter-overrides");
+        let secret = SECRET.replace('\\', "");
+        for parameter in [
+            format!("VapiApiKey={secret}"),
+            format!("JwtIssuer={}", account.issuer()),
+            "JwtAudience=a,b".to_owned(),
+            format!("FirstDeployment={first}"),
+            "Architecture=arm64".to_owned(),
+            "CodeBucket=code".to_owned(),
+        ] {
+            assert!(file.list().contains(&parameter), "{parameter} is not in {:?}", file.list());
+        }
+        assert!(!file.open, "others can read the file");
+    }
+    for call in account.calls("") {
+        assert!(!call.argv.join(" ").contains("k,ey"), "{:?}", call.argv);
+    }
+    assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+    assert_eq!(account.state()["uploaded"].as_array().unwrap().len(), account::functions().len());
+    assert!(account.state()["uploaded"][0].as_str().unwrap().starts_with("code/shop/"), "{}", account.state());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_deployment_that_fails_says_why_and_blocks_nothing() {
+    let account = Account::new().await;
+    account.set("fails", json!(["UsageTable", "Subscriber limit exceeded"]));
+    let failed = account.deploy(&[]);
+    failed.failed_with(&[
+        "UsageTable (AWS::DynamoDB::Table): Subscriber limit exceeded",
+        "ROLLBACK_COMPLETE",
+        "aws cloudformation delete-stack --stack-name shop",
+    ]);
+    assert!(!failed.output.contains("cancelled"), "{failed}");
+    assert_eq!((&account.state()["tables"], &account.state()["secrets"]), (&json!({}), &json!({})), "nothing is left");
+
+    account.set("fails", json!(null));
+    account
+        .deploy(&[])
+        .failed_with(&["its first deployment failed", "aws cloudformation delete-stack --stack-name shop"]);
+    account.aws(&["cloudformation", "delete-stack", "--stack-name", "shop"]);
+    account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_later_deployment_keeps_what_it_is_not_told() {
+    let account = Account::new().await;
+    account.deploy(&[("ARCHITECTURE", "x86_64")]).succeeded();
+    account.no_parameters();
+    account.deploy(&[("CODE_BUCKET", "")]).succeeded();
+    let calls = account.calls("cloudformation deploy");
+    let told = calls.last().unwrap().file("--parameter-overrides").list();
+    let names: Vec<&str> = told.iter().map(|each| each.split('=').next().unwrap()).collect();
+    assert_eq!(names, ["CodeBucket", "CodePrefix", "Architecture", "FirstDeployment"]);
+    assert!(told.contains(&"Architecture=x86_64".to_owned()), "{told:?}");
+    assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+
+    account.set("fails", json!(["ToolsTable", "Throttled"]));
+    account.deploy(&[]).failed_with(&[
+        "ToolsTable (AWS::DynamoDB::Table): Throttled",
+        "everything is again as it was before (UPDATE_ROLLBACK_COMPLETE)",
+    ]);
+    account.run("infra/deploy", &["--failures"], &[]).says("ToolsTable (AWS::DynamoDB::Table): Throttled");
+
+    // A release that was left out: both its index and the next one's are new.
+    let id = account.stack_id();
+    let deployed = account.state()["stacks"][&id]["template"].as_str().unwrap().to_owned();
+    account.set_at(
+        &["stacks", &id, "template"],
+        json!(
+            deployed
+                .replace("IndexName: by_call\n", "IndexName: x\n")
+                .replace("IndexName: by_tool\n", "IndexName: y\n")
+        ),
+    );
+    account.deploy(&[]).failed_with(&["DynamoDB does one of these at a time", "deploy them one after another"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_that_is_interrupted_leaves_no_file_and_says_how_to_go_on() {
+    let account = Account::new().await;
+    account.set("sleeps", json!(30));
+    let stopped: Run = account.interrupted("cloudformation deploy").await;
+    assert_eq!(stopped.code, Some(130), "{stopped}");
+    stopped.says("CloudFormation goes on by itself");
+    stopped.says("aws cloudformation describe-stacks --stack-name shop");
+}
+
+#[test]
+fn the_way_of_calling_is_explained() {
+    for program in ["infra/deploy", "infra/destroy"] {
+        let help = Run::of(std::process::Command::new(account::root().join(program)).arg("--help"));
+        help.succeeded();
+        help.says("STACK");
+    }
+}

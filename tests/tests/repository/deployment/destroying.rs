@@ -1,0 +1,95 @@
+//! `make destroy`, and what comes after it.
+
+use serde_json::json;
+
+use super::account::Account;
+
+const SURE: (&str, &str) = ("CONFIRM", "shop");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.set_at(&["secrets", "shop/twilio/1"], json!({}));
+    // Another stack whose name begins alike, and its own.
+    account.set_at(&["tables", "shop-test-agents"], json!({"protected": false}));
+
+    account.destroy(&[("STACK", "")]).failed_with(&["STACK is missing: make destroy STACK="]);
+    for sure in ["", "Shop", "yes"] {
+        account.destroy(&[("CONFIRM", sure)]).failed_with(&["is not shop: nothing was deleted"]);
+    }
+    let asked = account.destroy(&[]);
+    asked.failed_with(&["Will be deleted", "Is kept", "shop-agents", "shop/twilio/1", "CONFIRM=shop does it unasked"]);
+    assert!(account.calls("cloudformation delete-stack").is_empty());
+
+    let destroyed = account.destroy(&[SURE]);
+    destroyed.succeeded();
+    destroyed.says("make deploy STACK=shop CODE_BUCKET=code ADOPT=1");
+    destroyed.says("make destroy STACK=shop DATA=delete");
+    destroyed.says("aws s3 rm --recursive s3://code/shop/");
+    assert!(!destroyed.output.contains("shop-test-agents"), "{destroyed}");
+    assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+    let kept: Vec<String> = account.state()["secrets"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(kept, ["shop/tool-token", "shop/twilio/1"]);
+
+    account.deploy(&[]).failed_with(&["exist already", "ADOPT=1", "DATA=delete", "STACK=<another name>"]);
+    account.deploy(&[("ADOPT", "1")]).succeeded();
+    let imports = account.calls("cloudformation create-change-set");
+    assert!(!imports[0].file("--cli-input-json").open);
+    assert!(account.state()["stacks"][account.stack_id()]["resources"]["AgentsTable"].is_array());
+    assert_eq!(account.state()["tables"]["shop-agents"]["protected"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_data_goes_only_when_it_is_said_and_not_protected() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.set_at(&["secrets", "shop/organizations/vapi/1"], json!({}));
+    account.set_at(&["tables", "shop-test-agents"], json!({"protected": false}));
+    let data = ("DATA", "delete");
+    account.destroy(&[SURE, ("DATA", "all")]).failed_with(&["DATA is 'all'"]);
+    account.destroy(&[SURE, data]).failed_with(&[
+        "are protected against deletion",
+        "DeletionProtection=false",
+        "make deploy",
+    ]);
+    account.set_at(&["stacks", &account.stack_id(), "EnableTerminationProtection"], json!(true));
+    account.destroy(&[SURE]).failed_with(&["update-termination-protection --stack-name shop --no-enable"]);
+    account.set_at(&["stacks", &account.stack_id(), "EnableTerminationProtection"], json!(false));
+
+    account.parameters(&format!("{}DeletionProtection=false\n", account.good()));
+    account.deploy(&[]).succeeded();
+    account.set("undeletable", json!("CreateRole"));
+    account
+        .destroy(&[SURE, data])
+        .failed_with(&["CreateRole (AWS::IAM::Role): it is protected", "make destroy STACK=shop goes on"]);
+    account.deploy(&[]).failed_with(&["DELETE_FAILED", "make destroy STACK=shop"]);
+    account.set("undeletable", json!(null));
+    account.destroy(&[SURE, data]).succeeded();
+    assert_eq!(account.state()["tables"], json!({"shop-test-agents": {"protected": false}}));
+    // The stack's own key would block the next stack; an organization's can be restored.
+    assert_eq!(account.state()["secrets"], json!({"shop/organizations/vapi/1": {"deleted": "30"}}));
+
+    account
+        .destroy(&[SURE, data])
+        .failed_with(&["There is no stack shop in account 123456789012, region eu-central-1"]);
+    account.deploy(&[]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_a_stack_can_still_be_deleted_and_a_secret_that_waits_is_explained() {
+    let account = Account::new().await;
+    account.deploy(&[]).succeeded();
+    account.destroy(&[SURE]).succeeded();
+    account.destroy(&[SURE, ("DATA", "delete")]).failed_with(&[
+        "are protected against deletion",
+        "for table in shop-",
+        "--no-deletion-protection-enabled",
+    ]);
+    account.set_at(&["secrets", "shop/tool-token", "deleted"], json!("30"));
+    account.deploy(&[("ADOPT", "1")]).failed_with(&[
+        "the secret shop/tool-token waits for its deletion",
+        "aws secretsmanager restore-secret --secret-id shop/tool-token",
+        "--force-delete-without-recovery",
+    ]);
+}
