@@ -55,7 +55,7 @@ pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;
 pub use knowledge_entries::{KnowledgeEntries, LARGEST_LOAD};
 pub use lease::Lease;
-pub use organization_members::OrganizationMembers;
+pub use organization_members::{MemberCursor, OrganizationMembers, least_to_change};
 pub use organizations::Organizations;
 pub use phone_numbers::PhoneNumbers;
 pub use quotas::{Counted, Quotas, Room, Taken, Window};

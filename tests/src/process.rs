@@ -52,6 +52,7 @@ pub struct Process {
     pub usage: usage::Deps,
     pub discover: discover::Deps,
     pub mcp: mcp::Deps,
+    pub members: members::Deps,
     pub deploy: deploy::Deps,
     pub hooks: hooks::Deps,
     pub trigger: trigger::Deps,
@@ -136,6 +137,7 @@ impl Process {
             usage: usage::Deps::new(platform)?,
             discover: discover::Deps::new(platform)?,
             mcp: mcp::Deps::new(platform)?,
+            members: members::Deps::new(platform)?,
             deploy: deploy::Deps::new(platform)?,
             hooks: hooks::Deps::new(platform)?,
             // A machine that is busy with other tests is no fault.
@@ -196,6 +198,7 @@ impl Process {
                 Box::pin(answer("discover", request, |request| discover::handle(&self.discover, request))).await
             }
             "mcp" => Box::pin(answer("mcp", request, |request| mcp::handle(&self.mcp, request))).await,
+            "members" => Box::pin(answer("members", request, |request| members::handle(&self.members, request))).await,
             "chat" => Box::pin(answer("chat", request, |request| chat::handle(&self.chat, request))).await,
             "stream" => {
                 let stream = self.stream;

@@ -1,11 +1,16 @@
 //! Organizations, which only an operator makes: who becomes a customer is not for the API to decide.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 use shared::{
     Error, Result,
     fields::Fields,
-    models::{Budget, Contact, Organization, OrganizationId, OrganizationMember, Role, Slug, Timestamp, UserId},
+    models::{
+        Budget, Contact, Organization, OrganizationId, OrganizationMember, OwnBudgets, OwnKeys, Role,
+        ServiceCredentials, Slug, Timestamp, UserId,
+    },
 };
 
 use crate::Deps;
@@ -135,10 +140,10 @@ pub(crate) async fn make(deps: &Deps, wanted: Wanted) -> Result<Report> {
         id: OrganizationId::generate(),
         name: wanted.name.clone().unwrap_or_else(|| wanted.slug.to_string()),
         slug: wanted.slug.clone(),
-        own_keys: Default::default(),
-        service_credentials: Default::default(),
-        service_accounts: Default::default(),
-        budgets: Default::default(),
+        own_keys: OwnKeys::default(),
+        service_credentials: ServiceCredentials::default(),
+        service_accounts: BTreeMap::default(),
+        budgets: OwnBudgets::default(),
         created_at: now,
         updated_at: now,
     };

@@ -5,7 +5,8 @@
 //! - Runs of automations that name it in prompt, steps or result, with their executions.
 //! - Conversations with the planner that name it.
 //!
-//! It is not looked for in what the organization wrote itself (tools, knowledge bases, phone numbers), which has routes of its own.
+//! It is not looked for in what the organization wrote itself (tools, knowledge bases, phone numbers, members), which has routes of
+//! its own.
 //!
 //! Answer: `{"phone_number": "+…01", "deleted": {"calls", "executions", "runs", "threads"}, "runs_under_way": [id], "complete", "next_cursor"}`.
 //! It takes the time that there is; until `complete`, the same request with `cursor` goes on where it stopped, and without one it

@@ -53,7 +53,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             let slug = http::id(slug, "organization")?;
             let shown = door::headers(deps, &request)?;
             // The same headers stand at a refusal: a client in a browser must be able to read it.
-            match server::answer(deps, request, &slug).await {
+            match Box::pin(server::answer(deps, request, &slug)).await {
                 Ok(reply) => Ok(reply.with_headers(shown)),
                 Err(Error::WithHeaders { error, mut headers }) => {
                     headers.extend(shown);

@@ -2,9 +2,9 @@
 //!
 //! | role | may |
 //! |---|---|
-//! | `viewer` | read |
+//! | `viewer` | read, and leave |
 //! | `member` | also use what is there: try a tool, start and cancel runs |
-//! | `admin`, `owner` | also make, change, attach and delete |
+//! | `admin`, `owner` | also make, change, attach and delete; only an `owner` makes, changes and removes owners |
 
 use crate::models::Role::{self, Admin, Member, Viewer};
 
@@ -45,6 +45,12 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("GET", "/api/{slug}/approvals/{id}", Viewer),
     ("POST", "/api/{slug}/approvals/{id}/approve", Admin),
     ("POST", "/api/{slug}/approvals/{id}/refuse", Admin),
+    ("GET", "/api/{slug}/members", Admin),
+    ("POST", "/api/{slug}/members", Admin),
+    ("GET", "/api/{slug}/members/{user_id}", Admin),
+    ("PATCH", "/api/{slug}/members/{user_id}", Admin),
+    // Oneself; for others the function asks for more.
+    ("DELETE", "/api/{slug}/members/{user_id}", Viewer),
     ("GET", "/api/{slug}/hooks", Viewer),
     ("POST", "/api/{slug}/hooks", Admin),
     ("GET", "/api/{slug}/hooks/{id}", Viewer),
@@ -120,6 +126,7 @@ pub const QUERIES: &[(&str, &[&str])] = &[
     ("/api/{slug}/approvals", &["status", "limit", "cursor"]),
     ("/api/{slug}/agents", &["limit", "cursor"]),
     ("/api/{slug}/phone-numbers", &["limit", "cursor"]),
+    ("/api/{slug}/members", &["limit", "cursor"]),
     ("/api/{slug}/hooks", &["limit", "cursor"]),
     ("/api/{slug}/events", &["limit", "cursor", "matched"]),
     ("/api/{slug}/knowledge-bases", &["limit", "cursor"]),
@@ -163,7 +170,8 @@ mod tests {
                 .replace("{entry_id}", "e1")
                 .replace("{thread}", "t1")
                 .replace("{version}", "1")
-                .replace("{name}", "slack");
+                .replace("{name}", "slack")
+                .replace("{user_id}", "auth0%7C7");
             let route: Vec<&str> = [*method].into_iter().chain(path.split('/').skip(1)).collect();
             assert_eq!(least_role(&route), Some(*role), "{method} {pattern}");
             let known = LEAST_ROLES.iter().filter(|(of, other, _)| (of, other) == (method, pattern)).count();

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, ServiceId, Slug, Timestamp, UserId};
 
@@ -116,16 +117,21 @@ impl OrganizationMember {
 /// How somebody is called and reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// E.164
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub phone: Option<String>,
     /// IANA name
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+}
+
+/// Text, or nothing in place of what a hand or a newer version wrote there.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Value::deserialize(deserializer)?.as_str().map(str::to_owned))
 }
 
 /// Somebody who was let in: a user who is a member of the organization in the URL.

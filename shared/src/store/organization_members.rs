@@ -1,16 +1,32 @@
-//! `organization_members`. Key: `user_id` (partition), `organization_id` (sort).
+//! `organization_members`. Key: `user_id` (partition), `organization_id` (sort). Index `by_organization`: `organization_id`,
+//! `user_id`; it holds every row, also those that were put by hand without times.
+//!
+//! An organization never loses its last owner. Only owners change owners, so the transaction that takes the role from another
+//! one checks that whoever asks for it is one still; who gives it up themselves needs another owner, whose row it checks. In
+//! whatever order such transactions happen, each leaves an owner behind: no count has to agree with the rows.
 
+use std::{fmt, fmt::Write as _, time::Duration};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 
 use super::{
-    database::{Database, Item, key, text},
+    Page,
+    database::{Database, Item, key, rows, text},
     table::Table,
-    write::Write,
+    write::{Refused, Write, transact},
 };
 use crate::{
     Error, Result,
-    models::{Member, Membership, OrganizationId, OrganizationMember, Role, Timestamp, UserId},
+    models::{Contact, Member, Membership, OrganizationId, OrganizationMember, Role, Timestamp, UserId},
 };
+
+/// How often, and how far apart, the index is looked at after a change.
+const LOOKS: u32 = 20;
+const APART: Duration = Duration::from_millis(50);
+
+/// Owners who are tried, of those that the index names beside somebody who gives the role up: it may be behind.
+const OTHERS: usize = 5;
 
 #[derive(Clone)]
 pub struct OrganizationMembers {
@@ -22,9 +38,10 @@ impl OrganizationMembers {
         Self { table: database.table("organization_members") }
     }
 
-    /// The organizations a user belongs to, so that membership can be read beside the slug, not after it.
+    /// The organizations a user belongs to as of now, so that membership can be read beside the slug, not after it, and who
+    /// was removed is out with the next request.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
-        self.table.query("#user_id = :user").with([(":user", text(user))]).collect().await
+        self.table.query("#user_id = :user").with([(":user", text(user))]).now().collect().await
     }
 
     /// `{id, email, timezone, phone, name}` of a member, as far as the row says them: what `{{user.…}}` leads into.
@@ -52,6 +69,183 @@ impl OrganizationMembers {
         self.table.get_consistent(row(organization, user)).await
     }
 
+    /// A page of the organization's members, in the order of their ids.
+    pub async fn page(
+        &self,
+        organization: OrganizationId,
+        after: Option<&MemberCursor>,
+        limit: i32,
+    ) -> Result<Page<OrganizationMember>> {
+        let start = after.map(|MemberCursor(user)| row(organization, user));
+        let members = self.table.query_index("by_organization", "#organization_id = :organization");
+        let (items, next) = members.with([(":organization", text(organization))]).page(start, Some(limit)).await?;
+        let next = next.as_ref().and_then(|key| key.get("user_id")?.as_s().ok());
+        Ok(Page { items: rows(items), next_cursor: next.map(|user| MemberCursor(UserId::new(user)).to_string()) })
+    }
+
+    /// Adds a member, for `by`, who must be an admin still, and an owner for a new owner. False if they are a member already.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if `by` has another role by now.
+    pub async fn add(&self, organization: OrganizationId, by: &Member, new: &OrganizationMember) -> Result<bool> {
+        let writes = vec![self.put_in_transaction(new)?, self.is_still(organization, by, least_to_change(new.role))];
+        match transact(writes).await {
+            Ok(()) => {}
+            Err(Refused::Condition(0)) => return Ok(false),
+            Err(refused) => return Err(refused.or(IN_BETWEEN)),
+        }
+        self.index_follows(organization, &new.user_id, |shown| shown.is_some()).await;
+        Ok(true)
+    }
+
+    /// Gives a member, who was read as `before`, another role or contact, for `by`. Gives the row as it is then.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it would leave the organization without an owner, or if either of the two was changed meanwhile.
+    pub async fn change(
+        &self,
+        organization: OrganizationId,
+        by: &Member,
+        before: &OrganizationMember,
+        role: Role,
+        contact: &Contact,
+    ) -> Result<OrganizationMember> {
+        let now = Timestamp::now();
+        let (old, new) = (&before.contact, contact);
+        let mut change = "SET #role = :role, #updated_at = :now".to_owned();
+        let mut values = vec![(":role".to_owned(), text(role.as_str())), (":now".to_owned(), text(now))];
+        let mut gone = Vec::new();
+        for (name, old, new) in [
+            ("name", &old.name, &new.name),
+            ("email", &old.email, &new.email),
+            ("phone", &old.phone, &new.phone),
+            ("timezone", &old.timezone, &new.timezone),
+        ] {
+            match new {
+                _ if old == new => {}
+                // Writing to a String cannot fail.
+                Some(value) => {
+                    let _ok = write!(change, ", #{name} = :{name}");
+                    values.push((format!(":{name}"), text(value)));
+                }
+                None => gone.push(format!("#{name}")),
+            }
+        }
+        if !gone.is_empty() {
+            let _ok = write!(change, " REMOVE {}", gone.join(", "));
+        }
+        let update =
+            self.table.update(row(organization, &before.user_id), change).with_all(values.into_iter().collect());
+        let gives_up = before.role == Role::Owner && role != Role::Owner;
+        let least = least_to_change(before.role.max(role));
+        self.write(organization, by, before, update, least, gives_up).await?;
+        self.index_follows(organization, &before.user_id, |shown| shown.is_some_and(|row| row.updated_at >= Some(now)))
+            .await;
+        Ok(OrganizationMember { role, contact: contact.clone(), updated_at: Some(now), ..before.clone() })
+    }
+
+    /// Removes a member, who was read as `before`, for `by`, who may be the same.
+    ///
+    /// # Errors
+    /// As [`OrganizationMembers::change`].
+    pub async fn remove(&self, organization: OrganizationId, by: &Member, before: &OrganizationMember) -> Result<()> {
+        let deletion = self.table.delete(row(organization, &before.user_id));
+        let is_owner = before.role == Role::Owner;
+        self.write(organization, by, before, deletion, least_to_change(before.role), is_owner).await?;
+        self.index_follows(organization, &before.user_id, |shown| shown.is_none()).await;
+        Ok(())
+    }
+
+    /// Sends the write of a member's row, if that is an owner's as it was before or not, and whoever asks may still do it.
+    async fn write(
+        &self,
+        organization: OrganizationId,
+        by: &Member,
+        before: &OrganizationMember,
+        write: Write,
+        least: Role,
+        gives_up: bool,
+    ) -> Result<()> {
+        let oneself = before.user_id == by.user_id;
+        let owner = text(Role::Owner.as_str());
+        let write = if before.role == Role::Owner {
+            write.when("#role = :owner").with([(":owner", owner)])
+        } else if oneself && before.role == Role::Admin {
+            // Who is none any more does not make themselves one again.
+            write.when("#role = :admin").with([(":admin", text(Role::Admin.as_str()))])
+        } else {
+            write.when("attribute_exists(#user_id) AND NOT #role = :owner").with([(":owner", owner)])
+        };
+        if !oneself {
+            let sent = transact(vec![write, self.is_still(organization, by, least)]).await;
+            return sent.map_err(|refused| refused.or(IN_BETWEEN));
+        }
+        if !gives_up {
+            return if write.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(IN_BETWEEN.into())) };
+        }
+        for other in self.other_owners(organization, &by.user_id).await? {
+            let other = Member { organization_id: organization, user_id: other, role: Role::Owner };
+            match transact(vec![write.clone(), self.is_still(organization, &other, Role::Owner)]).await {
+                Ok(()) => return Ok(()),
+                // The index was behind.
+                Err(Refused::Condition(1)) => {}
+                Err(refused) => return Err(refused.or(IN_BETWEEN)),
+            }
+        }
+        Err(Error::Conflict(
+            "this is the last owner of the organization; make another member an owner first (PATCH …/members/{user_id} with \
+             {\"role\": \"owner\"})"
+                .into(),
+        ))
+    }
+
+    /// Owners beside one, some of them, as the index names them.
+    async fn other_owners(&self, organization: OrganizationId, one: &UserId) -> Result<Vec<UserId>> {
+        let owners = self.table.query_index("by_organization", "#organization_id = :organization");
+        let owners = owners.filter("#role = :owner").attributes("#user_id");
+        let owners = owners.with([(":organization", text(organization)), (":owner", text(Role::Owner.as_str()))]);
+        let mut others = Vec::new();
+        let take = |items: Vec<Item>| {
+            let users = items.iter().filter_map(|item| item.get("user_id")?.as_s().ok());
+            let left = OTHERS.saturating_sub(others.len());
+            // A key of the index cannot stand in the filter.
+            others.extend(users.filter(|user| *user != one.as_str()).map(UserId::new).take(left));
+            Ok(())
+        };
+        owners.each_page(take).await?;
+        Ok(others)
+    }
+
+    /// Fails a transaction unless a member has at least this role, as of then.
+    fn is_still(&self, organization: OrganizationId, member: &Member, least: Role) -> Write {
+        let check = self.table.check(row(organization, &member.user_id));
+        let owner = (":owner", text(Role::Owner.as_str()));
+        if least == Role::Owner {
+            return check.when("#role = :owner").with([owner]);
+        }
+        check.when("#role IN (:admin, :owner)").with([(":admin", text(Role::Admin.as_str())), owner])
+    }
+
+    /// Waits, a second at most, until the index shows a change: whoever has our answer expects it in the list.
+    async fn index_follows(
+        &self,
+        organization: OrganizationId,
+        user: &UserId,
+        shows: impl Fn(Option<&OrganizationMember>) -> bool,
+    ) {
+        for _look in 0..LOOKS {
+            let one = self
+                .table
+                .query_index("by_organization", "#organization_id = :organization AND #user_id = :user")
+                .with([(":organization", text(organization)), (":user", text(user))]);
+            match one.first().await {
+                Ok(shown) if shows(shown.as_ref()) => return,
+                Ok(_) => tokio::time::sleep(APART).await,
+                Err(_) => return,
+            }
+        }
+    }
+
     /// Makes a user an owner, whatever they were before: for an operator, who asks nobody.
     pub async fn make_owner(&self, organization: OrganizationId, user: &UserId) -> Result<()> {
         let change = "SET #role = :owner, #updated_at = :now, #created_at = if_not_exists(#created_at, :now)";
@@ -62,6 +256,38 @@ impl OrganizationMembers {
     /// Writes a new member as part of a transaction, which fails if they are one.
     pub(super) fn put_in_transaction(&self, member: &OrganizationMember) -> Result<Write> {
         Ok(self.table.put(member)?.when("attribute_not_exists(#user_id)"))
+    }
+}
+
+const IN_BETWEEN: &str = "another change of this organization's members came in between; look at them and try again";
+
+/// Who may write the row of a member with this role.
+pub const fn least_to_change(role: Role) -> Role {
+    match role {
+        Role::Owner => Role::Owner,
+        Role::Viewer | Role::Member | Role::Admin => Role::Admin,
+    }
+}
+
+/// Where a page of members begins, opaque to the reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberCursor(UserId);
+
+impl MemberCursor {
+    /// # Errors
+    /// [`Error::Invalid`] for `cursor` when the text is no cursor of ours.
+    pub fn parse(text: &str) -> Result<Self> {
+        let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let user = plain.filter(|user| !user.is_empty());
+        let user =
+            user.ok_or_else(|| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))?;
+        Ok(Self(UserId::new(user)))
+    }
+}
+
+impl fmt::Display for MemberCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&BASE64_URL_SAFE_NO_PAD.encode(self.0.as_str()))
     }
 }
 

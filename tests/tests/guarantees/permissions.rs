@@ -167,6 +167,8 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "phone-numbers", &mut world);
     keys(&world).await.expect(200);
     note(&mut asked, "keys", &mut world);
+    members(&world).await;
+    note(&mut asked, "members", &mut world);
     for path in ["/", "/console/settings.json"] {
         world.send("console", &Event::get(path)).await.expect(200);
     }
@@ -967,6 +969,20 @@ async fn catalogue(asked: &mut Permissions, world: &mut World) {
 async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
     let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
     world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
+}
+
+/// A member comes, is shown and changed, and goes; an owner leaves.
+async fn members(world: &World) {
+    for (user, role) in [("one", "member"), ("two", "owner")] {
+        ask(world, "members", "POST", "members", &json!({"user_id": user, "role": role})).await.expect(201);
+    }
+    ask(world, "members", "GET", "members", &Value::Null).await.expect(200);
+    ask(world, "members", "GET", "members/one", &Value::Null).await.expect(200);
+    ask(world, "members", "PATCH", "members/one", &json!({"role": "owner"})).await.expect(200);
+    ask(world, "members", "DELETE", "members/one", &Value::Null).await.expect(200);
+    ask(world, "members", "DELETE", &format!("members/{}", world.home.user_id), &Value::Null).await.expect(200);
+    let row = json!({"user_id": world.home.user_id, "organization_id": world.home.organization_id, "role": "owner"});
+    world.aws.put("organization_members", &row);
 }
 
 /// A call that is told of and looked at.

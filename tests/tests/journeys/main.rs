@@ -29,6 +29,7 @@ mod knowledge_attach;
 mod limits;
 mod list;
 mod mcp;
+mod members;
 mod newer_rows;
 mod organizations;
 mod phone_numbers;

@@ -203,6 +203,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
             "agent_tools" => an_attachment(world).await,
             "organizations" => an_organization(world).await,
             "organization_members" => {
+                a_member(world).await;
                 let mut row =
                     world.aws.rows(&table).into_iter().find(|row| row["user_id"] == home.user_id.as_str()).unwrap();
                 row = extended(row, &json!({"role": CONTENT, "newer": CONTENT}));
@@ -249,6 +250,27 @@ async fn every_table_takes_rows_of_a_newer_version() {
             other => panic!("no test says what becomes of a row of {other} that a newer version wrote"),
         }
     }
+}
+
+/// A member with a role and more that only a newer version knows; and one of whom not even the times can be read.
+async fn a_member(world: &World) {
+    let (table, home) = ("organization_members", &world.home);
+    let row = |user: &str| json!({"user_id": user, "organization_id": home.organization_id, "role": "admin", "newer": CONTENT});
+    world
+        .aws
+        .put(table, &extended(row("a"), &json!({"role": CONTENT, "name": {"of": CONTENT}, "email": "a@example.com"})));
+    world.aws.put(table, &extended(row("b"), &json!({"created_at": [CONTENT]})));
+    let logs = Logs::capture();
+    let list = get(world, "members", "/members").await.expect(200);
+    let shown: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|item| &item["user_id"]).collect();
+    assert_eq!(shown, [&json!("a"), &json!(home.user_id)], "{list}");
+    assert_eq!((&list["items"][0]["role"], &list["items"][0]["name"]), (&json!("viewer"), &Value::Null));
+    assert_eq!(reported(&logs).len(), 1);
+    drop(logs);
+    assert_eq!(get(world, "members", "/members/b").await.status, 503);
+    patch(world, "members", "/members/a", &json!({"role": "member"})).await.expect(200);
+    let row = world.aws.rows(table).into_iter().find(|row| row["user_id"] == "a").unwrap();
+    assert_eq!((&row["role"], &row["newer"], &row["name"]["of"]), (&json!("member"), &json!(CONTENT), &json!(CONTENT)));
 }
 
 /// What is deployed for an automation is taken away by a program that does not know all that is written of it.

@@ -14,6 +14,7 @@ mod examples;
 mod hooks;
 mod keys;
 mod mcp;
+mod members;
 mod privacy_and_budgets;
 mod runs;
 mod specification;
@@ -149,7 +150,7 @@ fn what_the_functions_answer_and_what_is_described_are_the_same() {
         .chain(stream::parts());
     let given =
         given.chain(chat::parts()).chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
-    let given = given.chain(console::parts());
+    let given = given.chain(console::parts()).chain(members::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

@@ -422,7 +422,7 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// How each function is put together.
-const WIRINGS: [(&str, Wiring); 30] = [
+const WIRINGS: [(&str, Wiring); 31] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
@@ -435,6 +435,7 @@ const WIRINGS: [(&str, Wiring); 30] = [
     ("deploy", |platform| deploy::Deps::new(platform).map(drop)),
     ("detach", |platform| detach::Deps::new(platform).map(drop)),
     ("discover", |platform| discover::Deps::new(platform).map(drop)),
+    ("members", |platform| members::Deps::new(platform).map(drop)),
     ("erasures", |platform| erasures::Deps::new(platform).map(drop)),
     ("execute", |platform| execute::Deps::new(platform).map(drop)),
     ("hooks", |platform| hooks::Deps::new(platform).map(drop)),

@@ -140,8 +140,11 @@ impl Service for Twilio {
                 });
                 found.unwrap_or_else(|problem| problem.json())
             }
-            ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers", file] if file.ends_with(".json") => {
-                let sid = file.trim_end_matches(".json");
+            ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers", file] => {
+                // Without the suffix it would answer XML, which nobody here asks for.
+                let Some(sid) = file.strip_suffix(".json") else {
+                    return Problem::not_found(&request.path).for_path(&request.path);
+                };
                 let found = self.account(account_sid, request).and_then(|account| match request.method.as_str() {
                     "GET" => self.numbers.one(account, sid, request),
                     "POST" => self.numbers.change(account, sid, request),

@@ -13,6 +13,7 @@ pub(super) static EXPECTED: &[Expected] = &[
     then(DEPLOYS, "curl -sS \"$API/console/settings.json\"", &["us-east-1_"]),
     shows("SLUG=harbour-dental", &["harbour-dental"]),
     shows("TOKEN=", &["{\"items\":[],\"next_cursor\":null}"]),
+    shows("COLLEAGUE=", &["\"role\":\"member\"", "\"role\":\"admin\"", "\"role\":\"owner\"", "Ana Ruiz"]),
     then("ASSISTANT=", "api \"/agents/$AGENT\"", &["\"name\":\"Front desk\""]),
     shows("CREDENTIAL=…", &[]),
     then("CREDENTIAL=$(", "test -n \"$CREDENTIAL\" && echo there", &["there"]),

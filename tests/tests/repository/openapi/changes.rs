@@ -68,10 +68,33 @@ async fn what_a_change_takes_is_read_again_and_so_is_its_removal() {
             "chooseServiceAccount" => Box::pin(an_account_is_chosen(&world)).await,
             "updateAutomation" => Box::pin(a_definition_is_replaced(&world)).await,
             "updateHook" => Box::pin(a_hook_changes(&world)).await,
+            "updateMember" => Box::pin(a_member_changes(&world, &validator)).await,
             other => panic!("{other} changes something: say here how each of its fields is changed and read again"),
         };
         assert_eq!(changed, properties(&document, body_schema(operation)), "{}", operation.id);
     }
+}
+
+async fn a_member_changes(world: &World, validator: &Validator) -> BTreeSet<String> {
+    let path = format!("/members/{}", world.member(&world.home, Some("member")).replace('|', "%7C"));
+    let mut fields = BTreeSet::new();
+    for (field, value) in [
+        ("role", json!("admin")),
+        ("name", json!("Ana Ruiz")),
+        ("email", json!("ana@harbour-dental.example")),
+        ("phone", json!(phone(1))),
+        ("timezone", json!("Europe/Madrid")),
+    ] {
+        for (value, status) in [(value.clone(), 200), (Value::Null, if field == "role" { 422 } else { 200 })] {
+            let body = json!({field: value});
+            assert_eq!(validator.is_valid(&body), status == 200, "{body}");
+            world.send("members", &asked(world, "PATCH", &path).text(body.to_string())).await.expect(status);
+            let read = world.send("members", &asked(world, "GET", &path)).await.expect(200);
+            assert_eq!(read[field] == value, status == 200, "{read}");
+        }
+        fields.insert(field.to_owned());
+    }
+    fields
 }
 
 /// Secrets are shown to nobody; which there are is.

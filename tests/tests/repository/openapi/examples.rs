@@ -46,6 +46,18 @@ async fn every_example_of_a_request_is_accepted() {
         assert_eq!(created.status, 201, "{name}: {}", created.body);
     }
 
+    for (name, body) in document.request_examples("addMember") {
+        let path = format!("/api/{}/members", world.home.slug);
+        let added = world.send("members", &Event::post(&path, &body).user(&world.home.user_id)).await;
+        assert_eq!(added.status, 201, "{name}: {}", added.body);
+        for (name, change) in document.request_examples("updateMember") {
+            let user = text(&body["user_id"]).replace('|', "%7C");
+            let event = Event::new("PATCH", &format!("{path}/{user}")).text(change.to_string());
+            let changed = world.send("members", &event.user(&world.home.user_id)).await;
+            assert_eq!(changed.status, 200, "{name}: {}", changed.body);
+        }
+    }
+
     for (name, body) in document.request_examples("attachTool") {
         let mut row = world.tool(&ai_sms()).await;
         row["id"] = body["tool_id"].clone();

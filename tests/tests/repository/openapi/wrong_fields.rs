@@ -50,6 +50,12 @@ async fn every_refusal_of_a_body_names_its_fields() {
         ("attachKnowledgeBase", "knowledge", asked(&world, "POST", &format!("/agents/{agent}/knowledge-bases/attach"))),
         ("detachKnowledgeBase", "knowledge", asked(&world, "POST", &format!("/agents/{agent}/knowledge-bases/detach"))),
         ("storeKey", "keys", asked(&world, "PUT", "/keys/vapi")),
+        ("addMember", "members", asked(&world, "POST", "/members")),
+        (
+            "updateMember",
+            "members",
+            asked(&world, "PATCH", &format!("/members/{}", world.member(home, Some("member")))),
+        ),
         ("createHook", "hooks", asked(&world, "POST", "/hooks")),
         ("startRun", "runs", asked(&world, "POST", "/runs")),
         ("deployAutomation", "deploy", asked(&world, "POST", "/automations")),
