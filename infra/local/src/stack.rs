@@ -186,27 +186,21 @@ impl Stack {
             model: None,
         });
         let mut parameters = parameters(&data, &pool, &api_url, &addresses, &options.open_hosts);
+        let trial = trial(&data, &parameters, &llm.url);
         parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
         parameters.push(("StreamPublicUrl", stream_url.clone()));
         parameters.push(("OidcConfigurationUrl", pool.configuration(aws.endpoint())));
-        let trial = state_files::Trial {
-            number: data.twilio.spare_number.clone(),
-            other_vapi_key: data.vapi.other_api_key.clone(),
-            parameters: trial_parameters(&parameters),
-        };
         let deployed = deploy::deploy(&aws, &workspace, &code_prefix, &parameters, &step).await?;
         step.done(&format!("stack {STACK} is complete"));
 
         let step = progress.step("seeding the demo organization and the catalogue of services");
         let users = Users::sign_up(&pool, &aws, &data).await?;
         let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
-        vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
-        twilio.set_voice_url(
-            &data.phone_number.number,
-            &format!("{api_url}/api/phone-number/{}/incoming", data.phone_number.id),
-        );
+        let number = &data.phone_number;
+        vapi.set_number(&number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
+        twilio.set_voice_url(&number.number, &format!("{api_url}/api/phone-number/{}/incoming", number.id));
         seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
         seed::load_catalogue(&aws, files).await?;
         let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id)?;
@@ -387,9 +381,9 @@ fn describe(
     }
 }
 
-/// Those that a second deployment needs to reach the same stand-ins, beside its own.
-fn trial_parameters(parameters: &[(&'static str, String)]) -> Vec<(&'static str, String)> {
-    const SAME: [&str; 10] = [
+/// What a second deployment needs to reach the same stand-ins, the LLM's too: a real one's key is written nowhere.
+fn trial(data: &Data, parameters: &[(&'static str, String)], llm: &str) -> state_files::Trial {
+    const SAME: [&str; 8] = [
         "VapiUrl",
         "TwilioUrl",
         "PipedreamUrl",
@@ -398,11 +392,14 @@ fn trial_parameters(parameters: &[(&'static str, String)]) -> Vec<(&'static str,
         "PipedreamProjectId",
         "OutboundOpenHosts",
         "ControlHosts",
-        "LlmApiKey",
-        "LlmUrl",
     ];
     let mut same: Vec<_> = parameters.iter().filter(|(name, _value)| SAME.contains(name)).cloned().collect();
+    same.extend([("LlmApiKey", data.llm.api_key.clone()), ("LlmUrl", format!("{llm}/v1"))]);
     // It is thrown away with the whole local AWS.
     same.push(("DeletionProtection", "false".to_owned()));
-    same
+    state_files::Trial {
+        number: data.twilio.spare_number.clone(),
+        other_vapi_key: data.vapi.other_api_key.clone(),
+        parameters: same,
+    }
 }
