@@ -28,8 +28,9 @@ usage: make run [ARGS=\"OPTIONS\"]   or   cargo run --bin local -- [OPTIONS]
 With LLM_API_KEY in the environment the real service is asked in place of the LLM's stand-in: OpenRouter, or another that
 speaks OpenAI's API (LLM_URL); LLM_MODEL names the model (default openrouter/auto).
 
-Files in the state directory: stack.json (addresses, tokens, ids), env (the functions' environment, for
-cargo lambda watch --env-file), functions.log, ministack.log.
+Files in the state directory: stack.json (addresses, tokens, ids), shell (the same as variables for commands by hand), env (the
+functions' environment, for cargo lambda watch --env-file), trial (variables with which docs/getting-started.md is played on
+this machine), functions.log, ministack.log.
 ";
 
 #[derive(Debug, Clone)]

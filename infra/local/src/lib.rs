@@ -28,6 +28,7 @@ mod programs;
 mod progress;
 mod python;
 mod seed;
+mod state_files;
 mod streaming;
 mod workspace;
 

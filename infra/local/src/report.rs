@@ -40,6 +40,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
         row("all of this as JSON", &format!("{state}/stack.json")),
         row("the same as shell variables", &format!("{state}/shell")),
         row("environment of the functions", &format!("{state}/env")),
+        row("docs/getting-started.md, here", &format!("{state}/trial")),
         row("logs", &format!("{state}/functions.log, {state}/ministack.log")),
     ]);
     progress.line(&table(&rows));

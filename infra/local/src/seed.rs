@@ -37,8 +37,11 @@ pub(crate) struct Data {
     pub(crate) crm: Crm,
     /// Master key of the tools' tokens. Fixed, so that the token in `events/execute.json` stays valid.
     pub(crate) tool_token_key: String,
-    /// Items of the table `tools`: one that needs no VAPI, with the item that reserves its name.
+    /// Items of the table `tools`: two that need no VAPI, each with the item that reserves its name. The second is there for
+    /// `events/delete.json` to be deleted.
     pub(crate) tools: Vec<Value>,
+    /// Where the event of `events/trigger.json` comes in.
+    pub(crate) hook: Hook,
     pub(crate) demo: Demo,
 }
 
@@ -73,6 +76,8 @@ pub(crate) struct PhoneNumber {
 pub(crate) struct Twilio {
     pub(crate) account_sid: String,
     pub(crate) auth_token: String,
+    /// Another number of the account, which nobody has registered. E.164.
+    pub(crate) spare_number: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -81,6 +86,8 @@ pub(crate) struct Vapi {
     pub(crate) api_key: String,
     /// With which VAPI tells how calls go.
     pub(crate) webhook_bearer: String,
+    /// The key of another account, which no organization has yet.
+    pub(crate) other_api_key: String,
 }
 
 /// The demo company's own system.
@@ -113,6 +120,18 @@ pub(crate) struct Pipedream {
 pub(crate) struct PipedreamAccount {
     pub(crate) id: String,
     pub(crate) app: String,
+}
+
+/// A hook of `organization`, with one secret.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hook {
+    pub(crate) id: String,
+    /// As it stands in the address.
+    pub(crate) service: String,
+    pub(crate) secret_id: String,
+    /// With which the service signs.
+    pub(crate) secret: String,
 }
 
 /// What the demo does.
@@ -225,7 +244,7 @@ pub(crate) async fn write(
     put("agents", &[("id", &format!("assistant#{assistant_id}")), ("agent_id", id)]).await?;
 
     let PhoneNumber { id, number, label } = &data.phone_number;
-    let Twilio { account_sid, auth_token } = &data.twilio;
+    let Twilio { account_sid, auth_token, .. } = &data.twilio;
     let credentials = json!({"account_sid": account_sid, "auth_token": auth_token});
     let secret = create_secret(aws, &format!("{}{id}", deployed.twilio_secret_prefix), &credentials).await?;
     let number = [("id", id.as_str()), organization, ("number", number), ("label", label)];
@@ -234,12 +253,22 @@ pub(crate) async fn write(
     let guard = format!("number#{}", data.phone_number.number);
     put("phone_numbers", &[("id", &guard), ("phone_number_id", id)]).await?;
 
+    let row = async |table: &str, row: &Value| {
+        let item = attribute(row).get("M").cloned().unwrap_or_default();
+        let request = json!({"TableName": format!("{}{table}", deployed.table_prefix), "Item": item});
+        aws.json("dynamodb", "DynamoDB_20120810.PutItem", &request).await.map(drop)
+    };
     for tool in &data.tools {
-        let item = attribute(tool).get("M").cloned().unwrap_or_default();
-        let request = json!({"TableName": format!("{}tools", deployed.table_prefix), "Item": item});
-        aws.json("dynamodb", "DynamoDB_20120810.PutItem", &request).await?;
+        row("tools", tool).await?;
     }
-    Ok(())
+    let Hook { id, service, secret_id, secret } = &data.hook;
+    let name = format!("{STACK}/organizations/hooks/{}/{id}/{secret_id}", home.id);
+    create_secret(aws, &name, &json!({"secret": secret})).await?;
+    let hook = json!({
+        "id": id, "organization_id": home.id, "service": service, "status": "active", "revision": 0,
+        "secrets": [{"id": secret_id, "created_at": now}], "created_at": now, "updated_at": now,
+    });
+    row("hooks", &hook).await
 }
 
 /// JSON in DynamoDB's notation.
@@ -271,13 +300,16 @@ mod tests {
     }
 
     #[test]
-    fn the_seeded_tool_is_a_row_that_the_functions_can_read() {
+    fn the_seeded_tools_are_rows_that_the_functions_can_read() {
         let data = Data::read(&Workspace::find().unwrap()).unwrap();
-        let [tool, name] = data.tools.as_slice() else { panic!("one tool and the item of its name") };
-        let read: shared::models::Tool = serde_json::from_value(tool.clone()).unwrap();
-        assert_eq!(read.organization_id.to_string(), data.organization.id);
-        assert_eq!(name["tool_id"], tool["id"]);
-        assert!(name["id"].as_str().unwrap().ends_with(tool["name"].as_str().unwrap()));
+        assert_eq!(data.tools.len(), 4, "two tools, each with the item of its name");
+        for pair in data.tools.chunks(2) {
+            let [tool, name] = pair else { panic!("a tool and the item of its name") };
+            let read: shared::models::Tool = serde_json::from_value(tool.clone()).unwrap();
+            assert_eq!(read.organization_id.to_string(), data.organization.id);
+            assert_eq!(name["tool_id"], tool["id"]);
+            assert!(name["id"].as_str().unwrap().ends_with(tool["name"].as_str().unwrap()));
+        }
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! The whole system on this machine.
 
 use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -12,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
-    aws::{ACCESS_KEY, Aws, REGION, SECRET_KEY},
+    aws::{Aws, REGION},
     catalogue,
     deploy::{self, Deployed, STACK},
     front_door::FrontDoor,
@@ -27,9 +25,13 @@ use crate::{
     python::Venv,
     seed::{self, Data, Users},
     standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
+    state_files,
     streaming::{self, StreamingDoor},
     workspace::Workspace,
 };
+
+/// Of the second key that VAPI's stand-in knows.
+const OTHER_VAPI_ACCOUNT: &str = "22222222-2222-4222-8222-222222222222";
 
 /// How many steps [`Stack::start`] shows.
 pub const STEPS: usize = 7;
@@ -185,8 +187,9 @@ impl Stack {
             url: format!("{}/v1", llm.url),
             model: None,
         });
+        let mut parameters = parameters(&data, &pool, &api_url, &addresses, options);
+        let trial = trial(&data, &parameters, &llm.url);
         let sizes = sizes(&workspace)?;
-        let mut parameters: Vec<(&str, String)> = parameters(&data, &pool, &api_url, &addresses, options);
         parameters.extend(sizes.iter().map(|(name, value)| (name.as_str(), value.clone())));
         parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
@@ -199,7 +202,9 @@ impl Stack {
         let step = progress.step("seeding the demo organization and the catalogue of services");
         let users = Users::sign_up(&pool, &aws, &data).await?;
         let assistant_id = seed::create_assistant(&http, &vapi.url, &data).await?;
-        vapi.set_number(&data.phone_number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
+        let number = &data.phone_number;
+        vapi.set_number(&number.number, &assistant_id).map_err(|error| Error::Demo(error.to_string()))?;
+        twilio.set_voice_url(&number.number, &format!("{api_url}/api/phone-number/{}/incoming", number.id));
         seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
         seed::load_catalogue(&aws, files).await?;
         let cors = deploy::cors(&aws, &deployed.api_id).await?;
@@ -215,7 +220,7 @@ impl Stack {
             stream_url: streaming.as_ref().map(|_open| stream_url),
             ..describe(&data, users, api_url, assistant_id, addresses, &aws, &deployed)
         };
-        write_files(&state_dir, &description, environment)?;
+        state_files::write(&state_dir, &description, environment, &trial)?;
         step.done(&format!("organization {}", description.slug));
 
         Ok(Self {
@@ -269,12 +274,19 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
             _ => Error::Standin { service, source },
         }
     };
-    let vapi = standins::vapi::Options { api_key: data.vapi.api_key.clone(), ..Default::default() };
     let twilio = standins::twilio::Options::default().with_account(
         &data.twilio.account_sid,
         &data.twilio.auth_token,
-        &[&data.phone_number.number],
+        &[&data.phone_number.number, &data.twilio.spare_number],
     );
+    let twilio = standins::twilio::start(ports::address(ports.twilio), twilio)
+        .map_err(failed("Twilio's stand-in", ports.twilio))?;
+    let vapi = standins::vapi::Options {
+        api_key: data.vapi.api_key.clone(),
+        twilio: Some(twilio.url.clone()),
+        ..Default::default()
+    }
+    .with_key(&data.vapi.other_api_key, OTHER_VAPI_ACCOUNT);
     let mut pipedream = standins::pipedream::Options {
         client_id: data.pipedream.client_id.clone(),
         client_secret: data.pipedream.client_secret.clone(),
@@ -289,8 +301,7 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
     let crm = standins::crm::Options { api_key: data.crm.api_key.clone(), customers: data.crm.customers.clone() };
     Ok((
         standins::vapi::start(ports::address(ports.vapi), vapi).map_err(failed("VAPI's stand-in", ports.vapi))?,
-        standins::twilio::start(ports::address(ports.twilio), twilio)
-            .map_err(failed("Twilio's stand-in", ports.twilio))?,
+        twilio,
         standins::pipedream::start(ports::address(ports.pipedream), pipedream)
             .map_err(failed("Pipedream's stand-in", ports.pipedream))?,
         standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
@@ -384,51 +395,25 @@ fn describe(
     }
 }
 
-/// `stack.json`; `env`, the functions' environment, for `cargo lambda watch --env-file`; `shell`, variables for commands by
-/// hand.
-fn write_files(state_dir: &Path, description: &Description, mut environment: BTreeMap<String, String>) -> Result<()> {
-    let json = serde_json::to_string_pretty(description).unwrap_or_default();
-    let path = state_dir.join("stack.json");
-    fs::write(&path, json + "\n").map_err(Error::file(format!("write {}", path.display())))?;
-
-    for (name, value) in [
-        ("AWS_ENDPOINT_URL", description.endpoint_url.as_str()),
-        ("AWS_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
-        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
-    ] {
-        environment.insert(name.to_owned(), value.to_owned());
+/// What a second deployment needs to reach the same stand-ins, the LLM's too: a real one's key is written nowhere.
+fn trial(data: &Data, parameters: &[(&'static str, String)], llm: &str) -> state_files::Trial {
+    const SAME: [&str; 8] = [
+        "VapiUrl",
+        "TwilioUrl",
+        "PipedreamUrl",
+        "PipedreamClientId",
+        "PipedreamClientSecret",
+        "PipedreamProjectId",
+        "OutboundOpenHosts",
+        "ControlHosts",
+    ];
+    let mut same: Vec<_> = parameters.iter().filter(|(name, _value)| SAME.contains(name)).cloned().collect();
+    same.extend([("LlmApiKey", data.llm.api_key.clone()), ("LlmUrl", format!("{llm}/v1"))]);
+    // It is thrown away with the whole local AWS.
+    same.push(("DeletionProtection", "false".to_owned()));
+    state_files::Trial {
+        number: data.twilio.spare_number.clone(),
+        other_vapi_key: data.vapi.other_api_key.clone(),
+        parameters: same,
     }
-    let mut lines = String::new();
-    for (name, value) in environment.iter().filter(|(_name, value)| !value.is_empty()) {
-        // Writing to a String cannot fail.
-        let _ok = writeln!(lines, "{name}={value}");
-    }
-    let path = state_dir.join("env");
-    fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))?;
-
-    let mut lines = String::new();
-    for (name, value) in [
-        ("API", &description.api_url),
-        ("TOKEN", &description.token),
-        ("MEMBER_TOKEN", &description.member_token),
-        ("VIEWER_TOKEN", &description.viewer_token),
-        ("SLUG", &description.slug),
-        ("AGENT", &description.agent_id),
-        ("ASSISTANT", &description.assistant_id),
-        ("NUMBER", &description.phone_number),
-        ("VAPI", &description.standins.vapi),
-        ("TWILIO", &description.standins.twilio),
-        ("PIPEDREAM", &description.standins.pipedream),
-        ("LLM", &description.standins.llm),
-        ("CRM", &description.standins.crm),
-        ("SITE", &description.standins.site),
-    ] {
-        let _ok = writeln!(lines, "export {name}='{value}'");
-    }
-    if let Some(stream_url) = &description.stream_url {
-        let _ok = writeln!(lines, "export STREAM='{stream_url}'\nexport CONSOLE='{}'", description.console_url);
-    }
-    let path = state_dir.join("shell");
-    fs::write(&path, lines).map_err(Error::file(format!("write {}", path.display())))
 }

@@ -14,6 +14,8 @@ mod console_page;
 mod conversation;
 mod copilotkit_page;
 mod edge;
+mod events;
+mod pages;
 
 use local::{Options, Ports, Progress, Stack};
 use reqwest::{Method, StatusCode};
@@ -233,7 +235,9 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
 
     edge::holds(&stack, &front_end).await;
     chats(&stack).await;
+    events::are_answered(&stack, &user.http).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
+    pages::do_as_they_say(&stack).await;
 
     // The file for testers says where everything is.
     let written: Value = serde_json::from_slice(&std::fs::read(state.join("stack.json")).unwrap()).unwrap();

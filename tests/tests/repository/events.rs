@@ -3,7 +3,7 @@
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use tests::{Options, Template, Tenant, World, standins::llm::Turn};
+use tests::{Answer, Options, Template, Tenant, World, standins::llm::Turn};
 
 fn read(path: &str) -> Value {
     let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
@@ -47,7 +47,33 @@ async fn demo() -> World {
     for tool in data["tools"].as_array().unwrap() {
         world.aws.put("tools", tool);
     }
+    let (hook, organization) = (&data["hook"], &world.home.organization_id);
+    let now = shared::models::Timestamp::now();
+    world.aws.put(
+        "hooks",
+        &json!({
+            "id": hook["id"], "organization_id": organization, "service": hook["service"], "status": "active",
+            "secrets": [{"id": hook["secret_id"], "created_at": now}], "revision": 0, "created_at": now, "updated_at": now,
+        }),
+    );
+    let (id, secret) = (hook["id"].as_str().unwrap(), hook["secret_id"].as_str().unwrap());
+    let name = format!("switchboard/organizations/hooks/{organization}/{id}/{secret}");
+    world.aws.put_secret(&name, &json!({"secret": hook["secret"]}));
     world
+}
+
+/// Sends a function its event, with what no file can hold: a token that is good now, and what the model says.
+async fn answer(world: &World, function: &str) -> Answer {
+    let mut event = event(function);
+    if ["mcp", "stream"].contains(&function) {
+        // Where no authorizer has checked it, the token must be one.
+        let bearer = format!("Bearer {}", world.issuer.token(&world.home.user_id));
+        event["headers"]["authorization"] = bearer.into();
+    }
+    if ["chat", "stream"].contains(&function) {
+        world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Three.")]);
+    }
+    world.send_json(function, &event).await
 }
 
 #[tokio::test]
@@ -60,34 +86,29 @@ async fn every_functions_event_is_answered_with_success() {
         if function == "calls" {
             world.send_json("execute", &event("execute")).await.result();
         }
-        if function == "trigger" {
-            // A hook as its owner would have made it, with the secret that the event is signed with.
-            let path = &event("trigger")["pathParameters"];
-            let (id, organization, secret) = (&path["hook_id"], &world.home.organization_id, uuid::Uuid::now_v7());
-            let now = shared::models::Timestamp::now();
-            world.aws.put(
-                "hooks",
-                &json!({
-                    "id": id, "organization_id": organization, "service": path["service"], "status": "active",
-                    "secrets": [{"id": secret, "created_at": now}], "revision": 0, "created_at": now, "updated_at": now,
-                }),
-            );
-            let name = format!("switchboard/organizations/hooks/{organization}/{}/{secret}", id.as_str().unwrap());
-            world.aws.put_secret(&name, &json!({"secret": "github-local-secret"}));
-        }
-        let mut event = event(&function);
-        if ["mcp", "stream"].contains(&function.as_str()) {
-            // Where no authorizer has checked it, the token must be one.
-            let bearer = format!("Bearer {}", world.issuer.token(&world.home.user_id));
-            event["headers"]["authorization"] = bearer.into();
-        }
-        if ["chat", "stream"].contains(&function.as_str()) {
-            world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Three.")]);
-        }
-        let answer = world.send_json(&function, &event).await;
+        let answer = answer(&world, &function).await;
         assert!((200..300).contains(&answer.status), "{function}: {} {}", answer.status, answer.body);
         assert!(function != "call-start" || answer.content_type == "text/xml", "{}", answer.content_type);
         assert!(answer.body.get("success").is_none_or(|success| success == true), "{function}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn the_events_can_be_sent_in_any_order_and_again() {
+    // What is gone cannot be taken away again.
+    const ONCE: [&str; 2] = ["delete", "detach"];
+    let world = demo().await;
+    let mut all: Vec<String> = functions().into_iter().chain(["stream".to_owned()]).collect();
+    // What one takes away or shows, another has brought.
+    all.sort_by_key(|function| !["attach", "execute"].contains(&function.as_str()));
+    for function in &all {
+        let answer = answer(&world, function).await;
+        assert!((200..300).contains(&answer.status), "{function}: {} {}", answer.status, answer.body);
+    }
+    for function in all.iter().rev() {
+        let answer = answer(&world, function).await;
+        let gone = answer.status == 404 && ONCE.contains(&function.as_str());
+        assert!(gone || (200..300).contains(&answer.status), "{function} again: {} {}", answer.status, answer.body);
     }
 }
 

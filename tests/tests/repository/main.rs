@@ -3,5 +3,6 @@
 mod deployment;
 mod events;
 mod openapi;
+mod pages;
 mod structure;
 mod watching;

@@ -28,7 +28,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Crm>> 
 }
 
 impl Service for Crm {
-    fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request) -> Answer {
         if (request.method.as_str(), request.path.as_str()) != ("GET", "/customers") {
             return self.failure(404);
         }

@@ -152,7 +152,7 @@ impl Standin<Llm> {
 }
 
 impl Service for Llm {
-    fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request) -> Answer {
         if (request.method.as_str(), request.path.as_str()) == ("POST", "/oauth/token") {
             return self.tokens.answer(request);
         }

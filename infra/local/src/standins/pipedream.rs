@@ -168,7 +168,7 @@ impl Standin<Pipedream> {
 }
 
 impl Service for Pipedream {
-    fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request) -> Answer {
         let segments = request.segments();
         let answer = match (request.method.as_str(), segments.as_slice()) {
             ("POST", ["v1", "oauth", "token"]) => self.token(request),

@@ -41,7 +41,7 @@ const LARGEST_BODY: usize = 16 * 1024 * 1024;
 /// What makes one stand-in different from another.
 pub(super) trait Service: Send + Sync + 'static {
     /// Carries a request out and answers it as the real service would.
-    fn answer(&self, request: &Request) -> Answer;
+    fn answer(&self, request: &Request) -> impl Future<Output = Answer> + Send;
 
     /// The service's own error answer for a status that a fault asks for.
     fn failure(&self, status: u16) -> Answer;
@@ -218,13 +218,13 @@ impl<S: Service> Shared<S> {
         let delay = Duration::from_millis(fault.delay_ms) + self.service.pause(request);
         let carried_out = match fault.effect() {
             Effect::First => {
-                let answer = self.service.answer(request);
+                let answer = self.service.answer(request).await;
                 tokio::time::sleep(delay).await;
                 Some(answer)
             }
             Effect::Last => {
                 tokio::time::sleep(delay).await;
-                Some(self.service.answer(request))
+                Some(self.service.answer(request).await)
             }
             Effect::None => {
                 tokio::time::sleep(delay).await;

@@ -45,7 +45,7 @@ pub fn start(address: SocketAddr) -> io::Result<Standin<Site>> {
 }
 
 impl Service for Site {
-    fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request) -> Answer {
         if !["GET", "HEAD"].contains(&request.method.as_str()) {
             return self.failure(405);
         }

@@ -3,9 +3,10 @@
 //! Knows the accounts and numbers given at the start and no other. Beside the request log it keeps what was sent, which is
 //! what a test of "at most once" counts: `GET /messages` and `DELETE /messages`, or [`Standin::messages`].
 //!
-//! Somebody calls a number of an account with `POST /simulate/incoming-call` and `{url, from, to, call_sid = a new one}`: the
-//! voice URL gets the form, signed with the account's auth token; answered is `{call_sid, request: {url, headers, body},
-//! response: {status, content_type, body} | null, failure: text | null}`. Tests make an [`IncomingCall`].
+//! Somebody calls a number of an account with `POST /simulate/incoming-call` and `{from, to, url = the number's voice URL,
+//! call_sid = a new one}`: the URL gets the form, signed with the account's auth token; answered is `{call_sid, request: {url,
+//! headers, body} | null, response: {status, content_type, body} | null, failure: text | null}`. Tests make an
+//! [`IncomingCall`].
 
 mod incoming;
 mod numbers;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use self::numbers::Numbers;
 use super::{
     Standin, client, clock,
     exchange::{Answer, Request},
@@ -91,10 +93,14 @@ pub struct Twilio {
     options: Options,
     client: reqwest::Client,
     sent: Mutex<Vec<Message>>,
+    numbers: Numbers,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Twilio>> {
-    server::serve(address, Twilio { options, client: client::client()?, sent: Mutex::default() })
+    server::serve(
+        address,
+        Twilio { options, client: client::client()?, sent: Mutex::default(), numbers: Numbers::default() },
+    )
 }
 
 impl Standin<Twilio> {
@@ -106,10 +112,21 @@ impl Standin<Twilio> {
     pub fn clear_messages(&self) {
         locked(&self.service.sent).clear();
     }
+
+    /// Where the calls to a number (E.164) go: its voice URL, as a POST.
+    pub fn set_voice_url(&self, number: &str, url: &str) {
+        self.service.numbers.set(number, "voice_url", url);
+        self.service.numbers.set(number, "voice_method", "POST");
+    }
+
+    /// The voice URL of a number, if it has one.
+    pub fn voice_url(&self, number: &str) -> Option<String> {
+        self.service.numbers.voice(number).map(|(url, _method)| url)
+    }
 }
 
 impl Service for Twilio {
-    fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request) -> Answer {
         match request.segments().as_slice() {
             ["2010-04-01", "Accounts", account_sid, "Messages.json"] => {
                 let sent = self.account(account_sid, request).and_then(|account| {
@@ -119,7 +136,19 @@ impl Service for Twilio {
             }
             ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers.json"] => {
                 let found = self.account(account_sid, request).and_then(|account| {
-                    if request.method == "GET" { numbers::page(account, request) } else { Err(Problem::method()) }
+                    if request.method == "GET" { self.numbers.page(account, request) } else { Err(Problem::method()) }
+                });
+                found.unwrap_or_else(|problem| problem.json())
+            }
+            ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers", file] => {
+                // Without the suffix it would answer XML, which nobody here asks for.
+                let Some(sid) = file.strip_suffix(".json") else {
+                    return Problem::not_found(&request.path).for_path(&request.path);
+                };
+                let found = self.account(account_sid, request).and_then(|account| match request.method.as_str() {
+                    "GET" => self.numbers.one(account, sid, request),
+                    "POST" => self.numbers.change(account, sid, request),
+                    _ => Err(Problem::method()),
                 });
                 found.unwrap_or_else(|problem| problem.json())
             }

@@ -19,15 +19,19 @@
 //! - `PUT /simulate/call/{id}`: `{"status": "connected"}`, its media, or `{"status": "ended"}`.
 //! - `POST /simulate/call/{id}/server-message`: a [`ServerMessage`]; sends it as VAPI would and answers a [`Told`]. 404 if
 //!   there is no such call.
+//! - `PUT /simulate/credential`: a [`Credential`], `{value, header, id = a new one}`: as a person makes one in the dashboard.
+//!   Answers `{id}`.
 //! - `PUT /simulate/number`: `{number, assistant_id, id = a new one}`; the number's calls are that assistant's from now on.
 //!   Answers the number as VAPI keeps it; 404 if the assistant is unknown.
 //! - `PUT /simulate/pin`: `{tool_id, pinned = true}`; deleting a pinned tool is refused with 409 `tool_pinned`.
 
 mod calls;
 mod control;
+mod credentials;
 mod fields;
 mod incoming;
 mod liquid;
+mod phone_numbers;
 mod server_message;
 mod stored_objects;
 mod tool_call;
@@ -35,6 +39,7 @@ mod validation;
 mod webhook;
 
 pub use calls::{Heard, Media, PhoneCall};
+pub use credentials::Credential;
 pub use incoming::Number;
 pub use liquid::Error as LiquidError;
 pub use server_message::{Event, Response, ServerMessage, Status, Told};
@@ -54,6 +59,7 @@ use uuid::Uuid;
 
 use self::{
     calls::Calls,
+    credentials::Credentials,
     incoming::Numbers,
     stored_objects::{Listing, StoredObjects},
 };
@@ -79,16 +85,10 @@ pub struct Options {
     pub credentials: Vec<Credential>,
     /// The numbers it takes calls on.
     pub numbers: Vec<Number>,
+    /// Where Twilio is; without it no number can be imported.
+    pub twilio: Option<String>,
     /// When the media of a call that comes in connects.
     pub media: Media,
-}
-
-/// A custom credential: a header that is added to the requests of the tools that name it.
-#[derive(Clone, Debug)]
-pub struct Credential {
-    pub id: String,
-    pub header: String,
-    pub value: String,
 }
 
 impl Default for Options {
@@ -101,6 +101,7 @@ impl Default for Options {
             tools: Vec::new(),
             credentials: Vec::new(),
             numbers: Vec::new(),
+            twilio: None,
             media: Media::AfterMs(150),
         }
     }
@@ -169,7 +170,8 @@ impl Options {
 pub struct Vapi {
     /// Keys, each with the account it is of.
     keys: Vec<(String, String)>,
-    credentials: Vec<Credential>,
+    credentials: Credentials,
+    twilio: Option<String>,
     client: reqwest::Client,
     /// Its own address, known when it serves.
     url: OnceLock<String>,
@@ -256,7 +258,8 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>>
     let keys = [(options.api_key, org_id.clone())].into_iter().chain(options.more_keys).collect();
     let vapi = Vapi {
         keys,
-        credentials: options.credentials,
+        credentials: Credentials::new(options.credentials),
+        twilio: options.twilio,
         client: client::client()?,
         url: OnceLock::new(),
         media: Mutex::new(options.media),
@@ -320,34 +323,20 @@ impl Standin<Vapi> {
 }
 
 impl Service for Vapi {
-    fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request) -> Answer {
         let (collection, id) = match request.segments().as_slice() {
             ["tool"] => (Collection::Tool, None),
             ["tool", id] => (Collection::Tool, Some((*id).to_owned())),
             ["assistant"] => (Collection::Assistant, None),
             ["assistant", id] => (Collection::Assistant, Some((*id).to_owned())),
-            ["call", id] if request.method == "GET" => {
-                return match self.account(request) {
-                    Some(org) => self.call(org, id),
-                    None => self.failure(401),
-                };
-            }
-            ["call"] if request.method == "POST" => {
-                return match self.account(request) {
-                    Some(org) => self.create_call(org, request),
-                    None => self.failure(401),
-                };
-            }
-            ["call"] if request.method == "GET" => {
-                return match self.account(request) {
-                    Some(org) => self.calls(org, request),
-                    None => self.failure(401),
-                };
-            }
-            ["phone-number", id] if request.method == "GET" => {
-                return match self.account(request) {
-                    Some(org) => self.number(org, id),
-                    None => self.failure(401),
+            ["call" | "phone-number", ..] => {
+                let Some(org) = self.account(request) else { return self.failure(401) };
+                return match (request.method.as_str(), request.segments().as_slice()) {
+                    (_, ["phone-number", ..]) => self.phone_numbers(org, request).await,
+                    ("GET", ["call", id]) => self.call(org, id),
+                    ("POST", ["call"]) => self.create_call(org, request),
+                    ("GET", ["call"]) => self.calls(org, request),
+                    _ => unknown_route(request),
                 };
             }
             ["twilio", "inbound_call"] if request.method == "POST" => return self.inbound_call(request),
@@ -418,6 +407,7 @@ impl Service for Vapi {
                 }
                 Err(error) => refused(error),
             }),
+            ("PUT", "/simulate/credential") => Some(self.simulated_credential(request)),
             ("PUT", "/simulate/number") => Some(self.simulated_number(request)),
             _ => match (request.method.as_str(), request.segments().as_slice()) {
                 ("POST", ["simulate", "call", id, "server-message"]) => {

@@ -1,6 +1,7 @@
 //! The stand-ins against what the services say of themselves: their examples, their errors, their signatures.
 
 mod client;
+mod import;
 mod llm;
 mod pipedream;
 mod server;

@@ -171,7 +171,9 @@ pub fn signature(url: &str, params: &[(String, String)], auth_token: &str) -> St
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ringing {
-    url: String,
+    /// The number's voice URL if absent.
+    #[serde(default)]
+    url: Option<String>,
     from: String,
     to: String,
     #[serde(default)]
@@ -191,7 +193,16 @@ impl Twilio {
         if let Some(sid) = ringing.call_sid {
             call.call_sid = sid;
         }
-        let form = call.signed(&ringing.url, &account.auth_token);
+        let given = ringing.url.map(|url| (url, "POST".to_owned()));
+        let Some((url, method)) = given.or_else(|| self.numbers.voice(&call.to)) else {
+            let failure = format!("the number {} has no voice URL", call.to);
+            let told = json!({ "call_sid": call.call_sid, "request": null, "response": null, "failure": failure });
+            return Answer::json(200, &told);
+        };
+        if method != "POST" {
+            return refused(format!("this stand-in calls voice URLs by POST, not {method}"));
+        }
+        let form = call.signed(&url, &account.auth_token);
         let answered = form.post_with(&self.client).await;
         let told = json!({
             "call_sid": call.call_sid,

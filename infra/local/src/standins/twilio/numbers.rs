@@ -1,6 +1,11 @@
-//! The `IncomingPhoneNumbers` list of an account: `GET …/IncomingPhoneNumbers.json?PhoneNumber=&PageSize=&Page=`.
+//! The `IncomingPhoneNumbers` of an account.
 //!
-//! `PhoneNumber` takes a part of a number, with `*` for any digit; without it all numbers are listed, oldest first.
+//! - `GET …/IncomingPhoneNumbers.json?PhoneNumber=&PageSize=&Page=`: `PhoneNumber` takes a part of a number, with `*` for any
+//!   digit; without it all numbers are listed, oldest first.
+//! - `GET`, `POST …/IncomingPhoneNumbers/{sid}.json`: shows one, or changes where its calls and messages go. A form's fields
+//!   that are not known are not read. Unlike Twilio, it takes addresses of this machine.
+
+use std::{collections::BTreeMap, sync::Mutex};
 
 use jiff::{fmt::rfc2822::DateTimePrinter, tz::TimeZone};
 use serde_json::{Value, json};
@@ -9,43 +14,147 @@ use super::{Account, Problem};
 use crate::standins::{
     clock,
     exchange::{Answer, Request},
+    locked,
 };
 
 const USUAL_PAGE: usize = 50;
 const LARGEST_PAGE: usize = 1000;
+/// In characters.
+const LONGEST_NAME: usize = 64;
 
-pub(super) fn page(account: &Account, request: &Request) -> Result<Answer, Problem> {
-    let wanted = request.parameter("PhoneNumber").unwrap_or_default();
-    let size = whole(request, "PageSize", USUAL_PAGE)?.clamp(1, LARGEST_PAGE);
-    let number = whole(request, "Page", 0)?;
-    let start = number.saturating_mul(size);
-    let all: Vec<&String> = account.numbers.iter().filter(|number| matches(number, wanted)).collect();
-    let shown: Vec<Value> = all.iter().skip(start).take(size).map(|number| resource(account, number)).collect();
+/// The fields that a number's owner can set, each with its name in a form.
+const URLS: [(&str, &str); 5] = [
+    ("SmsFallbackUrl", "sms_fallback_url"),
+    ("SmsUrl", "sms_url"),
+    ("StatusCallback", "status_callback"),
+    ("VoiceFallbackUrl", "voice_fallback_url"),
+    ("VoiceUrl", "voice_url"),
+];
+const METHODS: [(&str, &str); 5] = [
+    ("SmsFallbackMethod", "sms_fallback_method"),
+    ("SmsMethod", "sms_method"),
+    ("StatusCallbackMethod", "status_callback_method"),
+    ("VoiceFallbackMethod", "voice_fallback_method"),
+    ("VoiceMethod", "voice_method"),
+];
 
-    let base = format!("/2010-04-01/Accounts/{}/IncomingPhoneNumbers.json", account.sid);
-    let uri = |page: usize| {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        if !wanted.is_empty() {
-            query.append_pair("PhoneNumber", wanted);
+/// What was set of each number, by the number and the field of its resource.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(Mutex<BTreeMap<String, BTreeMap<&'static str, String>>>);
+
+impl Numbers {
+    pub(super) fn set(&self, number: &str, field: &'static str, value: &str) {
+        locked(&self.0).entry(number.to_owned()).or_default().insert(field, value.to_owned());
+    }
+
+    /// A number's voice URL and the method for it, if it has one.
+    pub(super) fn voice(&self, number: &str) -> Option<(String, String)> {
+        let numbers = locked(&self.0);
+        let set = numbers.get(number)?;
+        let url = set.get("voice_url").filter(|url| !url.is_empty())?;
+        Some((url.clone(), set.get("voice_method").cloned().unwrap_or_else(|| "POST".to_owned())))
+    }
+
+    pub(super) fn page(&self, account: &Account, request: &Request) -> Result<Answer, Problem> {
+        let wanted = request.parameter("PhoneNumber").unwrap_or_default();
+        let size = whole(request, "PageSize", USUAL_PAGE)?.clamp(1, LARGEST_PAGE);
+        let number = whole(request, "Page", 0)?;
+        let start = number.saturating_mul(size);
+        let all: Vec<&String> = account.numbers.iter().filter(|number| matches(number, wanted)).collect();
+        let shown: Vec<Value> =
+            all.iter().skip(start).take(size).map(|number| self.resource(account, number)).collect();
+
+        let base = format!("/2010-04-01/Accounts/{}/IncomingPhoneNumbers.json", account.sid);
+        let uri = |page: usize| {
+            let mut query = url::form_urlencoded::Serializer::new(String::new());
+            if !wanted.is_empty() {
+                query.append_pair("PhoneNumber", wanted);
+            }
+            query.append_pair("PageSize", &size.to_string()).append_pair("Page", &page.to_string());
+            format!("{base}?{}", query.finish())
+        };
+        let more = all.len() > start.saturating_add(size);
+        Ok(Answer::json(
+            200,
+            &json!({
+                "end": start + shown.len().saturating_sub(1),
+                "first_page_uri": uri(0),
+                "incoming_phone_numbers": shown,
+                "next_page_uri": more.then(|| uri(number + 1)),
+                "page": number,
+                "page_size": size,
+                "previous_page_uri": number.checked_sub(1).map(uri),
+                "start": start,
+                "uri": uri(number),
+            }),
+        ))
+    }
+
+    pub(super) fn one(&self, account: &Account, sid: &str, request: &Request) -> Result<Answer, Problem> {
+        let number = with_sid(account, sid).ok_or_else(|| Problem::not_found(&request.path))?;
+        Ok(Answer::json(200, &self.resource(account, number)))
+    }
+
+    /// Sets what the form has, or nothing if something in it is wrong.
+    pub(super) fn change(&self, account: &Account, sid: &str, request: &Request) -> Result<Answer, Problem> {
+        let number = with_sid(account, sid).ok_or_else(|| Problem::not_found(&request.path))?;
+        // A body in another format is not read, so there is nothing to set.
+        let form = if request.is_form() { request.form() } else { Vec::new() };
+        let mut set = Vec::new();
+        for (name, value) in &form {
+            let field = |fields: &[(&str, &'static str)]| {
+                fields.iter().find(|(parameter, _)| parameter == name).map(|(_, field)| *field)
+            };
+            if let Some(field) = field(&URLS) {
+                if !is_url(value) {
+                    return Err(Problem::new(21402, format!("{name} is not valid: {value}")));
+                }
+                set.push((field, value));
+            } else if let Some(field) = field(&METHODS) {
+                if !["GET", "POST"].contains(&value.as_str()) {
+                    return Err(Problem::new(21403, format!("{name} is not valid: {value}")));
+                }
+                set.push((field, value));
+            } else if name == "FriendlyName" {
+                if value.chars().count() > LONGEST_NAME {
+                    return Err(Problem::new(20001, "FriendlyName must be at most 64 characters"));
+                }
+                set.push(("friendly_name", value));
+            }
         }
-        query.append_pair("PageSize", &size.to_string()).append_pair("Page", &page.to_string());
-        format!("{base}?{}", query.finish())
-    };
-    let more = all.len() > start.saturating_add(size);
-    Ok(Answer::json(
-        200,
-        &json!({
-            "end": start + shown.len().saturating_sub(1),
-            "first_page_uri": uri(0),
-            "incoming_phone_numbers": shown,
-            "next_page_uri": more.then(|| uri(number + 1)),
-            "page": number,
-            "page_size": size,
-            "previous_page_uri": number.checked_sub(1).map(uri),
-            "start": start,
-            "uri": uri(number),
-        }),
-    ))
+        for (field, value) in set {
+            self.set(number, field, value);
+        }
+        Ok(Answer::json(200, &self.resource(account, number)))
+    }
+
+    fn resource(&self, account: &Account, number: &str) -> Value {
+        let mut resource = resource(account, number);
+        for (field, value) in locked(&self.0).get(number).into_iter().flatten() {
+            if let Some(field) = resource.get_mut(*field) {
+                *field = json!(value);
+            }
+        }
+        resource
+    }
+}
+
+/// Whether an address is one that Twilio could send something to; an empty one takes the old one away.
+fn is_url(text: &str) -> bool {
+    text.is_empty()
+        || url::Url::parse(text).is_ok_and(|url| {
+            let host = url.host_str().unwrap_or_default();
+            ["http", "https"].contains(&url.scheme()) && (host.contains('.') || host.ends_with("localhost"))
+        })
+}
+
+fn with_sid<'a>(account: &'a Account, sid: &str) -> Option<&'a String> {
+    account.numbers.iter().find(|number| sid_of(number) == sid)
+}
+
+/// `PN` and 32 digits.
+fn sid_of(number: &str) -> String {
+    format!("PN{:0>32}", number.trim_start_matches('+'))
 }
 
 fn whole(request: &Request, name: &str, usual: usize) -> Result<usize, Problem> {
@@ -64,8 +173,7 @@ fn matches(number: &str, part: &str) -> bool {
 
 fn resource(account: &Account, number: &str) -> Value {
     let now = DateTimePrinter::new().zoned_to_string(&clock::now().to_zoned(TimeZone::UTC)).unwrap_or_default();
-    let digits = number.trim_start_matches('+');
-    let sid = format!("PN{digits:0>32}");
+    let sid = sid_of(number);
     let uri = format!("/2010-04-01/Accounts/{}/IncomingPhoneNumbers/{sid}", account.sid);
     json!({
         "account_sid": account.sid,

@@ -404,6 +404,31 @@ static CALL: &[Field] = &[
     may("workflowOverrides", Kind::Map),
 ];
 
+/// A number of Twilio's, as `POST /phone-number` takes it.
+static TWILIO_NUMBER: &[Field] = &[
+    must("provider", Kind::OneOf(&["twilio"])),
+    must("number", Kind::Text),
+    must("twilioAccountSid", Kind::Text),
+    may("twilioAuthToken", Kind::Text),
+    may("twilioApiKey", Kind::Text),
+    may("twilioApiSecret", Kind::Text),
+    may("smsEnabled", Kind::Boolean),
+    may("name", Kind::TextOf(0, 40)),
+    may("assistantId", Kind::Text),
+    may("squadId", Kind::Text),
+    may("workflowId", Kind::Text),
+    may("server", Kind::Object(SERVER)),
+    may("fallbackDestination", Kind::Map),
+    may("hooks", Kind::List(&Kind::Map)),
+];
+
+/// The problems of a `POST /phone-number` body. Numbers of other providers are refused: the stand-in imports from Twilio only.
+pub(super) fn twilio_number(body: &Map<String, Value>) -> Vec<String> {
+    let mut problems = Vec::new();
+    validation::fields(body, TWILIO_NUMBER, "", Completeness::Whole, &mut problems);
+    problems
+}
+
 /// The problems of a `POST /call` body. What it overrides is checked like the assistant it overrides.
 pub(super) fn call(body: &Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();

@@ -37,6 +37,22 @@ impl Numbers {
         self.with("id", id)
     }
 
+    pub(super) fn has(&self, number: &str) -> bool {
+        self.with("number", number).is_some()
+    }
+
+    pub(super) fn all_of(&self, org_id: &str) -> Vec<&Map<String, Value>> {
+        self.0.iter().filter(|record| text(record, "orgId") == org_id).collect()
+    }
+
+    pub(super) fn add(&mut self, record: Map<String, Value>) {
+        self.0.push(record);
+    }
+
+    pub(super) fn remove(&mut self, org_id: &str, id: &str) {
+        self.0.retain(|record| text(record, "orgId") != org_id || text(record, "id") != id);
+    }
+
     /// The same, unless it is another account's.
     fn of(&self, org_id: &str, id: &str) -> Option<&Map<String, Value>> {
         self.with_id(id).filter(|record| text(record, "orgId") == org_id)

@@ -153,7 +153,7 @@ impl Vapi {
         }
         let url = server.get("url").and_then(Value::as_str).ok_or(CallError::Nowhere)?.to_owned();
         if let Some(id) = &message.credential_id {
-            if !self.credentials.iter().any(|credential| credential.id == *id) {
+            if !self.credentials.has(id) {
                 return Err(CallError::UnknownCredential(id.clone()));
             }
             server.insert("credentialId".to_owned(), json!(id));
@@ -163,7 +163,7 @@ impl Vapi {
         for (name, value) in server.get("headers").and_then(Value::as_object).into_iter().flatten() {
             headers.extend(value.as_str().map(|value| (name.to_ascii_lowercase(), value.to_owned())));
         }
-        self.add_credential(&server, &mut headers);
+        self.credentials.add_to(&server, &mut headers);
         headers.insert("content-type".to_owned(), "application/json".to_owned());
         headers.insert("x-call-id".to_owned(), call_id.to_owned());
         Ok(Outgoing {

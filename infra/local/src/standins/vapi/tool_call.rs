@@ -226,7 +226,7 @@ impl Vapi {
                 headers.insert(name.to_ascii_lowercase(), liquid::render(value, &visible)?);
             }
         }
-        self.add_credential(tool, &mut headers);
+        self.credentials.add_to(tool, &mut headers);
         let body = (method != "GET").then_some(Value::Object(arguments));
         if body.is_some() {
             headers.entry("content-type".to_owned()).or_insert_with(|| "application/json".to_owned());
@@ -257,7 +257,7 @@ impl Vapi {
         let server = server.ok_or(CallError::NoServer)?;
         let url = text(&server, "url").ok_or(CallError::NoServer)?;
         let mut headers = BTreeMap::new();
-        self.add_credential(&server, &mut headers);
+        self.credentials.add_to(&server, &mut headers);
         for (name, value) in server.get("headers").and_then(Value::as_object).into_iter().flatten() {
             if let Some(value) = value.as_str() {
                 headers.insert(name.to_ascii_lowercase(), liquid::render(value, variables)?);
@@ -286,13 +286,6 @@ impl Vapi {
             timeout_seconds: server.get("timeoutSeconds").and_then(Value::as_f64).unwrap_or(DEFAULT_TIMEOUT),
             backoff: backoff(&server),
         })
-    }
-
-    pub(super) fn add_credential(&self, owner: &Map<String, Value>, headers: &mut BTreeMap<String, String>) {
-        let id = text(owner, "credentialId");
-        if let Some(credential) = self.credentials.iter().find(|credential| Some(credential.id.as_str()) == id) {
-            headers.entry(credential.header.to_ascii_lowercase()).or_insert_with(|| credential.value.clone());
-        }
     }
 
     pub(super) async fn simulate(&self, wish: &ToolCall) -> Answer {

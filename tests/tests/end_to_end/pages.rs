@@ -1,0 +1,213 @@
+//! Every block of code of README.md and docs/getting-started.md, as it stands there, on the running stack: what the pages promise
+//! comes true, in their order, in one shell a page.
+//!
+//! Three things stand between a page and the shell, and nothing else: a placeholder (`NAME=…`) gets a value; the shell's directory
+//! looks like the root of this repository and is none, so that nobody's files are written over; and there `cargo lambda` runs the
+//! programs that are built already, on a port that is free.
+
+mod getting_started;
+mod readme;
+mod root;
+mod shell;
+
+use std::time::{Duration, Instant};
+
+use local::Stack;
+
+use self::{root::Root, shell::Shell};
+
+/// What is slow on a busy machine may take so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a block of a page must do.
+struct Expected {
+    /// The first line of the block begins so.
+    begins: &'static str,
+    then: Then,
+}
+
+enum Then {
+    /// The sentence says why.
+    NotRun(&'static str),
+    Run {
+        /// What stands in its output.
+        shows: &'static [&'static str],
+        /// A command after it, and what stands in that one's output within [`PATIENCE`].
+        after: Option<(&'static str, &'static [&'static str])>,
+    },
+    /// A program of its own, not for the shell.
+    Program(fn(&Stack, &Root, &str)),
+}
+
+const fn not_run(begins: &'static str, why: &'static str) -> Expected {
+    Expected { begins, then: Then::NotRun(why) }
+}
+
+/// It ends well, and shows this.
+const fn shows(begins: &'static str, shows: &'static [&'static str]) -> Expected {
+    Expected { begins, then: Then::Run { shows, after: None } }
+}
+
+/// It ends well, and then this command shows that.
+const fn then(begins: &'static str, command: &'static str, shows: &'static [&'static str]) -> Expected {
+    Expected { begins, then: Then::Run { shows: &[], after: Some((command, shows)) } }
+}
+
+/// A block of code between fences.
+struct Block {
+    /// Of its first line of code, for whoever looks for it.
+    line: usize,
+    /// What stands at the fence.
+    language: String,
+    code: String,
+}
+
+impl Block {
+    fn first_line(&self) -> &str {
+        self.code.lines().next().unwrap_or_default()
+    }
+}
+
+/// All blocks of a page that say their language; the others show what is printed.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(language), None) => {
+                open = Some(Block { line: number + 1, language: language.to_owned(), code: String::new() });
+            }
+            (Some(_end), Some(_block)) => blocks.extend(open.take()),
+            (None, Some(block)) => {
+                block.code.push_str(line);
+                block.code.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block of code has no end");
+    blocks.retain(|block| !block.language.is_empty());
+    blocks
+}
+
+/// A page on its way through the shell.
+struct Page<'a> {
+    name: &'static str,
+    stack: &'a Stack,
+    root: &'a Root,
+    shell: Shell,
+    /// What is left of it, in order.
+    steps: std::vec::IntoIter<(Block, &'static Expected)>,
+}
+
+impl<'a> Page<'a> {
+    /// # Panics
+    /// With a sentence, where a block has no expectation, or an expectation no block.
+    fn open(name: &'static str, expected: &'static [Expected], stack: &'a Stack, root: &'a Root) -> Self {
+        let text = std::fs::read_to_string(root.original(name)).unwrap();
+        let blocks = blocks(&text);
+        let mut missing = expected.iter();
+        for block in &blocks {
+            let place = format!("{name}, line {}: `{}`", block.line, block.first_line());
+            let next = missing.next();
+            let fits = next.is_some_and(|expected| block.first_line().starts_with(expected.begins));
+            assert!(
+                fits,
+                "{place} is not what is expected here, which is {:?}: a block that was added or changed needs its \
+                 expectation in tests/tests/end_to_end/pages/",
+                next.map(|expected| expected.begins)
+            );
+        }
+        if let Some(expected) = missing.next() {
+            panic!("{name} has no block any more that begins with {:?}: its expectation can go", expected.begins);
+        }
+        let steps: Vec<_> = blocks.into_iter().zip(expected).collect();
+        Self { name, stack, root, shell: Shell::start(root), steps: steps.into_iter() }
+    }
+
+    /// Runs the blocks up to the one that begins so, that included.
+    async fn through(&mut self, begins: &str) {
+        while let Some((block, expected)) = self.steps.next() {
+            let last = block.first_line().starts_with(begins);
+            self.step(&block, expected).await;
+            if last {
+                return;
+            }
+        }
+        panic!("{} has no block that begins with {begins:?}", self.name);
+    }
+
+    /// Runs what is left.
+    async fn to_its_end(mut self) {
+        while let Some((block, expected)) = self.steps.next() {
+            self.step(&block, expected).await;
+        }
+    }
+
+    async fn step(&mut self, block: &Block, expected: &Expected) {
+        let place = format!("{}, line {}: `{}`", self.name, block.line, block.first_line());
+        match &expected.then {
+            Then::NotRun(why) => println!("not run: {place}: {why}"),
+            Then::Program(run) => run(self.stack, self.root, &block.code),
+            Then::Run { shows, after } => {
+                assert_eq!(block.language, "sh", "{place}: this is nothing for the shell");
+                let begun = Instant::now();
+                let output = self.shell.run(&with_values(&block.code), &place).await;
+                println!("{:5.1} s  {place}", begun.elapsed().as_secs_f64());
+                for part in *shows {
+                    assert!(output.contains(part), "{place} does not show {part:?}: {output}");
+                }
+                if let Some((command, shows)) = after {
+                    self.until(command, shows, &place).await;
+                }
+            }
+        }
+    }
+
+    /// Repeats a command until it shows all of these.
+    async fn until(&mut self, command: &str, shows: &[&str], place: &str) {
+        let begun = Instant::now();
+        loop {
+            let output = self.shell.run(command, place).await;
+            if shows.iter().all(|part| output.contains(part)) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{place}, then `{command}` does not show {shows:?}: {output}");
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+}
+
+/// The code with values for its placeholders: what the shell has already, else one that is right nowhere.
+fn with_values(code: &str) -> String {
+    let line = |line: &str| {
+        let Some((name, rest)) = line.split_once('=') else { return line.to_owned() };
+        let value = rest.split([' ', '#']).next().unwrap_or_default();
+        let variable = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        if variable && value.ends_with('…') { format!("{name}=${{{name}:-none}}") } else { line.to_owned() }
+    };
+    code.lines().map(|code| line(code) + "\n").collect()
+}
+
+/// Both pages; the deployment of the second takes most of its time with waiting, so the first is played meanwhile.
+pub(crate) async fn do_as_they_say(stack: &Stack) {
+    let root = Root::like_this_repository(stack.state_dir());
+    let mut getting_started = Page::open("docs/getting-started.md", getting_started::EXPECTED, stack, &root);
+    let readme = Page::open("README.md", readme::EXPECTED, stack, &root);
+    tokio::join!(getting_started.through(getting_started::DEPLOYS), readme.to_its_end());
+    getting_started.to_its_end().await;
+}
+
+#[test]
+fn a_placeholder_gets_a_value_and_nothing_else_does() {
+    let page = "KEY=…      # a key\nSID=AC…\nTEXT=\"a…\"\necho … KEY=…\nSTACK=switchboard\n";
+    let run = "KEY=${KEY:-none}\nSID=${SID:-none}\nTEXT=\"a…\"\necho … KEY=…\nSTACK=switchboard\n";
+    assert_eq!(with_values(page), run);
+}
+
+#[test]
+fn the_blocks_of_a_page_are_those_with_a_language() {
+    let blocks = blocks("# A\n\n```sh\nmake run\n```\n\n```\nprinted\n```\n```json\n{}\n```\n");
+    let seen: Vec<_> = blocks.iter().map(|block| (block.line, block.language.as_str(), block.first_line())).collect();
+    assert_eq!(seen, [(4, "sh", "make run"), (11, "json", "{}")]);
+}

@@ -1,0 +1,60 @@
+//! The pages for people: their examples can be read, and say the same where they say the same thing twice.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::{path::Path, process::Command};
+
+use serde_json::Value;
+
+/// Those with examples. README.md and docs/getting-started.md are played by the end-to-end test, too.
+const PAGES: [&str; 6] = [
+    "README.md",
+    "docs/getting-started.md",
+    "docs/automations.md",
+    "docs/chat.md",
+    "docs/console.md",
+    "infra/catalogue/README.md",
+];
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The code between fences that say this language.
+fn code(page: &str, language: &str) -> Vec<String> {
+    let text = read(page);
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_pages_json_can_be_read() {
+    let mut seen = 0;
+    for page in PAGES {
+        for json in code(page, "json") {
+            // A member of an object stands without its braces.
+            let whole = if json.starts_with('"') { format!("{{{json}}}") } else { json.clone() };
+            let read: Result<Value, _> = serde_json::from_str(&whole);
+            assert!(read.is_ok(), "{page}: {read:?} in\n{json}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "there is none any more");
+}
+
+#[test]
+fn the_pages_commands_are_commands_of_a_plain_shell() {
+    for page in PAGES {
+        for commands in code(page, "sh") {
+            let checked = Command::new("sh").args(["-n", "-c", &commands]).output().unwrap();
+            assert!(checked.status.success(), "{page}: {}\n{commands}", String::from_utf8_lossy(&checked.stderr));
+        }
+    }
+}
+
+#[test]
+fn field_is_the_same_by_hand_and_in_the_local_stacks_shell() {
+    let page = code("docs/getting-started.md", "sh");
+    let field = page.iter().find(|code| code.starts_with("field()")).expect("the page defines it");
+    assert!(read("infra/local/src/state_files.rs").contains(field), "infra/local/src/state_files.rs has another");
+}
