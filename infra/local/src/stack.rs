@@ -187,9 +187,10 @@ impl Stack {
             url: format!("{}/v1", llm.url),
             model: None,
         });
-        let mut parameters = parameters(&data, &pool, &api_url, &addresses, options);
+        let parameters = parameters(&data, &pool, &api_url, &addresses, options);
         let trial = trial(&data, &parameters, &llm.url);
         let sizes = sizes(&workspace)?;
+        let mut parameters: Vec<(&str, String)> = parameters;
         parameters.extend(sizes.iter().map(|(name, value)| (name.as_str(), value.clone())));
         parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
