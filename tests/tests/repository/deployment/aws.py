@@ -16,7 +16,7 @@ ACCOUNT = json.loads((FOLDER / "account.json").read_text())
 REGION = os.environ.get("AWS_REGION")
 FLAGS = {"--recursive", "--only-show-errors", "--no-fail-on-empty-changeset", "--include-planned-deletion"}
 FLAGS |= {"--force-delete-without-recovery", "--no-deletion-protection-enabled"}
-UPDATABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
+UPDATABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"}
 TABLE, SECRET = "AWS::DynamoDB::Table", "AWS::SecretsManager::Secret"
 
 
