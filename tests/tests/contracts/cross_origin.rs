@@ -164,7 +164,7 @@ async fn without_origins_no_page_of_another_is_let_in() {
 #[test]
 fn pages_of_agents_are_let_in_by_the_gateway_too() {
     let origins = |parameters: &[(&str, &str)]| configuration(parameters).map(|cors| cors["allowOrigins"].clone());
-    let agent = ("McpOrigins", "https://agent.example, https://b.example");
+    let agent = ("McpOrigins", "https://agent.example,https://b.example");
     assert_eq!(
         origins(&[("DashboardOrigins", APP), agent]),
         Some(json!([APP, "https://agent.example", "https://b.example"]))
