@@ -148,6 +148,7 @@ async fn what_is_watched_is_what_the_code_writes() {
     world.settle().await;
     over_its_budget(&world).await;
     world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
+    world.restart();
     over_its_budget(&world).await;
 
     world.ledger_service("https://ledger.example");
