@@ -33,9 +33,7 @@ fn dimensions(template: &Template, alarm: &Value) -> BTreeMap<String, String> {
 
 /// The alarm of a metric of AWS's about one function or queue.
 fn about<'a>(template: &'a Template, metric: &str, of: &str) -> Option<&'a Value> {
-    let fits = |alarm: &&Value| {
-        alarm["MetricName"] == metric && dimensions(template, alarm).values().eq([&of.to_owned()].into_iter())
-    };
+    let fits = |alarm: &&Value| alarm["MetricName"] == metric && dimensions(template, alarm).values().eq([of]);
     alarms(template).into_values().find(fits)
 }
 
@@ -182,7 +180,7 @@ fn a_queue_is_watched_and_a_retry_that_helps_is_no_alarm() {
     }
 }
 
-/// CloudFormation takes 500 of a stack.
+/// `CloudFormation` takes 500 of a stack.
 #[test]
 fn the_template_has_room_left() {
     let count = Template::read().0["Resources"].as_object().unwrap().len();

@@ -13,7 +13,10 @@ use tests::{
     aws,
     metrics::{Metric, Metrics},
     phone, preemptive_sms,
-    standins::{Fault, llm::Turn},
+    standins::{
+        Fault, Standin,
+        llm::{self, Turn},
+    },
 };
 
 use super::{alarms::watched, dashboard::shown, text};
@@ -92,7 +95,7 @@ async fn settle_tells_how_many_changes_stay_open_and_what_failed() {
     assert_eq!(settled().await, (2.0, 2.0));
 }
 
-async fn over_its_budget(world: &World) {
+async fn over_its_budget(world: &World, model: &Standin<llm::Llm>) {
     let budgets = json!({"budgets": {"platform_cost_per_month": 0.7}});
     world.aws.change("organizations", &world.home.organization_id, budgets);
     let finish = "````tool\nreturn finalResponse();\n````";
@@ -103,7 +106,7 @@ async fn over_its_budget(world: &World) {
     });
     for run in 0..2 {
         world.start_run(&json!({"prompt": format!("Hello {run}")})).await.expect(202);
-        world.llm.script([Turn { body: Some(answer.clone()), ..Turn::default() }]);
+        model.script([Turn { body: Some(answer.clone()), ..Turn::default() }]);
         assert_eq!(world.run_loop(AMPLE).await, 0);
     }
 }
@@ -112,7 +115,7 @@ async fn over_its_budget(world: &World) {
 async fn a_budget_counts_as_used_up_once() {
     let world = World::start().await;
     let metrics = Metrics::capture();
-    over_its_budget(&world).await;
+    over_its_budget(&world, &world.llm).await;
     let spent: Vec<f64> =
         metrics.values().iter().filter(|((name, _), _)| name == "LlmCost").map(|(_, value)| *value).collect();
     assert_eq!((spent, metrics.sum("BudgetsUsedUp")), (vec![0.5, 0.5], 1.0));
@@ -127,7 +130,10 @@ async fn what_is_watched_is_what_the_code_writes() {
         ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
         ("ALERT_SECRET", "switchboard/alerts".to_owned()),
     ];
-    let mut world = World::with(Options { variables, ..Options::default() }).await;
+    let own = llm::Options { api_key: "own".into(), ..llm::Options::default() };
+    let own = llm::start("127.0.0.1:0".parse().unwrap(), own).unwrap();
+    let open_hosts = vec![own.address().to_string()];
+    let mut world = World::with(Options { variables, open_hosts, ..Options::default() }).await;
     let metrics = Metrics::capture();
 
     let tool = world.attached(&ai_sms()).await;
@@ -146,9 +152,11 @@ async fn what_is_watched_is_what_the_code_writes() {
     world.aws.clear_faults();
 
     world.settle().await;
-    over_its_budget(&world).await;
-    world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
-    over_its_budget(&world).await;
+    over_its_budget(&world, &world.llm).await;
+    let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model"});
+    world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);
+    world.restart();
+    over_its_budget(&world, &own).await;
 
     world.ledger_service("https://ledger.example");
     let entry = json!([{"id": "a", "tool": "ledger_post", "parameters": {"entry": "one"}}]);
