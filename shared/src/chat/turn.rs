@@ -396,11 +396,7 @@ impl Turns {
         spent.cost += state.spent.cost;
         let (is_said, is_answered) = (!asked.message.is_empty(), !answer.content.is_empty());
         let count = u32::from(is_said) + u32::from(is_answered);
-        let title = if before.title.is_empty() {
-            title(&asked.message)
-        } else {
-            before.title.clone()
-        };
+        let title = if before.title.is_empty() { title(&asked.message) } else { before.title.clone() };
         let turn = before.turns + 1;
         let thread = Thread {
             title,
