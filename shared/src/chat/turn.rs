@@ -184,7 +184,7 @@ impl Turns {
         if let Some(used_up) = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now())) {
             return Err(over(used_up).into());
         }
-        let new = self.new_thread(member, &asked.thread);
+        let new = self.new_thread(member, &asked);
         let wait = deadline.reserving(TURN_NEEDS).at_most(WAITS_FOR_ANOTHER);
         let (thread, lease) = self.threads.open(&new, deadline.remaining() + LEASE_RESERVE, wait).await?;
         let mut held = Held { thread, lease, messages: Vec::new(), summarized: false };
@@ -302,15 +302,15 @@ impl Turns {
         }
     }
 
-    /// The thread that is made if there is none of this name.
-    fn new_thread(&self, member: &Member, name: &str) -> Thread {
-        let now = Timestamp::now();
+    /// The thread that is made if there is none of this name. It has its title at once: its first turn may fail.
+    fn new_thread(&self, member: &Member, asked: &Asked) -> Thread {
+        let (now, name) = (Timestamp::now(), asked.thread.as_str());
         Thread {
             id: ThreadId::of_name(member.organization_id, &member.user_id, name),
             organization_id: member.organization_id,
             user_id: member.user_id.clone(),
             name: name.to_owned(),
-            title: String::new(),
+            title: title(&asked.message),
             turns: 0,
             messages: 0,
             summary: None,
@@ -396,11 +396,7 @@ impl Turns {
         spent.cost += state.spent.cost;
         let (is_said, is_answered) = (!asked.message.is_empty(), !answer.content.is_empty());
         let count = u32::from(is_said) + u32::from(is_answered);
-        let title = if before.title.is_empty() {
-            asked.message.chars().take(LONGEST_TITLE).collect()
-        } else {
-            before.title.clone()
-        };
+        let title = if before.title.is_empty() { title(&asked.message) } else { before.title.clone() };
         let turn = before.turns + 1;
         let thread = Thread {
             title,
@@ -454,6 +450,11 @@ async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infa
             Err(error) => tracing::warn!("whether a turn is to end is not known: {}", error::chain(&error)),
         }
     }
+}
+
+/// What a conversation that begins with this is called.
+fn title(message: &str) -> String {
+    message.chars().take(LONGEST_TITLE).collect()
 }
 
 fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> AgentState {

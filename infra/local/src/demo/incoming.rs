@@ -104,8 +104,10 @@ async fn show_timeline(user: &User<'_>, call_id: &str, progress: &Progress) -> R
     must(!timeline.is_empty(), &format!("the call has no timeline: {call}"))?;
     progress.line("\nThe call's timeline:");
     for entry in &timeline {
-        let field =
-            |name: &str| entry.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let field = |name: &str| {
+            let value = entry.get(name).filter(|value| !value.is_null())?;
+            Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        };
         let more: Vec<String> = ["label", "status", "duration_ms", "reason"]
             .iter()
             .filter_map(|name| Some(format!("{name} {}", field(name)?)))

@@ -3,7 +3,10 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::{OrganizationId, ThreadId, Timestamp, UserId};
-use tests::{World, standins::llm::Turn};
+use tests::{
+    World,
+    standins::{Fault as Standin, llm::Turn},
+};
 
 use super::{Way, said, text};
 
@@ -41,6 +44,17 @@ async fn a_thread_is_its_users_own() {
     }
     let shown = world.threads(&ada, "GET", "/main").await.expect(200);
     assert_eq!(contents(&shown), ["You said: My secret is red", "My secret is red"]);
+}
+
+#[tokio::test]
+async fn a_thread_whose_first_turn_failed_has_a_title_all_the_same() {
+    let world = World::start().await;
+    let user = world.home.user_id.clone();
+    world.llm.inject(Standin::status(402).times(9));
+    let asked = json!({"message": "What does a house cost?", "thread_id": "t"});
+    assert!(world.chat_as(&user, &asked).await.status >= 400);
+    let listed = world.threads(&user, "GET", "").await.expect(200);
+    assert_eq!((&listed["items"][0]["title"], &listed["items"][0]["turns"]), (&asked["message"], &json!(0)));
 }
 
 #[tokio::test]

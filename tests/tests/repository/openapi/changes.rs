@@ -299,6 +299,7 @@ fn api_request_changes() -> Vec<FieldChange> {
     vec![
         field("method", json!("POST"), "/config_metadata/method", Refused),
         field("url", fixed("https://crm.example.com/customers"), "/config_metadata/url", Refused),
+        field("allowed_hosts", json!(["api.example.com", "crm.example.com"]), "/config_metadata/allowed_hosts", GONE),
         field("headers", json!({"accept": fixed("eu")}), "/config_metadata/headers", GONE),
         field("body", json!({"source": fixed("phone")}), "/config_metadata/body", GONE),
     ]

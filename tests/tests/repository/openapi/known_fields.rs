@@ -84,8 +84,8 @@ async fn a_misspelt_field_is_told_which_there_are() {
     let base = super::a_base(&world).await;
     let (mut seen, mut wrong) = (0, Vec::new());
     for (operation, function, event) in with_a_body(&world, &tool, &base) {
-        // Its fields depend on what the document cannot say: on the service, and on actions or a prompt.
-        if ["createHook", "deployAutomation"].contains(&operation) {
+        // Its fields depend on what a schema cannot say: on the service, on the tool, and on actions or a prompt.
+        if ["createHook", "deployAutomation", "storeKey", "updateTool"].contains(&operation) {
             continue;
         }
         let schema = &document.operation(operation).value["requestBody"]["content"]["application/json"]["schema"];
@@ -161,6 +161,28 @@ async fn the_fields_of_what_was_chosen_are_told_and_no_others() {
         let answer = world.send("deploy", &event).await;
         let told = told(&answer.body).unwrap_or_else(|| panic!("{}", answer.body));
         assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    }
+    let key = ["api_key", "base_url", "model"];
+    let client = ["audience", "base_url", "client_id", "client_secret", "model", "scope", "token_url"];
+    for (service, body, expected) in [
+        ("vapi", json!({"api_key": "k"}), ["api_key", "webhook_bearer"].as_slice()),
+        ("llm", json!({"api_key": "k"}), &key),
+        ("llm", json!({}), &key),
+        ("llm", json!({"client_id": "c"}), &client),
+        ("llm", json!({"client_id": "c", "api_key": "k"}), &client),
+    ] {
+        let mut body = body;
+        body[MISSPELT] = json!(1);
+        let answer = world.keys(&world.home, "PUT", &format!("/{service}"), &body).await;
+        let told = told(&answer.body).unwrap_or_else(|| panic!("{}", answer.body));
+        assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{service}");
+    }
+    let tool = world.tool(&ai_sms()).await;
+    let answer = world.update(&tool, &json!({MISSPELT: 1})).await;
+    let told_of_edit = told(&answer.body).unwrap_or_else(|| panic!("{}", answer.body));
+    for (field, is_one) in [("name", true), ("version", true), ("recipients", true), ("url", false), ("target", false)]
+    {
+        assert_eq!(told_of_edit.contains(field), is_one, "{field}");
     }
     for (service, expected) in [
         ("slack", ["label", "secret", "service", "tenant"].as_slice()),
