@@ -88,6 +88,10 @@ impl OrganizationMembers {
     /// # Errors
     /// [`Error::Conflict`] if `by` has another role by now.
     pub async fn add(&self, organization: OrganizationId, by: &Member, new: &OrganizationMember) -> Result<bool> {
+        if new.user_id == by.user_id {
+            // A transaction takes no two operations on one row.
+            return Ok(false);
+        }
         let writes = vec![self.put_in_transaction(new)?, self.is_still(organization, by, least_to_change(new.role))];
         match transact(writes).await {
             Ok(()) => {}
@@ -112,10 +116,13 @@ impl OrganizationMembers {
     ) -> Result<OrganizationMember> {
         let now = Timestamp::now();
         let (old, new) = (&before.contact, contact);
-        let mut change = "SET #role = :role, #updated_at = :now".to_owned();
-        let mut values = vec![(":role".to_owned(), text(role.as_str())), (":now".to_owned(), text(now))];
+        let mut change = "SET #updated_at = :now".to_owned();
+        let mut values = vec![(":now".to_owned(), text(now))];
         let mut gone = Vec::new();
+        // What stays is not written: a newer version may have written there what is not known here.
+        let (role_before, role_after) = (Some(before.role.as_str().to_owned()), Some(role.as_str().to_owned()));
         for (name, old, new) in [
+            ("role", &role_before, &role_after),
             ("name", &old.name, &new.name),
             ("email", &old.email, &new.email),
             ("phone", &old.phone, &new.phone),

@@ -129,6 +129,10 @@ async fn the_same_once_more_is_the_row_and_another_role_is_for_patch() {
         assert!(refused.contains("the role member") && refused.contains("PATCH"), "{refused}");
     }
     assert_eq!(role(&world, ANA).as_deref(), Some("member"));
+    // Oneself is a member already.
+    let oneself = |role: &str| json!({"user_id": owner, "role": role});
+    assert_eq!(ask(&world, owner, "POST", "", &oneself("owner")).await.status, 200);
+    detail(&ask(&world, owner, "POST", "", &oneself("member")).await, 409);
     // A change that changes nothing writes nothing.
     let before = world.aws.rows("organization_members");
     assert_eq!(ask(&world, owner, "PATCH", &encoded(ANA), &json!({"role": "member"})).await.expect(200), one.body);

@@ -268,8 +268,11 @@ async fn a_member(world: &World) {
     assert_eq!(reported(&logs).len(), 1);
     drop(logs);
     assert_eq!(get(world, "members", "/members/b").await.status, 503);
+    let stored = || world.aws.rows(table).into_iter().find(|row| row["user_id"] == "a").unwrap();
+    patch(world, "members", "/members/a", &json!({"phone": phone(1)})).await.expect(200);
+    assert_eq!((&stored()["role"], &stored()["phone"]), (&json!(CONTENT), &json!(phone(1))));
     patch(world, "members", "/members/a", &json!({"role": "member"})).await.expect(200);
-    let row = world.aws.rows(table).into_iter().find(|row| row["user_id"] == "a").unwrap();
+    let row = stored();
     assert_eq!((&row["role"], &row["newer"], &row["name"]["of"]), (&json!("member"), &json!(CONTENT), &json!(CONTENT)));
 }
 

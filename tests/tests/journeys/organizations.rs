@@ -44,13 +44,13 @@ async fn tools(world: &World, slug: &str, user: &str) -> u16 {
 #[tokio::test]
 async fn an_organization_is_made_with_its_owner_who_is_let_in_and_made_again_nothing_changes() {
     let world = World::start().await;
-    let wanted = json!({"slug": "harbour-dental", "owner": OWNER, "name": "Harbour Dental"});
+    let wanted = json!({"slug": "tide-dental", "owner": OWNER, "name": "Tide Dental"});
     let made = make(&world, wanted.clone()).await.unwrap();
     assert_eq!(made["result"], "made");
     let organization = &made["organization"];
-    assert_eq!((&organization["slug"], &organization["name"]), (&json!("harbour-dental"), &json!("Harbour Dental")));
-    assert_eq!(tools(&world, "harbour-dental", OWNER).await, 200);
-    assert_eq!(tools(&world, "harbour-dental", &world.home.user_id).await, 404);
+    assert_eq!((&organization["slug"], &organization["name"]), (&json!("tide-dental"), &json!("Tide Dental")));
+    assert_eq!(tools(&world, "tide-dental", OWNER).await, 200);
+    assert_eq!(tools(&world, "tide-dental", &world.home.user_id).await, 404);
     let row = world.aws.row("organizations", organization["id"].as_str().unwrap()).unwrap();
     assert_eq!(row["created_at"], organization["created_at"]);
     let member = world.aws.rows("organization_members").into_iter().find(|row| row["user_id"] == OWNER).unwrap();
@@ -60,8 +60,8 @@ async fn an_organization_is_made_with_its_owner_who_is_let_in_and_made_again_not
     let before = stored(&world);
     for again in [
         wanted,
-        json!({"slug": "harbour-dental", "owner": OWNER}),
-        json!({"slug": "harbour-dental", "owner": OWNER, "name": "Else", "add_owner": true}),
+        json!({"slug": "tide-dental", "owner": OWNER}),
+        json!({"slug": "tide-dental", "owner": OWNER, "name": "Else", "add_owner": true}),
     ] {
         let again = make(&world, again).await.unwrap();
         assert_eq!((&again["result"], &again["organization"]), (&json!("exists"), organization));
@@ -144,7 +144,7 @@ async fn what_is_wrong_is_named_at_once_and_nothing_is_written() {
         (json!([]), vec!["organization"]),
         (json!({"slug": "", "owner": " "}), vec!["organization.slug", "organization.owner"]),
         (json!({"slug": 7, "owner": []}), vec!["organization.slug", "organization.owner"]),
-        (json!({"slug": "Harbour Dental", "owner": OWNER}), vec!["organization.slug"]),
+        (json!({"slug": "Tide Dental", "owner": OWNER}), vec!["organization.slug"]),
         (json!({"slug": "-x", "owner": OWNER, "colour": 1}), vec!["organization.slug", "organization.colour"]),
         (json!({"slug": "a".repeat(64), "owner": "b".repeat(256)}), vec!["organization.slug", "organization.owner"]),
         (json!({"slug": "x", "owner": "a\nb", "name": "c\u{7}"}), vec!["organization.owner", "organization.name"]),
