@@ -111,7 +111,7 @@ class Deployment:
         if names and self.found:
             found.append(
                 f"{_list(names)} exist and are not the stack's: a deployment that failed has left them, or another program made them. "
-                "If nothing is in them, delete them; CloudFormation makes them again:" + "".join(_deletion(name) for name in names)
+                "If nothing is in them (aws dynamodb scan --select COUNT --table-name …), delete them; CloudFormation makes them again:" + "".join(_deletion(name) for name in names)
             )
         elif names and not self.adopts:
             found.append(

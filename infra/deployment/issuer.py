@@ -51,8 +51,8 @@ def _json(url):
     local = os.environ.get("AWS_ENDPOINT_URL_COGNITO_IDP") or os.environ.get("AWS_ENDPOINT_URL")
     # A local AWS has the user pool, and not the name of its address.
     asked = COGNITO.sub(local.rstrip("/") + "/", url) if local else url
-    request = urllib.request.Request(asked, headers={"Accept": "application/json", "User-Agent": "switchboard-deploy"})
     try:
+        request = urllib.request.Request(asked, headers={"Accept": "application/json", "User-Agent": "switchboard-deploy"})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
             found = json.loads(answer.read(LARGEST))
     except urllib.error.HTTPError as error:

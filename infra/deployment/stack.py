@@ -7,7 +7,6 @@ DEPLOYABLE = {
     "UPDATE_COMPLETE",
     "UPDATE_ROLLBACK_COMPLETE",
     "IMPORT_COMPLETE",
-    "IMPORT_ROLLBACK_COMPLETE",
 }
 
 
@@ -34,6 +33,12 @@ def in_the_way(name, status):
     delete = f"aws cloudformation delete-stack --stack-name {name}"
     deleted = f"aws cloudformation wait stack-delete-complete --stack-name {name}"
     reasons = f"STACK={name} infra/deploy --failures"
+    if status == "IMPORT_ROLLBACK_COMPLETE":
+        return (
+            f"The stack {name} is IMPORT_ROLLBACK_COMPLETE: it could not take over what an earlier one had kept, and holds nothing. "
+            f"See why, mend it, delete it (what was kept stays as it is) and deploy again with ADOPT=1:\n"
+            f"      {reasons}\n      {delete}\n      {deleted}"
+        )
     if status in ("ROLLBACK_COMPLETE", "CREATE_FAILED"):
         return (
             f"The stack {name} is {status}: its first deployment failed, and CloudFormation takes nothing but its deletion. "

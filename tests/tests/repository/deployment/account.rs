@@ -208,7 +208,7 @@ impl Account {
 
     fn command(&self, program: &str, environment: &[(&str, &str)]) -> Command {
         let mut command = Command::new(program);
-        let path = format!("{}:{}", self.folder.join("bin").display(), std::env::var("PATH").unwrap());
+        let path = format!("{}:{}", self.folder.join("bin").display(), std::env::var_os("PATH").unwrap().display());
         let parameters = self.folder.join("parameters");
         without_aws(&mut command)
             .current_dir(self.folder.join("copy"))

@@ -11,14 +11,12 @@ import stat
 import sys
 import time
 
-import yaml
-
 FOLDER = pathlib.Path(os.environ["AWS_STAND_IN"])
 ACCOUNT = json.loads((FOLDER / "account.json").read_text())
 REGION = os.environ.get("AWS_REGION")
 FLAGS = {"--recursive", "--only-show-errors", "--no-fail-on-empty-changeset", "--include-planned-deletion"}
 FLAGS |= {"--force-delete-without-recovery", "--no-deletion-protection-enabled"}
-UPDATABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
+UPDATABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"}
 TABLE, SECRET = "AWS::DynamoDB::Table", "AWS::SecretsManager::Secret"
 
 
@@ -42,17 +40,20 @@ def contents(argument):
     return path.read_text(encoding="utf-8")
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    pass
+def read(text):
+    """A template, with CloudFormation's short forms as its long ones."""
+    import yaml  # what most calls do without
 
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        pass
 
-def tagged(loader, suffix, node):
-    kinds = {yaml.ScalarNode: loader.construct_scalar, yaml.SequenceNode: lambda n: loader.construct_sequence(n, True)}
-    value = kinds.get(type(node), lambda n: loader.construct_mapping(n, True))(node)
-    return {suffix if suffix == "Ref" else f"Fn::{suffix}": value}
+    def tagged(loader, suffix, node):
+        kinds = {yaml.ScalarNode: loader.construct_scalar, yaml.SequenceNode: lambda n: loader.construct_sequence(n, True)}
+        value = kinds.get(type(node), lambda n: loader.construct_mapping(n, True))(node)
+        return {suffix if suffix == "Ref" else f"Fn::{suffix}": value}
 
-
-Loader.add_multi_constructor("!", tagged)
+    Loader.add_multi_constructor("!", tagged)
+    return yaml.load(text, Loader)
 
 
 def holds(condition, parameters, conditions):
@@ -102,6 +103,7 @@ def new_stack(name):
     stack = {
         "StackName": name, "StackId": f"arn:aws:cloudformation:{REGION}:{ACCOUNT['account']}:stack/{name}/{len(ACCOUNT['stacks'])}",
         "StackStatus": "REVIEW_IN_PROGRESS", "Parameters": [], "Outputs": [], "events": [], "resources": {}, "template": "",
+        "secret": [],
     }
     ACCOUNT["stacks"][stack["StackId"]] = stack
     return stack
@@ -114,7 +116,7 @@ def existing(name):
 
 def deploy(options):
     text = pathlib.Path(options["--template-file"]).read_text(encoding="utf-8")
-    template = yaml.load(text, Loader)
+    template = read(text)
     if len(text) > 51200 and options.get("--s3-bucket") not in ACCOUNT["buckets"]:
         refuse("Templates with a size greater than 51,200 bytes must be deployed via an S3 Bucket.", 252)
     given = dict(each.split("=", 1) for each in json.loads(contents(options["--parameter-overrides"])))
@@ -157,6 +159,7 @@ def deploy(options):
         refuse("Failed to create/update the stack.", 255)
     stack["Parameters"] = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
     stack["template"] = text
+    stack["secret"] = [key for key, parameter in template["Parameters"].items() if parameter.get("NoEcho")]
     of_stack(stack, "CREATE_COMPLETE" if creates else "UPDATE_COMPLETE")
     print(f"Successfully created/updated stack - {name}")
 
@@ -186,7 +189,7 @@ def delete_stack(options):
     stack = stack_of(options["--stack-name"], "DeleteStack")
     if stack.get("EnableTerminationProtection"):
         error("ValidationError", "DeleteStack", "cannot be deleted while TerminationProtection is enabled")
-    template = yaml.load(stack["template"] or "{Resources: {}}", Loader)["Resources"]
+    template = read(stack["template"] or "{Resources: {}}")["Resources"]
     of_stack(stack, "DELETE_IN_PROGRESS")
     kept = {logical for logical, resource in template.items() if resource.get("DeletionPolicy", "").startswith("Retain")}
     clean = all([delete(stack, logical) for logical in list(stack["resources"]) if logical not in kept])
@@ -240,10 +243,9 @@ def describe_change_set(options):
 
 def described(options):
     stack = stack_of(options["--stack-name"], "DescribeStacks")
-    secret = {key for key, p in yaml.load(stack["template"], Loader)["Parameters"].items() if p.get("NoEcho")} if stack["template"] else ()
     if "--query" in options:
         return stack["Outputs"]
-    shown = [{**p, "ParameterValue": "****"} if p["ParameterKey"] in secret else p for p in stack["Parameters"]]
+    shown = [{**p, "ParameterValue": "****"} if p["ParameterKey"] in stack["secret"] else p for p in stack["Parameters"]]
     return {"Stacks": [{**{k: v for k, v in stack.items() if k[0].isupper()}, "Parameters": shown}]}
 
 

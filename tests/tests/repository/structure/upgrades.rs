@@ -6,7 +6,7 @@ use tests::Template;
 use super::source::read;
 use crate::deployment::evaluate;
 
-/// CloudFormation takes `RetainExceptOnCreate` as a deletion's policy only, not as a replacement's.
+/// `CloudFormation` takes `RetainExceptOnCreate` as a deletion's policy only, not as a replacement's.
 #[test]
 fn what_outlives_the_stack_does_not_outlive_a_creation_that_fails() {
     let template = Template::read();
