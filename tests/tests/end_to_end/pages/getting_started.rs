@@ -32,7 +32,7 @@ pub(super) static EXPECTED: &[Expected] = &[
         "CALL=$(api",
         "api \"/calls/$CALL\"; aws logs filter-log-events --log-group-name \"/aws/lambda/$STACK-execute\" --limit 50 \\\n\
          --query 'events[].message' --output text",
-        &["customer-ended-call", "send_directions", "ToolRuns"],
+        &["customer-ended-call", "\"event\":\"tool_finished\"", "ToolRuns"],
     ),
     shows("curl -sS --fail-with-body -X PUT \"$LLM/script\"", &[]),
     then("RUN=", "api \"/runs/$RUN\"", &["\"status\":\"completed\"", "\"result\":{\"heading\":\"Opening hours\"}"]),
