@@ -41,7 +41,8 @@ pub(crate) fn vapi(body: &Value) -> Result<Account> {
 pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<SecretString> {
     let mut problems = Problems::default();
     let content = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let oauth = ["client_id", "client_secret", "token_url"].iter().any(|name| fields.get(name).is_some());
+        const OF_CLIENT: [&str; 3] = ["client_id", "client_secret", "token_url"];
+        let oauth = OF_CLIENT.iter().any(|name| fields.get(name).is_some());
         let mut content = if oauth {
             if fields.misplaced("api_key") {
                 fields.problem("api_key", "cannot be given beside client credentials");
@@ -59,6 +60,9 @@ pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<SecretString> {
             }
             content
         } else {
+            for name in OF_CLIENT {
+                fields.misplaced(name);
+            }
             let api_key = required_credential(&mut fields, "api_key");
             let base_url = address(&mut fields, "base_url", outbound).unwrap_or_else(|| OPENROUTER.to_owned());
             json!({"api_key": api_key, "base_url": base_url})
