@@ -175,7 +175,7 @@ async fn what_calls_cost_is_what_the_page_for_operators_says() {
             continue;
         };
         let [read_units, write_units, queue_requests] = [3, 4, 5].map(|column: usize| number(&row[column]));
-        // Secrets are kept for five minutes.
+        // Secrets are remembered, the deployment's own for a minute.
         let said = Counted { read_units, write_units, queue_requests, secrets_asked: 0 };
         if said != *counted {
             wrong.push(format!("{path}: measured {counted:?}, the page says {said:?}"));
