@@ -182,11 +182,7 @@ impl Stack {
             crm: crm.url.clone(),
             site: site.url.clone(),
         };
-        let llm_service = options.llm.clone().unwrap_or_else(|| LlmService {
-            api_key: data.llm.api_key.clone(),
-            url: format!("{}/v1", llm.url),
-            model: None,
-        });
+        let llm_service = options.llm.clone().unwrap_or_else(|| standin_of_llm(&data, &llm.url));
         let parameters = parameters(&data, &pool, &api_url, &addresses, options);
         let trial = trial(&data, &parameters, &llm.url);
         let sizes = sizes(&workspace)?;
@@ -309,6 +305,10 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
         standins::crm::start(ports::address(ports.crm), crm).map_err(failed("the CRM's stand-in", ports.crm))?,
         standins::site::start(ports::address(ports.site)).map_err(failed("the web site", ports.site))?,
     ))
+}
+
+fn standin_of_llm(data: &Data, address: &str) -> LlmService {
+    LlmService { api_key: data.llm.api_key.clone(), url: format!("{address}/v1"), model: None }
 }
 
 /// How many executions there may be at once: what an account on AWS usually has.

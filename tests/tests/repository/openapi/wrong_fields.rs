@@ -47,11 +47,7 @@ pub(super) fn with_a_body(world: &World, tool: &str, base: &str) -> Vec<(&'stati
         ("detachKnowledgeBase", "knowledge", asked(world, "POST", &format!("/agents/{agent}/knowledge-bases/detach"))),
         ("storeKey", "keys", asked(world, "PUT", "/keys/vapi")),
         ("addMember", "members", asked(world, "POST", "/members")),
-        (
-            "updateMember",
-            "members",
-            asked(world, "PATCH", &format!("/members/{}", world.member(home, Some("member")))),
-        ),
+        ("updateMember", "members", asked(world, "PATCH", &format!("/members/{}", world.member(home, Some("member"))))),
         ("createHook", "hooks", asked(world, "POST", "/hooks")),
         ("startRun", "runs", asked(world, "POST", "/runs")),
         ("deployAutomation", "deploy", asked(world, "POST", "/automations")),
