@@ -91,9 +91,7 @@ impl Run {
 
     pub(crate) fn failed_with(&self, sentences: &[&str]) {
         assert_eq!(self.code, Some(1), "{self}");
-        for sentence in sentences {
-            self.says(sentence);
-        }
+        sentences.iter().for_each(|sentence| self.says(sentence));
         assert!(!self.output.contains("Traceback"), "{self}");
     }
 }
