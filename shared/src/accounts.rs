@@ -94,20 +94,25 @@ impl Accounts {
         self.vapi_of(organization, &keys).await
     }
 
-    /// As [`Accounts::vapi`], by the organization's row as of now; the platform's for an organization that does not exist.
-    pub async fn vapi_uncached(&self, organization: OrganizationId) -> Result<vapi::Account> {
+    /// As [`Accounts::vapi`], by the organization's row as of now; the platform's for an organization that does not exist. Where it
+    /// does not fit what somebody shows, the platform's secret is read again: it may have been changed a moment ago.
+    pub async fn vapi_fitting(
+        &self,
+        organization: OrganizationId,
+        fits: impl Fn(&vapi::Account) -> bool + Send,
+    ) -> Result<vapi::Account> {
         let keys = match self.organizations.get_consistent(organization).await {
             Ok(organization) => organization.own_keys,
             Err(Error::NotFound(_)) => OwnKeys::default(),
             Err(error) => return Err(error),
         };
-        self.vapi_of(organization, &keys).await
-    }
-
-    /// As [`Accounts::vapi_uncached`], after somebody showed what does not fit it: its secret is read again, too.
-    pub async fn vapi_again(&self, organization: OrganizationId) -> Result<vapi::Account> {
+        let account = self.vapi_of(organization, &keys).await?;
+        if fits(&account) {
+            return Ok(account);
+        }
+        // Whoever's it is: what is asked tells nobody whether there is such an organization.
         let _platforms: vapi::Account = self.secrets.standing_now(&self.vapi_secret).await?;
-        self.vapi_uncached(organization).await
+        self.vapi_of(organization, &keys).await
     }
 
     async fn vapi_of(&self, organization: OrganizationId, keys: &OwnKeys) -> Result<vapi::Account> {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use shared::{
     Error, Result,
     actions::token,
+    clients::vapi::Account,
     cut::cut,
     http::{self, Reply, Request},
     models::{Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, Timestamp, Transfer, Unowned},
@@ -66,11 +67,9 @@ pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
     let call = find(deps, message).await?;
     // Nobody's call: the platform's bearer may tell of it, and nothing comes of it.
     let owner = call.as_ref().map_or_else(OrganizationId::generate, |call| call.organization_id);
-    let account = deps.accounts.vapi_uncached(owner).await?;
-    if token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_err() {
-        let account = deps.accounts.vapi_again(owner).await?;
-        token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
-    }
+    let fits = |account: &Account| token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_ok();
+    let account = deps.accounts.vapi_fitting(owner, fits).await?;
+    token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
     if let Some(call) = call {
         match news(message) {

@@ -7,6 +7,7 @@
 use shared::{
     Error, Result,
     actions::token,
+    clients::vapi::Account,
     models::{OrganizationId, ToolId, VerifiedTool},
 };
 
@@ -21,10 +22,7 @@ pub(crate) async fn verify(deps: &Deps, id: ToolId, bearer: &str) -> Result<Veri
         Err(Error::NotFound(_)) => OrganizationId::generate(),
         Err(error) => return Err(error),
     };
-    let account = deps.accounts.vapi_uncached(owner).await?;
-    if let Ok(verified) = token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer) {
-        return Ok(verified);
-    }
-    let account = deps.accounts.vapi_again(owner).await?;
+    let fits = |account: &Account| token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_ok();
+    let account = deps.accounts.vapi_fitting(owner, fits).await?;
     token::verify_bearer(id, account.webhook_bearer.as_ref(), bearer)
 }
