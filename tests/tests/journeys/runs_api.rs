@@ -161,7 +161,9 @@ async fn what_the_model_is_told_is_made_once_and_stays() {
     let shown = world.run(text(&run["id"])).await.expect(200);
     assert_eq!((&shown["status"], &shown["result"]), (&json!("completed"), &json!({})), "{shown:#}");
     assert_eq!(shown["schema"], schema);
-    let offered = json!([{"name": "find_patients", "tool_id": tool["id"], "version": tool["version"]}]);
+    let offered = json!([{
+        "name": "find_patients", "tool_id": tool["id"], "version": tool["version"], "fingerprint": null, "allowed_hosts": [],
+    }]);
     assert_eq!(shown["tools"], offered);
 }
 
