@@ -138,7 +138,7 @@ impl<'a> Page<'a> {
     }
 
     /// Runs what is left.
-    async fn to_its_end(mut self) {
+    async fn play_the_rest(mut self) {
         while let Some((block, expected)) = self.steps.next() {
             self.step(&block, expected).await;
         }
@@ -194,8 +194,8 @@ pub(crate) async fn do_as_they_say(stack: &Stack) {
     let root = Root::like_this_repository(stack.state_dir());
     let mut getting_started = Page::open("docs/getting-started.md", getting_started::EXPECTED, stack, &root);
     let readme = Page::open("README.md", readme::EXPECTED, stack, &root);
-    tokio::join!(getting_started.through(getting_started::DEPLOYS), readme.to_its_end());
-    getting_started.to_its_end().await;
+    tokio::join!(getting_started.through(getting_started::DEPLOYS), readme.play_the_rest());
+    getting_started.play_the_rest().await;
 }
 
 #[test]

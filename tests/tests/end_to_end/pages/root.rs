@@ -23,7 +23,7 @@ impl Root {
         fs::create_dir_all(root.path.join("target")).unwrap();
         symlink(state_dir, root.path.join("target/local")).unwrap();
         let programs = std::env::current_exe().unwrap();
-        let programs = programs.ancestors().find(|path| path.ends_with("debug")).expect("target/debug");
+        let programs = programs.ancestors().find(|path| path.ends_with("debug")).unwrap();
         symlink(programs, root.path.join("target/debug")).unwrap();
         root.tools();
         root
