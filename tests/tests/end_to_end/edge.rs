@@ -98,7 +98,7 @@ async fn a_page_uses_the_api(stack: &Stack, http: &reqwest::Client, front_end: &
     let seen = page.fetch("GET", &tools, &headers, None).await.unwrap();
     assert!(seen.preflighted && seen.body["items"].is_array(), "{seen:?}");
     let seen = page.fetch("POST", &tools, &headers, Some(&json!({}))).await.unwrap();
-    assert_eq!((seen.status, &seen.body["code"]), (422, &json!("validation_failed")), "a refusal is read as well");
+    assert_eq!((seen.status, &seen.body["code"]), (422, &json!("invalid")), "a refusal is read as well");
     // The MCP server says a word of its own to browsers, which is said once.
     let mcp = format!("{}/api/{}/mcp", about.api_url, about.slug);
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
