@@ -105,7 +105,7 @@ async fn converse(chat: &Chat, browser: &Browser) {
     }
 
     // Stopped, the answer grows no more.
-    chat.script(&[no_tool(), says(&words(600), 25)]).await;
+    chat.script(&[no_tool(), says(&words(2_000), 25)]).await;
     browser.enter(FIELD, "Tell me everything").await;
     browser.until_shown("word5 ").await;
     browser.click(BUTTON).await;
@@ -114,5 +114,5 @@ async fn converse(chat: &Chat, browser: &Browser) {
     browser.enter(FIELD, "Still there?").await;
     browser.until_shown("Here I am again.").await;
     let text = browser.texts("body").await.join("");
-    assert!(text.contains("word5 ") && !text.contains("word599"), "{text}");
+    assert!(text.contains("word5 ") && !text.contains("word1999"), "{text}");
 }
