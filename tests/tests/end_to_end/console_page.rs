@@ -102,13 +102,13 @@ async fn everybody_can_use(browser: &Browser) {
 }
 
 async fn stopped(chat: &Chat, browser: &Browser) {
-    chat.script(&[no_tool(), says(&words(600), 25)]).await;
+    chat.script(&[no_tool(), says(&words(2_000), 25)]).await;
     ask(browser, "Tell me everything").await;
     browser.until_shown("word5 ").await;
     browser.click("#stop").await;
     browser.until("!document.querySelector('#stop')").await;
     let said = browser.texts(ANSWER).await.pop().unwrap_or_default();
-    assert!(said.contains("word5") && !said.contains("word599"), "{said}");
+    assert!(said.contains("word5") && !said.contains("word1999"), "{said}");
     chat.script(&[no_tool(), says("Here I am again.", 0)]).await;
     ask(browser, "Still there?").await;
     browser.until_shown("Here I am again.").await;

@@ -26,6 +26,23 @@ pub(crate) async fn are_answered(stack: &Stack, http: &reqwest::Client) {
         let gone = status == 404 && ONCE.contains(&function.as_str());
         assert!(gone || (200..300).contains(&status), "{function} again: {status}");
     }
+    cancel_runs(stack, http).await;
+}
+
+/// Runs that the model's stand-in refused are tried again later, and would take what others are to be answered.
+async fn cancel_runs(stack: &Stack, http: &reqwest::Client) {
+    let about = &stack.description;
+    let runs = format!("{}/api/{}/runs", about.api_url, about.slug);
+    let listed = http.get(&runs).bearer_auth(&about.token).send().await.unwrap();
+    let listed: Value = listed.json().await.unwrap();
+    for run in listed["items"].as_array().unwrap() {
+        if ["queued", "running"].contains(&run["status"].as_str().unwrap()) {
+            let cancel = format!("{runs}/{}/cancel", run["id"].as_str().unwrap());
+            let cancelled = http.post(cancel).bearer_auth(&about.token).send().await.unwrap().status().as_u16();
+            // It may have come to its end meanwhile.
+            assert!([200, 202, 409].contains(&cancelled), "{cancelled}");
+        }
+    }
 }
 
 /// The status that the function answers; 200 where its caller takes none, and the function had nothing to complain of.
@@ -47,6 +64,7 @@ async fn send(stack: &Stack, http: &reqwest::Client, function: &str) -> u64 {
         _ => {}
     }
     if ["chat", "stream"].contains(&function) {
+        cancel_runs(stack, http).await;
         stack.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Three.")]);
     }
     let url = format!("{}/2015-03-31/functions/{}-{function}/invocations", about.endpoint_url, about.stack_name);

@@ -99,7 +99,9 @@ async fn of_many_who_want_a_slug_at_once_one_has_it() {
     let made = join_all(asked).await;
     let (made, refused): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
     assert_eq!(made.len(), 1);
-    refused.into_iter().for_each(|refused| drop(conflict(refused)));
+    for refused in refused {
+        drop(conflict(refused));
+    }
     let rows = world.aws.rows("organizations");
     assert_eq!(rows.iter().filter(|row| row["slug"] == "harbour").count(), 1);
     let members = world.aws.rows("organization_members");

@@ -1,5 +1,5 @@
 //! A number of Twilio's is imported at VAPI, given back, and called: the stand-ins with each other.
-#![expect(clippy::expect_used, reason = "a test says what is missing and stops")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test says what is missing and stops")]
 
 use local::standins::{
     Standin,

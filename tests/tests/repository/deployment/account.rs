@@ -91,7 +91,9 @@ impl Run {
 
     pub(crate) fn failed_with(&self, sentences: &[&str]) {
         assert_eq!(self.code, Some(1), "{self}");
-        sentences.iter().for_each(|sentence| self.says(sentence));
+        for sentence in sentences {
+            self.says(sentence);
+        }
         assert!(!self.output.contains("Traceback"), "{self}");
     }
 }
