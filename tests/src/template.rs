@@ -2,7 +2,7 @@
 
 mod deployment;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::LazyLock};
 
 use serde::{
     Deserialize, Deserializer,
@@ -44,10 +44,14 @@ impl Template {
     /// Path of the template in this workspace.
     pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../infra/template.yaml");
 
+    /// Parses the file once per process: every world of a test needs it.
     pub fn read() -> Self {
-        let text = std::fs::read_to_string(Self::PATH).expect("infra/template.yaml can be read");
-        let node: Node = serde_saphyr::from_str(&text).expect("infra/template.yaml is YAML");
-        Self(node.0)
+        static TEMPLATE: LazyLock<Template> = LazyLock::new(|| {
+            let text = std::fs::read_to_string(Template::PATH).expect("infra/template.yaml can be read");
+            let node: Node = serde_saphyr::from_str(&text).expect("infra/template.yaml is YAML");
+            Template(node.0)
+        });
+        TEMPLATE.clone()
     }
 
     /// Logical id and properties of every resource of a type.
