@@ -1,10 +1,9 @@
 //! Tools in a prompt: an automation's prompt says which tools there are, the model writes calls into its answer, and what came
 //! of them goes back, until it gives its final response.
 //!
-//! A run can call only what is in its [`crate::tool::Toolbox`]. The [`FeedbackLoop`] is the same whether it runs in one go
-//! ([`use_tools_with_ai`]) or is written down at every step and carried on by somebody else (`run-loop`).
+//! A run can call only what is in its [`crate::tool::Toolbox`]. The [`FeedbackLoop`] saves every step, so
+//! another invocation of `run-loop` can carry the run on.
 
-mod ai;
 mod built_in;
 mod calls;
 mod current_time;
@@ -15,12 +14,12 @@ mod llm_agent;
 mod llm_tools;
 mod prompt;
 mod reply;
+mod run_model;
 mod signature;
 #[cfg(test)]
 mod testing;
 mod wget;
 
-pub use ai::{AiError, AiResult, LlmModel, WithTools, use_tools_with_ai};
 pub use built_in::{BadTool, built_in_tools, well_described};
 pub use current_time::CurrentTime;
 pub use dialogue::Dialogue;
@@ -29,5 +28,6 @@ pub use final_response::{FINAL_RESPONSE, FinalFormat, final_response};
 pub use llm_agent::LLM_AGENT;
 pub use llm_tools::{LlmAccess, llm_tools};
 pub use prompt::{system_prompt, tool_prompt};
+pub use run_model::LlmModel;
 pub use tool_calls as parser;
 pub use wget::Wget;
