@@ -1,13 +1,14 @@
 //! What Switchboard's endpoints have in common.
 //!
 //! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation, planner -> injection -> discovery -> catalogue ->
-//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models -> cut,
+//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models, backoff -> cut,
 //! ranking, error`.
 
 pub mod accounts;
 pub mod actions;
 pub mod agent_tools;
 pub mod automation;
+pub mod backoff;
 pub mod catalogue;
 pub mod chat;
 pub mod clients;

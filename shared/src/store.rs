@@ -9,7 +9,6 @@ mod agents;
 mod approvals;
 mod automation_runs;
 mod automations;
-mod backoff;
 mod calls;
 mod cursor;
 mod database;

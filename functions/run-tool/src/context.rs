@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use shared::{
     Deadline, Error, Result,
+    backoff::Backoff,
     clients::call_control::NotAccepted,
     cut::{fit, instead_of},
     error::{self, upstream},
@@ -32,6 +33,8 @@ const ROW_WITHIN: Duration = Duration::from_secs(3);
 const TOLD_WITHIN: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Attempts to reach a control URL before the call's row is read: the call may be over.
+const ATTEMPTS_BEFORE_LOOKING: u32 = 4;
 
 /// Adds what came of a tool, and tells the model what there is to tell by now.
 ///
@@ -48,14 +51,12 @@ pub(crate) async fn add(
     let organization = tool.organization_id;
     let line = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)));
     let line = line.map(|result| self::line(&tool.label, result));
-    let until = deadline.at_most(ROW_WITHIN);
-    let mut pause = PAUSE;
+    let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(ROW_WITHIN));
     let added = loop {
         match deps.calls.add_result(organization, call, execution, line.as_deref()).await? {
-            Added::NoCall if until.remaining() > pause => tokio::time::sleep(pause).await,
+            Added::NoCall if backoff.pause().await => {}
             added => break added,
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     };
     match added {
         // Nobody is there to be told any more; that is to stand in the row.
@@ -141,7 +142,7 @@ async fn note(deps: &Deps, call: &Call, executions: &[String], late: bool, told:
 }
 
 async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadline: Deadline) -> Result<(), Untold> {
-    let mut pause = PAUSE;
+    let (mut backoff, mut tried) = (Backoff::new(PAUSE, LONGEST_PAUSE, deadline), 0);
     loop {
         let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
             Ok(()) => return Ok(()),
@@ -153,15 +154,13 @@ async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadl
             Err(NotAccepted::Declined(error)) => return Err(Untold::of(&error)),
             Err(NotAccepted::NotThere(error) | NotAccepted::Unknown(error)) => Untold::of(&error),
         };
-        if deadline.remaining() <= pause {
+        if !backoff.pause().await {
             return Err(why);
         }
-        tokio::time::sleep(pause).await;
-        // By now the call may be over, and nobody there to be told.
-        if pause >= LONGEST_PAUSE && is_over(deps, call).await {
+        tried += 1;
+        if tried > ATTEMPTS_BEFORE_LOOKING && is_over(deps, call).await {
             return Err(Untold::because(OVER));
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

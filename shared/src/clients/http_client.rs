@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use jiff::fmt::rfc2822;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{
@@ -18,6 +17,7 @@ use serde_json::Value;
 use super::{Error, Failure, Service};
 use crate::{
     Deadline,
+    backoff::Backoff,
     models::Timestamp,
     redaction::{HiddenTexts, vendor_text},
 };
@@ -100,12 +100,7 @@ pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
     deadline: Deadline,
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, Error> {
-    let mut pauses = ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(200))
-        .with_max_delay(Duration::from_secs(2))
-        .with_max_times(3)
-        .with_jitter()
-        .build();
+    let mut backoff = Backoff::at_most(3, Duration::from_millis(200), Duration::from_secs(2), deadline);
     let mut acted_before = false;
     loop {
         let error = match attempt().await {
@@ -117,12 +112,9 @@ pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
             Retry::Harmless => error.transient(),
             Retry::NeverProcessed => error.never_processed(),
         };
-        let Some(pause) = pauses.next().filter(|_| again) else { return Err(error) };
-        let pause = error.retry_after().unwrap_or(pause);
-        if pause >= deadline.remaining() {
+        if !again || !backoff.pause_for(error.retry_after()).await {
             return Err(error);
         }
-        tokio::time::sleep(pause).await;
     }
 }
 

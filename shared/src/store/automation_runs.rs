@@ -27,7 +27,6 @@ use serde_json::Value;
 use self::parts::{Parts, StoredResult};
 use super::{
     Budgets, Cursor, Lease, Page,
-    backoff::Backoff,
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
     erasure::mentions,
@@ -36,6 +35,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    backoff::Backoff,
     models::{
         ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan,
         RunPrompt, RunReply, RunStatus, Spent, Timestamp, WholeRun,

@@ -6,11 +6,10 @@ use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
 use futures_util::{TryStreamExt, stream};
 
 use super::{
-    backoff::Backoff,
     database::{Item, failed},
     table::Table,
 };
-use crate::{Deadline, Error, Result};
+use crate::{Deadline, Error, Result, backoff::Backoff};
 
 /// DynamoDB takes 25 writes in one batch.
 const BATCH: usize = 25;

@@ -32,12 +32,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    backoff::Backoff,
     database::{Database, from_item, id, number, text, to_attribute},
     table::Table,
     write::Attempt,
 };
-use crate::{Deadline, Result, models::Timestamp};
+use crate::{Deadline, Result, backoff::Backoff, models::Timestamp};
 
 /// How long it is remembered what became of an effect. Whatever may ask for it again must be over by then: calls last hours,
 /// and the queues of the template keep messages for up to four days.

@@ -11,7 +11,6 @@ use futures_util::try_join;
 
 use super::{
     KnowledgeBases, Page,
-    backoff::Backoff,
     database::{Database, Item, key, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
@@ -19,6 +18,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    backoff::Backoff,
     models::{EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId, Timestamp},
 };
 

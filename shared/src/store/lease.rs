@@ -11,13 +11,13 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
 
 use super::{
-    backoff::Backoff,
     database::{Item, from_item, is_of, number, text},
     table::Table,
     write::{Attempt, Write},
 };
 use crate::{
     Deadline, Error, Result,
+    backoff::Backoff,
     models::{OrganizationId, Timestamp},
 };
 

@@ -5,7 +5,7 @@
 //! one checks that whoever asks for it is one still; who gives it up themselves needs another owner, whose row it checks. In
 //! whatever order such transactions happen, each leaves an owner behind: no count has to agree with the rows.
 
-use std::{fmt, fmt::Write as _, time::Duration};
+use std::{fmt, fmt::Write as _};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -13,17 +13,13 @@ use serde_json::{Map, Value};
 use super::{
     Page,
     database::{Database, Item, key, rows, text},
-    table::Table,
+    table::{Table, index_follows},
     write::{Refused, Write, transact},
 };
 use crate::{
     Error, Result,
     models::{Contact, Member, Membership, OrganizationId, OrganizationMember, Role, Timestamp, UserId},
 };
-
-/// How often, and how far apart, the index is looked at after a change.
-const LOOKS: u32 = 20;
-const APART: Duration = Duration::from_millis(50);
 
 /// Owners who are tried, of those that the index names beside somebody who gives the role up: it may be behind.
 const OTHERS: usize = 5;
@@ -233,24 +229,21 @@ impl OrganizationMembers {
         check.when("#role IN (:admin, :owner)").with([(":admin", text(Role::Admin.as_str())), owner])
     }
 
-    /// Waits, a second at most, until the index shows a change: whoever has our answer expects it in the list.
+    /// Waits until the index shows a change, so that the list agrees with the answer.
     async fn index_follows(
         &self,
         organization: OrganizationId,
         user: &UserId,
         shows: impl Fn(Option<&OrganizationMember>) -> bool,
     ) {
-        for _look in 0..LOOKS {
+        let read = async || {
             let one = self
                 .table
                 .query_index("by_organization", "#organization_id = :organization AND #user_id = :user")
                 .with([(":organization", text(organization)), (":user", text(user))]);
-            match one.first().await {
-                Ok(shown) if shows(shown.as_ref()) => return,
-                Ok(_) => tokio::time::sleep(APART).await,
-                Err(_) => return,
-            }
-        }
+            Some(shows(one.first().await.ok()?.as_ref()))
+        };
+        index_follows(read).await;
     }
 
     /// Makes a user an owner, whatever they were before: for an operator, who asks nobody.

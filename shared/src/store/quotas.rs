@@ -14,13 +14,13 @@ use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::{
-    backoff::Backoff,
     database::{Database, id, number, text},
     table::Table,
     write::{Attempt, Refused, Write, transact},
 };
 use crate::{
     Deadline, Result,
+    backoff::Backoff,
     models::{AutomationId, Limit, Limits, OrganizationId, Timestamp, ToolId},
 };
 

@@ -11,11 +11,8 @@ use aws_sdk_dynamodb::{
 };
 use serde::de::DeserializeOwned;
 
-use super::{
-    backoff::Backoff,
-    database::{Item, failed, from_item, owned, rows},
-};
-use crate::{Deadline, Error, Result, models::OrganizationId};
+use super::database::{Item, failed, from_item, owned, rows};
+use crate::{Deadline, Error, Result, backoff::Backoff, models::OrganizationId};
 
 /// DynamoDB takes 100 keys in one batch.
 const BATCH: usize = 100;
