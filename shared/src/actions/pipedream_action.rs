@@ -262,7 +262,7 @@ impl PipedreamAction {
             Ok(Finished::Failed(reason)) => {
                 let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
                 let told = ToolOutcome::failed(format!("{name} reported a problem: {reason}"));
-                if self.effect { told.with(Effect::Unknown) } else { told }
+                if self.effect { told.with(Effect::Unknown { done: Map::new() }) } else { told }
             }
             Err(error) if !self.effect && error.effect_possible() => {
                 ToolOutcome::failed(format!("{name} did not answer; try again in a moment.")).because(error)

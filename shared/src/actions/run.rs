@@ -9,7 +9,7 @@ use crate::{
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::ExecutionId,
     store::{Agents, PhoneNumbers},
-    tool::{CallContext, Conversation, ToolOutcome},
+    tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
 };
 
 /// What a model is given back at most, in bytes; VAPI warns of larger answers, and a model drowns in them.
@@ -37,7 +37,7 @@ pub struct Services {
 pub struct Attempt<'a> {
     /// The execution's, the same in every delivery of it, and another once it was refused and is asked for again.
     pub id: ExecutionId,
-    /// The parts of the effect that an earlier try completed.
+    /// The recipients that are not to get it again, with what became of them.
     pub done: &'a Map<String, Value>,
 }
 
@@ -63,6 +63,11 @@ pub async fn run(
         Action::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
+}
+
+/// What a model is told of some of the recipients, as it is told of all of them by [`run`].
+pub fn told(action: &Action, context: &CallContext<'_>, recipients: Vec<RecipientOutcome>) -> ToolOutcome {
+    ToolOutcome::of_recipients(recipients).hiding(&action.hidden_texts(context.conversation)).cut_to(LONGEST_RESULT)
 }
 
 /// The request that [`run`] would send, secrets masked, or the sentence a model would be told instead. The arguments have

@@ -40,7 +40,9 @@ pub enum Encoding {
 /// What stands between `{{` and `}}`: a variable of ours, or `None`.
 fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unknown>> {
     match name.trim() {
-        "caller_phone_number" => Some(conversation.caller.clone().ok_or(Unknown("the caller's number"))),
+        "caller_phone_number" => {
+            Some(conversation.caller_number().map(|number| number.to_string()).ok_or(Unknown("the caller's number")))
+        }
         "called_phone_number" => {
             Some(conversation.called.as_ref().map(ToString::to_string).ok_or(Unknown("the number that was called")))
         }
