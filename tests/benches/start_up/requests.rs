@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Event, World, ai_sms,
+    Event, Options, World, ai_sms,
     automation::{self, RunSpec},
     aws::TABLE_PREFIX,
     phone,
@@ -19,6 +19,9 @@ use crate::{
 pub(crate) const ECHO: &str = "--echo";
 /// The same program makes the calls of a run of `execute` and nothing else.
 pub(crate) const CALLS: &str = "--calls";
+
+/// An address that could be saved, and that the functions may not call: the guard refuses it before anything is sent.
+const REFUSED: &str = "127.0.0.1:9";
 
 /// What is looked up.
 const PATH: &str = "/customers/1";
@@ -87,13 +90,14 @@ impl Setting {
         let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (world, looked_up, refused) = runtime.block_on(async {
-            let world = World::start().await;
+            // The functions that are measured know no open host but the service: what was saved they may still refuse.
+            let open_hosts = vec![service.address.to_string(), REFUSED.to_owned()];
+            let world = World::with(Options { open_hosts, ..Options::default() }).await;
             // More is asked for than any organization would.
             let budgets = json!({"runs_per_hour": 1_000_000_000, "executions_per_hour": 1_000_000_000});
             world.aws.change("organizations", &world.home.organization_id, json!({"budgets": budgets}));
             let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
-            // Not among the open hosts: the guard refuses it before anything is sent.
-            let refused = attached_tool(&world, "Refused", "http://127.0.0.1:9/").await;
+            let refused = attached_tool(&world, "Refused", &format!("http://{REFUSED}/")).await;
             (world, looked_up, refused)
         });
         let setting = Self { runtime, world, service, looked_up, refused };
