@@ -218,7 +218,7 @@ impl PipedreamAction {
             action: &self.metadata.action_key,
             version: self.metadata.version.as_deref(),
             dynamic_props_id: self.metadata.dynamic_props_id.as_deref(),
-            configured_props: self.props(conversation, arguments).map_err(|unknown| format!("{unknown}."))?,
+            configured_props: self.props(conversation, arguments).map_err(variables::Unknown::sentence)?,
         })
     }
 

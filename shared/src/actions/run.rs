@@ -9,7 +9,7 @@ use crate::{
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::ExecutionId,
     store::{Agents, PhoneNumbers},
-    tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
+    tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
 /// What a model is given back at most, in bytes; VAPI warns of larger answers, and a model drowns in them.
@@ -92,11 +92,11 @@ pub async fn preview(
         Action::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
     // Whoever tries a tool may see what is fixed in it, but no secrets.
-    let Conversation { caller, called, .. } = context.conversation;
-    let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), context.conversation);
+    let conversation = context.conversation;
+    let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), conversation);
     // A header that is nothing but a variable is no secret.
-    for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
-        secrets.remove(number);
+    for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
+        secrets.remove(number.as_str());
     }
     Ok(request.map(|request| secrets.masked(request)))
 }

@@ -19,7 +19,7 @@ use self::allowed::AllowedRecipients;
 use super::{
     Parameter, Part, Services,
     parameters::{Place, object, parameter},
-    variables::Encoding,
+    variables::{Encoding, Unknown},
 };
 use crate::{
     Error, Result,
@@ -254,7 +254,7 @@ impl Sms {
         arguments: &Map<String, Value>,
     ) -> Result<(String, Vec<Addressed>), String> {
         let text = self.text.value(arguments.get("text"), conversation, Encoding::Plain);
-        let text = match text.map_err(|unknown| sentence(&unknown))? {
+        let text = match text.map_err(Unknown::sentence)? {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
             _ => return Err("The message has no text.".into()),
         };
@@ -262,7 +262,7 @@ impl Sms {
             return Err(format!("The message is longer than {LONGEST_TEXT} characters; shorten it."));
         }
         let recipients = self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain);
-        let recipients = numbers(recipients.map_err(|unknown| sentence(&unknown))?.as_ref());
+        let recipients = numbers(recipients.map_err(Unknown::sentence)?.as_ref());
         if recipients.is_empty() {
             return Err("The message has no recipient; ask for a phone number.".into());
         }
@@ -402,10 +402,4 @@ fn shown(value: Option<&Value>) -> impl Iterator<Item = (String, Option<E164>)> 
         let number: Option<E164> = text.parse().ok();
         (number.as_ref().map_or_else(|| text.trim().to_owned(), ToString::to_string), number)
     })
-}
-
-fn sentence(unknown: &super::variables::Unknown) -> String {
-    let text = unknown.to_string();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }

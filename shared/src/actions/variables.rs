@@ -29,6 +29,15 @@ pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) 
 #[error("{0} is not known in this call, and this tool needs it")]
 pub struct Unknown(&'static str);
 
+impl Unknown {
+    /// What a model is told of it.
+    pub(super) fn sentence(self) -> String {
+        let text = self.to_string();
+        let mut letters = text.chars();
+        letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+    }
+}
+
 /// How a value is written into its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {

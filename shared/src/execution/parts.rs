@@ -1,8 +1,8 @@
 //! An effect with several parts: each part is claimed by itself, so that nobody gets a message twice because it also goes to
 //! somebody else (docs/adr/0025-one-claim-a-recipient.md).
 //!
-//! The whole keeps its claim, too: under its name the same request gets the same answer, and finds what older versions, which
-//! claimed nothing else, have done of it.
+//! The whole keeps its claim, too. Under its key the same request gets the same answer, also from rows of older versions, which
+//! claimed nothing else.
 
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
@@ -45,7 +45,7 @@ impl Parts {
         self.0.is_empty()
     }
 
-    /// What is claimed of them. The name of the delivery is the whole's: its redelivery is told what became of the whole.
+    /// Their keys. Only the whole has the name of the delivery: a redelivery gets the answer of the whole.
     fn keys(&self) -> impl Iterator<Item = (&Key, Option<&str>)> {
         self.0.iter().map(|(_, key)| (key, None))
     }
@@ -77,7 +77,7 @@ impl Executor {
         join_all(tickets.into_iter().map(|ticket| self.settle(ticket, Outcome::Released))).await;
     }
 
-    /// Causes the parts that nobody has caused, and records what became of each and of the whole.
+    /// Causes the parts that nobody has caused, and records the outcome of each and of the whole.
     ///
     /// # Errors
     /// An outage of our own, before anything was done.
@@ -124,7 +124,7 @@ impl Executor {
             }
         }
         let acted = if mine.is_empty() {
-            // Nothing is begun by telling what was done before.
+            // To tell an earlier outcome begins nothing, so no limit counts it.
             let told = self.run(tool, request, context, arguments, &done).await;
             told.map(|told| ToolOutcome { repeats: true, ..told })
         } else {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Effect, ToolOutcome};
 use crate::models::ExecutionStatus;
 
-/// What became of a message for one recipient.
+/// The outcome of a message for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipientOutcome {
     /// As it was given; a phone number in E.164 form.
@@ -17,7 +17,7 @@ pub struct RecipientOutcome {
     /// Why it was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the service calls the message, and its status there.
+    /// The service's id of the message, and its status there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ impl RecipientState {
         }
     }
 
-    /// What a claim recorded of a recipient, told later. Only messages that were sent or may have been are recorded.
+    /// The state of a recipient that a claim recorded, told later. Only messages that were sent or may have been are recorded.
     fn recorded(state: &Value) -> Self {
         if state == "sent" || state == "already_sent" { Self::AlreadySent } else { Self::Unknown }
     }
@@ -58,12 +58,12 @@ impl RecipientOutcome {
         Self { to: to.into(), state, reason: None, sid: None, status: None }
     }
 
-    /// What became of it earlier, if a claim recorded it.
+    /// The recipient's earlier outcome, if a claim recorded one.
     pub fn earlier(done: &Map<String, Value>, to: &str) -> Option<Self> {
         done.get(to).map(|state| Self::new(to, RecipientState::recorded(state)))
     }
 
-    /// Those of an answer that is told again: nothing is sent by that.
+    /// The recipients of a recorded answer. To tell it again sends nothing.
     pub fn of_recorded(answer: &Map<String, Value>) -> Vec<Self> {
         let listed = answer.get("result").and_then(|result| result.get("recipients"));
         let mut read: Vec<Self> = listed.and_then(|listed| Vec::deserialize(listed).ok()).unwrap_or_default();
@@ -107,13 +107,13 @@ impl ToolOutcome {
     }
 }
 
-/// What must not be repeated, by recipient.
+/// The recipients that must not get the message again, with their states.
 fn all_done(recipients: &[RecipientOutcome]) -> Map<String, Value> {
     let done = recipients.iter().filter(|one| one.state != RecipientState::NotSent);
     done.map(|one| (one.to.clone(), one.state.as_str().into())).collect()
 }
 
-/// Who got it now, who had it already, who did not get it, and what to do next.
+/// One sentence that names who got the message now, who had it already and who did not get it; then the next step.
 fn summary(recipients: &[RecipientOutcome]) -> String {
     let named = |state| -> Option<String> {
         let named: Vec<&str> = recipients.iter().filter(|one| one.state == state).map(|one| one.to.as_str()).collect();
@@ -132,7 +132,7 @@ fn summary(recipients: &[RecipientOutcome]) -> String {
     let sentence = parts.join("; ");
     let mut letters = sentence.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    // The others must not be asked for again: what is corrected is the number alone.
+    // A model that corrects a number repeats the whole list if nothing tells it not to.
     let next = match not_sent().count() {
         missing if missing > 0 && missing < recipients.len() => {
             " To try again, give only the numbers that did not get it."

@@ -156,7 +156,7 @@ impl Setting {
         let nobody = "0192f0c1-0000-7000-8000-00000000dead";
         let detach = ask("POST", &format!("/agents/{}/tools/detach", home.agent_id))(0)
             .text(json!({"tool_id": nobody}).to_string());
-        let edit = ask("PATCH", &format!("/tools/{}", self.refused["id"].as_str().unwrap_or_default()))(0);
+        let edit = ask("PATCH", &format!("/tools/{}", self.looked_up["id"].as_str().unwrap_or_default()))(0);
         let dry_run = ask("POST", "/tools/test")(0).text(json!({"tool_id": self.looked_up["id"]}).to_string());
         let erasure = ask("POST", "/erasures")(0).text(json!({"phone_number": "+14155559999"}).to_string());
         let run_of_automation = ask("POST", "/runs")(0).text(json!({"prompt": "Hello", "tools": ["wget"]}).to_string());
