@@ -5,6 +5,8 @@
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a bench stops at what is wrong")]
 
+mod measuring;
+
 use std::{
     hint::black_box,
     sync::Arc,
@@ -18,6 +20,8 @@ use shared::{
     discovery::{Segment, ServiceOverview, ServiceOverviews, ShownConnection, ToolIndex, Triggers},
     models::{ConnectionKind, ListedServiceTool, Service, ServiceId, Timestamp},
 };
+
+use crate::measuring::measures;
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 /// Tools of a service, but for the one that is shown.
@@ -140,14 +144,16 @@ fn main() {
     let mut criterion =
         Criterion::default().sample_size(10).measurement_time(Duration::from_secs(2)).configure_from_args();
     let mut group = criterion.benchmark_group("index");
-    for size in SIZES {
+    let [few, _, many] = if measures() { SIZES } else { [SIZES[0]; 3] };
+    let sizes = SIZES.into_iter().filter(|size| *size <= many);
+    for size in sizes.clone() {
         let catalogue = catalogue(size);
         group.throughput(Throughput::Elements(size as u64));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| bencher.iter(|| index(catalogue.clone())));
     }
     group.finish();
     let mut group = criterion.benchmark_group("search");
-    for size in SIZES {
+    for size in sizes {
         let index = index(catalogue(size));
         group.throughput(Throughput::Elements(size as u64));
         for (name, query) in QUERIES {
@@ -165,7 +171,6 @@ fn main() {
     criterion.final_summary();
 
     println!("{:<24} {:>12} {:>12} {:>12}", "from 100 to 10,000", "100", "10,000", "times");
-    let [few, _, many] = SIZES;
     report("index", few, many, |size| {
         let catalogue = catalogue(size);
         median(|| {
@@ -189,7 +194,7 @@ fn report(name: &str, few: usize, many: usize, time: impl Fn(usize) -> Duration)
 }
 
 fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..11)
+    let mut times: Vec<Duration> = (0..if measures() { 11 } else { 1 })
         .map(|_| {
             let started = Instant::now();
             run();

@@ -4,6 +4,8 @@
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, reason = "a bench stops at what is wrong")]
 
+mod measuring;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -19,6 +21,8 @@ use shared::{
     json_schema::JsonSchema,
     models::{Timestamp, ToolRef},
 };
+
+use crate::measuring::measures;
 
 const BUDGET: Duration = Duration::from_millis(2);
 const ROUNDS: usize = 200;
@@ -76,9 +80,10 @@ fn known() -> Known {
 
 fn main() {
     let known = known();
+    let rounds = if measures() { ROUNDS } else { 1 };
     for actions in [10, 50, 200] {
         let definition = definition(actions);
-        let mut took: Vec<Duration> = (0..ROUNDS)
+        let mut took: Vec<Duration> = (0..rounds)
             .map(|_| {
                 let started = Instant::now();
                 let mut diagnostics = Diagnostics::default();
@@ -90,7 +95,7 @@ fn main() {
             })
             .collect();
         took.sort_unstable();
-        let median = took.get(ROUNDS / 2).copied().unwrap_or_default();
+        let median = took.get(rounds / 2).copied().unwrap_or_default();
         let over =
             if actions == 50 && median > BUDGET { format!(", over the budget of {BUDGET:?}") } else { String::new() };
         println!("validation of {actions} actions: {median:?}{over}");

@@ -22,10 +22,10 @@ pub mod token;
 pub mod transfer_call;
 pub mod variables;
 
-pub use action_tool::{ActionTool, CheckArguments};
+pub use action_tool::{ActionTool, CheckArguments, Part};
 pub use config::{Action, ToolConfig};
 pub use parameter::Parameter;
-pub use run::{Attempt, Services, preview, run};
+pub use run::{Attempt, Services, preview, run, told};
 pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;

@@ -3,27 +3,37 @@
 //! The one way from an action and arguments to an outcome, whoever asks: VAPI in the middle of a conversation, the start of
 //! a call, a queue, a run of an automation, or a person who tries the tool out.
 
+mod parts;
+
 use std::{
     borrow::Cow,
     time::{Duration, Instant},
 };
 
 use futures_util::{future::join_all, join};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use self::parts::{ClaimedParts, Parts};
 use crate::{
     Deadline, Error, Result,
     actions::{self, ActionTool, Attempt, Services},
     error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
-    models::{Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Limit, Timestamp, ToolId, Trigger},
+    models::{
+        Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Limit, OrganizationId, Timestamp, ToolId, Trigger,
+    },
     redaction::Unredacted,
     store::{Budgets, Executions, Quotas, Room, Taken},
     telemetry,
-    tool::{CallContext, Effect, Subject, ToolOutcome, arguments::Checked},
+    tool::{CallContext, Effect, RecipientOutcome, Subject, ToolOutcome, arguments::Checked},
 };
 
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
+/// What is left to answer in when a twin has been awaited.
+const TWIN_RESERVE: Duration = Duration::from_secs(1);
+
+/// Of an execution, that it can be found by.
+const MOST_RECIPIENTS: usize = 40;
 
 /// Executes actions.
 #[derive(Clone)]
@@ -113,17 +123,13 @@ impl Executor {
     /// While a twin runs, its result is awaited.
     async fn claim(&self, key: &Key, context: &CallContext<'_>) -> Result<Claim> {
         let deadline = context.deadline;
-        let until = deadline.reserving(Duration::from_secs(1));
+        let until = deadline.reserving(TWIN_RESERVE);
         self.idempotency.claim(key, context.delivery, lease(deadline), until).await
     }
 
     /// Releases claims of effects that will not be caused after all.
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
-        for ahead in claims {
-            if let Ok(Claim::Mine(ticket)) = ahead.claim {
-                self.settle(ticket, Outcome::Released).await;
-            }
-        }
+        self.release_tickets(claims.into_iter().filter_map(|ahead| ahead.claim.ok()?.mine())).await;
     }
 
     /// Executes the tool unless its effect has happened already. `claim` may have been made ahead for the same subject.
@@ -222,18 +228,31 @@ impl Executor {
         let significant = request.significant.cloned();
         let significant = significant.unwrap_or_else(|| tool.significant(&arguments, context.conversation));
         let key = effect_key(tool.id, context.subject, significant);
-        let claim = match ahead {
+        let parts = Parts::of(tool, &arguments, context, &key);
+        let (claim, held) = match ahead {
             Some(ClaimedAhead { key: expected, claim }) if expected == key && !matches!(claim, Ok(Claim::Running)) => {
-                claim?
+                (claim?, None)
             }
-            other => join!(self.claim(&key, context), self.release(other)).0?,
+            other => {
+                let (claimed, ()) = join!(self.claim_with_parts(&key, &parts, context), self.release(other));
+                claimed?
+            }
         };
         let told = match claim {
-            Claim::Mine(ticket) => self.act_claimed(tool, request, context, &arguments, ticket).await?,
-            Claim::Completed(answer) => replay(answer, ExecutionStatus::Replayed),
-            Claim::Unknown(answer) => replay(answer, ExecutionStatus::Unknown),
-            Claim::Running => {
-                ToolOutcome::unknown("The same request is still being carried out; wait a moment and do not repeat it.")
+            Claim::Mine(ticket) if parts.is_empty() => {
+                self.act_claimed(tool, request, context, &arguments, ticket).await?
+            }
+            Claim::Mine(ticket) => {
+                let claimed = ClaimedParts { whole: ticket, parts, held };
+                self.act_in_parts(tool, request, context, &arguments, claimed).await?
+            }
+            other => {
+                self.release_tickets(held.into_iter().flatten().filter_map(Claim::mine)).await;
+                match other {
+                    Claim::Completed(answer) => replay(answer, ExecutionStatus::Replayed),
+                    Claim::Unknown { answer, .. } => replay(answer, ExecutionStatus::Unknown),
+                    Claim::Mine(_) | Claim::Running => under_way(),
+                }
             }
         };
         Ok((told, ignored))
@@ -248,21 +267,7 @@ impl Executor {
         ticket: Ticket,
     ) -> Result<ToolOutcome> {
         let acted = self.act(tool, request, context, arguments, &ticket.done).await;
-        let outcome = match &acted {
-            Err(_) => Outcome::Released,
-            Ok(outcome) => {
-                let answer = || Value::Object(outcome.answer.clone());
-                match &outcome.effect {
-                    Effect::None => Outcome::Released,
-                    Effect::Done => Outcome::Completed(answer()),
-                    Effect::Partial { done, unknown } => {
-                        Outcome::Partial { answer: answer(), done: done.clone(), unknown: *unknown }
-                    }
-                    Effect::Unknown => Outcome::Unknown(answer()),
-                }
-            }
-        };
-        self.settle(ticket, outcome).await;
+        self.settle(ticket, acted.as_ref().map_or(Outcome::Released, recorded)).await;
         acted
     }
 
@@ -284,13 +289,24 @@ impl Executor {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
         };
-        let attempt = Attempt { id: request.id, done };
-        let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
+        let acted = self.run(tool, request, context, arguments, done).await;
         if acted.is_err() {
             // It will be asked for again; that it did not begin must not count.
             self.give_room_back(taken).await;
         }
         acted
+    }
+
+    async fn run(
+        &self,
+        tool: &ActionTool,
+        request: ExecutionRequest<'_>,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        done: &Map<String, Value>,
+    ) -> Result<ToolOutcome> {
+        let attempt = Attempt { id: request.id, done };
+        actions::run(&tool.action, &self.services, context, arguments, attempt).await
     }
 
     /// Counts the execution under the tool's limits: each that begins, whatever becomes of it. Without a limit nothing is
@@ -353,13 +369,16 @@ impl Executor {
         telemetry::execution(kind, status.as_str(), duration);
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let answer = &outcome.answer;
+        let caller = context.conversation.caller.as_ref();
+        let caller = caller.map(|caller| CallerHash::of(context.organization, caller));
         let execution = Execution {
             id: request.id,
             organization_id: context.organization,
             tool_id: tool.id,
             call_id: context.call_id().cloned(),
             run_id: context.run_id(),
-            caller: context.conversation.caller.as_ref().map(|caller| CallerHash::of(context.organization, caller)),
+            recipients: recipients(context.organization, request.arguments, &outcome, caller.as_ref()),
+            caller,
             trigger: context.trigger,
             status,
             error: answer.get("error").and_then(Value::as_str).map(str::to_owned),
@@ -379,6 +398,39 @@ impl Executor {
         let execution = Unredacted::new(execution, tool.redact.clone(), tool.hidden_texts(), parameters);
         Executed { outcome, ignored_arguments: ignored, duration_ms, execution, outage: None }
     }
+}
+
+/// Whom an execution was to reach: who is told of in its outcome, and the numbers among its arguments. Not the caller, whom it
+/// is found by anyhow.
+fn recipients(
+    organization: OrganizationId,
+    arguments: &Map<String, Value>,
+    outcome: &ToolOutcome,
+    caller: Option<&CallerHash>,
+) -> Vec<CallerHash> {
+    let told: Vec<&str> = outcome.recipients.iter().map(|one| one.to.as_str()).collect();
+    let mut found = CallerHash::all_in(organization, &json!([told, arguments]));
+    found.retain(|hash| Some(hash) != caller);
+    found.truncate(MOST_RECIPIENTS);
+    found
+}
+
+/// What is recorded of an outcome.
+fn recorded(outcome: &ToolOutcome) -> Outcome {
+    let answer = || Value::Object(outcome.answer.clone());
+    match &outcome.effect {
+        Effect::None => Outcome::Released,
+        Effect::Done => Outcome::Completed(answer()),
+        Effect::Partial { done, unknown } => {
+            Outcome::Partial { answer: answer(), done: done.clone(), unknown: *unknown }
+        }
+        Effect::Unknown { done } => Outcome::Unknown { answer: answer(), done: done.clone() },
+    }
+}
+
+/// A twin is at it.
+fn under_way() -> ToolOutcome {
+    ToolOutcome::unknown("The same request is still being carried out; wait a moment and do not repeat it.")
 }
 
 /// A claim must outlast whoever holds it.
@@ -461,7 +513,10 @@ impl Started {
 fn replay(answer: Value, status: ExecutionStatus) -> ToolOutcome {
     match answer {
         Value::Object(answer) => {
-            ToolOutcome { answer, repeats: true, ..ToolOutcome::failed("") }.status(status).with(Effect::Done)
+            let recipients = RecipientOutcome::of_recorded(&answer);
+            ToolOutcome { answer, recipients, repeats: true, ..ToolOutcome::failed("") }
+                .status(status)
+                .with(Effect::Done)
         }
         _ => ToolOutcome::unknown(
             "It is not known whether this was done; do not repeat it. Say that it may have gone through.",

@@ -9,6 +9,7 @@ pub mod arguments;
 mod context;
 mod examples;
 mod outcome;
+mod recipients;
 mod spec;
 mod toolbox;
 
@@ -26,6 +27,7 @@ pub use self::{
     context::{CallContext, Conversation, Subject},
     examples::sample_arguments,
     outcome::{Effect, ToolOutcome},
+    recipients::{RecipientOutcome, RecipientState},
     spec::{Parameter, Parameters, ToolSpec, is_identifier, literal},
     toolbox::{Bound, CALL_WITHIN, NotBound, RECORDING, Toolbox},
 };

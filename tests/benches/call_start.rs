@@ -6,6 +6,9 @@
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "what is not as it must be ends the measurement")]
 
+#[path = "../../shared/benches/measuring/mod.rs"]
+mod measuring;
+
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -16,6 +19,8 @@ use local::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
+
+use crate::measuring::measures;
 
 const TOOLS: usize = 10;
 const EACH: u64 = 200;
@@ -52,17 +57,18 @@ async fn measure() {
     for number in 0..TOOLS {
         attach(&stack, &http, number).await;
     }
+    let (first, alone_calls, at_once_calls) = if measures() { (3, ALONE, AT_ONCE) } else { (0, 1, 1) };
     // The first calls start the functions.
-    for _ in 0..3 {
+    for _ in 0..first {
         call(&stack).await;
     }
     let mut alone = Vec::new();
-    for _ in 0..ALONE {
+    for _ in 0..alone_calls {
         alone.push(call(&stack).await);
     }
-    report(&format!("{ALONE} calls one after the other"), &alone);
-    let at_once = join_all((0..AT_ONCE).map(|_| call(&stack))).await;
-    report(&format!("{AT_ONCE} calls at once"), &at_once);
+    report(&format!("{alone_calls} calls one after the other"), &alone);
+    let at_once = join_all((0..at_once_calls).map(|_| call(&stack))).await;
+    report(&format!("{at_once_calls} calls at once"), &at_once);
     drop(stack);
     std::fs::remove_dir_all(&state).unwrap();
 }

@@ -5,6 +5,9 @@
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a bench stops at what is wrong")]
 
+#[path = "../../shared/benches/measuring/mod.rs"]
+mod measuring;
+
 use std::{
     hint::black_box,
     time::{Duration, Instant},
@@ -16,6 +19,8 @@ use shared::{
     models::{Field, KnowledgeBaseId, KnowledgeEntry, OrganizationId, Timestamp},
 };
 use tests::World;
+
+use crate::measuring::measures;
 
 const ENTRIES: usize = 5_000;
 const BUDGET: Duration = Duration::from_millis(20);
@@ -53,9 +58,17 @@ const WORDS: [&str; 24] = [
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    println!("query: {ENTRIES} entries, {ROUNDS} rounds each, medians\n");
+    println!("query: {} entries, {} rounds each, medians\n", entries_asked(), rounds());
     search_alone();
     runtime.block_on(through_execute());
+}
+
+fn rounds() -> usize {
+    if measures() { ROUNDS } else { 1 }
+}
+
+fn entries_asked() -> usize {
+    if measures() { ENTRIES } else { 200 }
 }
 
 fn search_alone() {
@@ -129,16 +142,16 @@ async fn through_execute() {
         took
     };
     let cold = ask().await;
-    let mut warm = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
+    let mut warm = Vec::with_capacity(rounds());
+    for _ in 0..rounds() {
         warm.push(ask().await);
     }
     warm.sort_unstable();
     println!("{:<44} {:>12} {:>22}", "the whole of execute, over the emulator", "time", "of the 20 ms budget");
-    row("warm", warm[ROUNDS / 2]);
-    row("warm, the slowest of a hundred", warm[ROUNDS * 99 / 100]);
+    row("warm", warm[rounds() / 2]);
+    row("warm, the slowest of a hundred", warm[rounds() * 99 / 100]);
     row("the first of a process", cold);
-    println!("{:<44} {:>11.1}x", "  against a warm one", ratio(cold, warm[ROUNDS / 2]));
+    println!("{:<44} {:>11.1}x", "  against a warm one", ratio(cold, warm[rounds() / 2]));
 }
 
 fn fields() -> Vec<Field> {
@@ -165,7 +178,7 @@ fn entries() -> Vec<KnowledgeEntry> {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    (0..ENTRIES)
+    (0..entries_asked())
         .map(|number| {
             let words: Vec<&str> =
                 (0..60).map(|_| WORDS[next(WORDS.len()) * next(WORDS.len()) / WORDS.len()]).collect();
@@ -195,7 +208,7 @@ fn index(fields: &[Field], entries: &[KnowledgeEntry]) -> Index {
 }
 
 fn median(mut work: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..ROUNDS)
+    let mut times: Vec<Duration> = (0..rounds())
         .map(|_| {
             let started = Instant::now();
             work();
@@ -203,7 +216,7 @@ fn median(mut work: impl FnMut()) -> Duration {
         })
         .collect();
     times.sort_unstable();
-    times[ROUNDS / 2]
+    times[rounds() / 2]
 }
 
 fn row(name: &str, took: Duration) {

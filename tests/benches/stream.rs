@@ -7,6 +7,9 @@
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, reason = "a bench stops at what is wrong")]
 
+#[path = "../../shared/benches/measuring/mod.rs"]
+mod measuring;
+
 use std::{fs, thread, time::Duration};
 
 use http_body_util::BodyExt;
@@ -17,6 +20,8 @@ use shared::{
 };
 use stream::agui::{Run, failed};
 use tests::{World, run_input, standins::llm::Turn};
+
+use crate::measuring::measures;
 
 const TOKENS: u32 = 20_000;
 const PER_TOKEN: Duration = Duration::from_micros(50);
@@ -31,11 +36,12 @@ fn main() {
 }
 
 async fn tokens() {
+    let tokens = if measures() { TOKENS } else { 1 };
     let handle = async |_: Request| {
         let frames = Frames::default();
         let mut run = Run::start(frames.clone(), "thread-1", "run-1");
         let work = async move {
-            for _ in 0..TOKENS {
+            for _ in 0..tokens {
                 run.event(Event::Token("word "));
                 // As after a chunk of the model's: what was written is sent.
                 tokio::task::yield_now().await;
@@ -52,14 +58,15 @@ async fn tokens() {
     while let Some(Ok(frame)) = body.frame().await {
         bytes += frame.into_data().map_or(0, |data| data.as_ref().len());
     }
-    report("a token", cpu().saturating_sub(before) / TOKENS, PER_TOKEN);
-    println!("  ({} bytes each)", bytes / TOKENS as usize);
+    report("a token", cpu().saturating_sub(before) / tokens, PER_TOKEN);
+    println!("  ({} bytes each)", bytes / tokens as usize);
 }
 
 async fn first_event() {
+    let (rounds, warm_up) = if measures() { (ROUNDS, WARM_UP) } else { (1, 0) };
     let world = World::start().await;
     let mut taken = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Hello!")]);
         let input = run_input(&format!("thread {round}"), "u1", "Hello");
         let event = world.stream_event(&world.home.user_id, "/copilotkit/agent/default/run", &input);
@@ -69,7 +76,7 @@ async fn first_event() {
         taken.push(cpu().saturating_sub(before));
         assert_eq!(stream.rest().await.last().expect("an end")["type"], json!("RUN_FINISHED"));
     }
-    let mut warm = taken.split_off(WARM_UP);
+    let mut warm = taken.split_off(warm_up);
     warm.sort_unstable();
     report("the first event", warm.get(warm.len() / 2).copied().unwrap_or_default(), FIRST_EVENT);
 }

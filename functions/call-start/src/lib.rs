@@ -113,7 +113,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let ticket = match claim {
         Ok(Claim::Mine(ticket)) => Some(ticket),
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
-        Ok(Claim::Completed(_) | Claim::Unknown(_)) => {
+        Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
             tracing::warn!(phone_number.id = %number.id, "a call whose answer is not known came again late; nothing is begun");
             return Ok(Reply::twiml(twiml::fallback(number.fallback_number.as_ref())));
         }

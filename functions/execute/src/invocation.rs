@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::{
     Error, Result,
+    actions::sms,
     http::Reply,
     models::{CallId, E164, ExecutionId},
     tool::{Subject, arguments},
@@ -132,6 +133,7 @@ impl Invocation {
             if let Some(names) = &self.metadata.arguments {
                 arguments.retain(|name, _| names.contains(name));
             }
+            sms::as_only_recipients(&mut arguments);
             arguments
         };
         let (this, earlier) = self.requested.get(..=index)?.split_last()?;

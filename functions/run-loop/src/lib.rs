@@ -36,7 +36,7 @@ use shared::{
 
 use crate::{
     journal::{Stop, UnsavedStep},
-    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide},
+    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, gets_nowhere, given_up},
 };
 
 /// What must be left of the invocation for a step to begin: what most answers of a model take. One that takes longer is asked
@@ -124,6 +124,12 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
 async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
     let at_once = match before_steps(&run) {
         Some(verdict) => Some(verdict),
+        None if gets_nowhere(&run) => {
+            let record = deps.runs.whole(run.organization_id, run.id).await;
+            Some(given_up(
+                record.inspect_err(|error| tracing::error!(run.id = %run.id, "{}", error::chain(error))).ok().as_ref(),
+            ))
+        }
         None => waiting::nobody_waits_for_it(deps, &run).await?,
     };
     let (verdict, spent) = if let Some(verdict) = at_once {

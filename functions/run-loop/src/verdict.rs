@@ -5,7 +5,7 @@ use std::time::Duration;
 use shared::{
     Error,
     injection::{Ended, Ending},
-    models::{AutomationRun, RunStatus, Timestamp},
+    models::{ActionResult, ActionStatus, AutomationRun, CallOutcome, RunCall, RunStatus, Timestamp, WholeRun},
     store::Waits,
 };
 
@@ -40,11 +40,43 @@ pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
     if run.cancel_requested_at.is_some() {
         return Some(Verdict::End(cancelled(), None));
     }
-    (run.attempts > MOST_ATTEMPTS).then(|| {
-        let sentence =
-            format!("The run was taken up {MOST_ATTEMPTS} times in a row without getting on; start it again.");
-        Verdict::GiveUp(Ending::failed(sentence))
-    })
+    None
+}
+
+/// Whether a run was taken up so often without a step that it is given up.
+pub(crate) fn gets_nowhere(run: &AutomationRun) -> bool {
+    run.attempts > MOST_ATTEMPTS
+}
+
+/// The end of a run that gets nowhere. What the record holds has happened, and what was begun may have; `None`: the record
+/// could not be read. A new run would do all of it again.
+pub(crate) fn given_up(record: Option<&WholeRun>) -> Verdict {
+    let told = format!("The run was taken up {MOST_ATTEMPTS} times in a row without getting on");
+    let look = "look at its steps before you start it again, because a new run does everything again";
+    let sentence = match record.map(|record| (done(record), may_have_begun(record))) {
+        Some((0, false)) => format!("{told}, and has done nothing; start it again."),
+        Some((0, true)) => format!("{told}. What it was doing may have happened; {look}."),
+        Some((done, begun)) => {
+            let steps = if done == 1 { "One of its steps is done" } else { "Some of its steps are done" };
+            let also = if begun { ", and the one after may have happened" } else { "" };
+            format!("{told}. {steps}{also}; {look}.")
+        }
+        None => format!("{told}. Something of it may have happened; {look}."),
+    };
+    Verdict::GiveUp(Ending::failed(sentence))
+}
+
+/// Steps that did something, as far as is on record.
+fn done(record: &WholeRun) -> usize {
+    let acted = |action: &&ActionResult| matches!(action.status, ActionStatus::Succeeded | ActionStatus::Unknown);
+    let called = |call: &&RunCall| matches!(call.outcome, CallOutcome::Succeeded | CallOutcome::Failed);
+    let calls = record.replies.iter().flat_map(|reply| &reply.calls).filter(called).count();
+    record.actions.iter().filter(acted).count() + calls
+}
+
+/// Whether a step may have been begun that is not on record: calls in an answer without a reply, or the next action.
+fn may_have_begun(record: &WholeRun) -> bool {
+    record.answers.len() > record.replies.len() || (record.prompt.is_none() && record.plan.is_some())
 }
 
 /// What is to become of a run whose loop ended this way.

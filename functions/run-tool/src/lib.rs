@@ -149,6 +149,7 @@ async fn drop_deleted(
         call_id: queued.call_id.clone(),
         run_id: None,
         caller: queued.caller.as_ref().map(|caller| CallerHash::of(queued.organization_id, caller)),
+        recipients: Vec::new(),
         trigger: queued.trigger,
         status,
         error: Some(why.to_owned()),

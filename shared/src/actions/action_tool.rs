@@ -31,6 +31,15 @@ pub struct ActionTool {
     pub check: Option<Arc<dyn CheckArguments>>,
 }
 
+/// A part of an effect that is claimed by itself: what one of several recipients gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The arguments that tell its effect from another one's.
+    pub significant: Map<String, Value>,
+    /// Those who get something by it, as the outcome names them.
+    pub recipients: Vec<String>,
+}
+
 /// Holds arguments against a schema that somebody else wrote.
 pub trait CheckArguments: fmt::Debug + Send + Sync {
     /// # Errors
@@ -100,6 +109,12 @@ impl ActionTool {
         let mut arguments = checked.clone();
         self.action.normalize(&mut arguments, conversation);
         arguments::significant(&arguments)
+    }
+
+    /// The parts of the effect of these checked arguments; none where it is one whole.
+    pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
+        let parts = self.action.parts(checked, conversation).into_iter();
+        parts.map(|part| Part { significant: arguments::significant(&part.significant), ..part }).collect()
     }
 
     /// What of its configuration must not be shown, wherever it stands again.

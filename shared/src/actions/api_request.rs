@@ -217,7 +217,7 @@ impl ApiRequest {
         conversation: &Conversation,
         arguments: &Map<String, Value>,
     ) -> Result<Request, String> {
-        let missing = |unknown: variables::Unknown| format!("{unknown}.");
+        let missing = variables::Unknown::sentence;
         let url = self.url.value(arguments.get("url"), conversation, Encoding::Url).map_err(missing)?;
         let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
         let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Parameter,
+    Parameter, Part,
     api_request::ApiRequest,
     parameters::Place,
     pipedream_action::PipedreamAction,
@@ -291,6 +291,18 @@ impl Action {
             Self::Sms(action) => action.normalize(arguments, conversation),
             Self::TransferCall(_) => TransferCall::normalize(arguments),
             Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) | Self::ServiceRequest(_) => {}
+        }
+    }
+
+    /// The parts of the effect, each of which must happen once; none where it is one whole.
+    pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
+        match self {
+            Self::Sms(action) => action.parts(arguments, conversation),
+            Self::ApiRequest(_)
+            | Self::PipedreamAction(_)
+            | Self::Query(_)
+            | Self::ServiceRequest(_)
+            | Self::TransferCall(_) => Vec::new(),
         }
     }
 

@@ -218,7 +218,7 @@ impl PipedreamAction {
             action: &self.metadata.action_key,
             version: self.metadata.version.as_deref(),
             dynamic_props_id: self.metadata.dynamic_props_id.as_deref(),
-            configured_props: self.props(conversation, arguments).map_err(|unknown| format!("{unknown}."))?,
+            configured_props: self.props(conversation, arguments).map_err(variables::Unknown::sentence)?,
         })
     }
 
@@ -262,7 +262,7 @@ impl PipedreamAction {
             Ok(Finished::Failed(reason)) => {
                 let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
                 let told = ToolOutcome::failed(format!("{name} reported a problem: {reason}"));
-                if self.effect { told.with(Effect::Unknown) } else { told }
+                if self.effect { told.with(Effect::Unknown { done: Map::new() }) } else { told }
             }
             Err(error) if !self.effect && error.effect_possible() => {
                 ToolOutcome::failed(format!("{name} did not answer; try again in a moment.")).because(error)

@@ -19,7 +19,7 @@ use self::filters::{Filter, Filters};
 use super::{
     Parameter, Services,
     parameters::{Place, object, parameter},
-    variables::Encoding,
+    variables::{self, Encoding},
 };
 use crate::{
     Error, Result,
@@ -117,7 +117,7 @@ impl Query {
     fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<SearchRequest<'_>, String> {
         let value = |parameter: &Parameter, argument: &str| {
             let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
-            value.map_err(|unknown| format!("{unknown}."))
+            value.map_err(variables::Unknown::sentence)
         };
         let words = value(&self.query, "query")?.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut filters = Vec::new();

@@ -9,7 +9,7 @@ use crate::{
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::ExecutionId,
     store::{Agents, PhoneNumbers},
-    tool::{CallContext, Conversation, ToolOutcome},
+    tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
 /// What a model is given back at most, in bytes; VAPI warns of larger answers, and a model drowns in them.
@@ -37,7 +37,7 @@ pub struct Services {
 pub struct Attempt<'a> {
     /// The execution's, the same in every delivery of it, and another once it was refused and is asked for again.
     pub id: ExecutionId,
-    /// The parts of the effect that an earlier try completed.
+    /// The recipients that are not to get it again, with what became of them.
     pub done: &'a Map<String, Value>,
 }
 
@@ -65,6 +65,11 @@ pub async fn run(
     Ok(outcome.cut_to(LONGEST_RESULT))
 }
 
+/// What a model is told of some of the recipients, as it is told of all of them by [`run`].
+pub fn told(action: &Action, context: &CallContext<'_>, recipients: Vec<RecipientOutcome>) -> ToolOutcome {
+    ToolOutcome::of_recipients(recipients).hiding(&action.hidden_texts(context.conversation)).cut_to(LONGEST_RESULT)
+}
+
 /// The request that [`run`] would send, secrets masked, or the sentence a model would be told instead. The arguments have
 /// been checked. Each type shows the very request that its `run` builds, so that the two cannot differ; only our own tables
 /// are asked.
@@ -87,11 +92,11 @@ pub async fn preview(
         Action::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
     // Whoever tries a tool may see what is fixed in it, but no secrets.
-    let Conversation { caller, called, .. } = context.conversation;
-    let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), context.conversation);
+    let conversation = context.conversation;
+    let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), conversation);
     // A header that is nothing but a variable is no secret.
-    for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
-        secrets.remove(number);
+    for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
+        secrets.remove(number.as_str());
     }
     Ok(request.map(|request| secrets.masked(request)))
 }

@@ -209,9 +209,8 @@ impl Action {
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
         let mut texts =
             self.without_what_is_shown(variables::secrets(&self.with_marked(self.static_config()), conversation));
-        let Conversation { caller, called, .. } = conversation;
-        for number in [caller.clone(), called.as_ref().map(ToString::to_string)].iter().flatten() {
-            texts.remove(number);
+        for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
+            texts.remove(number.as_str());
         }
         texts
     }

@@ -80,7 +80,7 @@ impl ServiceRequest {
         hidden: &HiddenTexts,
     ) -> ToolOutcome {
         let first = self.send(services, context, arguments, attempt, hidden).await;
-        let may_repeat = self.template.idempotency_key.is_some() && first.effect == Effect::Unknown;
+        let may_repeat = self.template.idempotency_key.is_some() && matches!(first.effect, Effect::Unknown { .. });
         if !may_repeat || context.deadline.remaining() < SECOND_TRY_NEEDS {
             return first;
         }

@@ -9,7 +9,7 @@
 
 mod allowed;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -17,16 +17,16 @@ use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
 use super::{
-    Parameter, Services,
+    Parameter, Part, Services,
     parameters::{Place, object, parameter},
-    variables::Encoding,
+    variables::{Encoding, Unknown},
 };
 use crate::{
     Error, Result,
     clients::twilio::{self, Account, LONGEST_TEXT, Message},
     fields::Fields,
-    models::{E164, ExecutionStatus, PhoneNumber, PhoneNumberId},
-    tool::{CallContext, Conversation, Effect, ToolOutcome},
+    models::{E164, PhoneNumber, PhoneNumberId},
+    tool::{CallContext, Conversation, RecipientOutcome, RecipientState, ToolOutcome},
 };
 
 /// Recipients of one message.
@@ -140,29 +140,32 @@ impl Sms {
             Err(error) => return Ok(ToolOutcome::failed("The SMS service is not available just now.").because(error)),
         };
         let (account, from, text) = (&account, &from.number, text.as_str());
-        let deliveries = join_all(recipients.into_iter().map(|recipient| async move {
-            let (shown, number) = recipient;
-            if let Some(earlier) = done.get(&shown) {
-                return (Delivery { to: shown, outcome: Recipient::stored(earlier), twilio: None }, None);
+        let deliveries = join_all(recipients.into_iter().map(|(to, number)| async move {
+            if let Some(earlier) = RecipientOutcome::earlier(done, &to) {
+                return (earlier, None);
             }
+            let not_sent = |to, why: &str| {
+                let reason = Some(why.to_owned());
+                RecipientOutcome { reason, ..RecipientOutcome::new(to, RecipientState::NotSent) }
+            };
             let number = match number {
                 Ok(number) => number,
-                Err(why) => return (Delivery { to: shown, outcome: Recipient::NotSent(why), twilio: None }, None),
+                Err(why) => return (not_sent(to, why), None),
             };
             match services.twilio.send_message(account, from, &number, text, context.deadline).await {
-                Ok(message) => (Delivery { to: shown, outcome: Recipient::Sent, twilio: Some(message) }, None),
-                Err(error) if error.effect_possible() => {
-                    (Delivery { to: shown, outcome: Recipient::Unknown, twilio: None }, Some(error))
+                Ok(Message { sid, status }) => {
+                    let sent = RecipientOutcome::new(to, RecipientState::Sent);
+                    (RecipientOutcome { sid: Some(sid), status: Some(status), ..sent }, None)
                 }
-                Err(error) => (
-                    Delivery { to: shown, outcome: Recipient::NotSent(twilio::why(&error)), twilio: None },
-                    Some(error),
-                ),
+                Err(error) if error.effect_possible() => {
+                    (RecipientOutcome::new(to, RecipientState::Unknown), Some(error))
+                }
+                Err(error) => (not_sent(to, twilio::why(&error)), Some(error)),
             }
         }))
         .await;
-        let (deliveries, errors): (Vec<_>, Vec<_>) = deliveries.into_iter().unzip();
-        let ran = report(&deliveries);
+        let (recipients, errors): (Vec<_>, Vec<_>) = deliveries.into_iter().unzip();
+        let ran = ToolOutcome::of_recipients(recipients);
         Ok(match errors.into_iter().flatten().next() {
             Some(error) => ran.because(error),
             None => ran,
@@ -208,11 +211,40 @@ impl Sms {
     /// The model's recipients as a set of numbers, without those that the message goes to anyhow.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
         let Some(given) = arguments.remove("recipients") else { return };
-        let shown = |value: Option<&Value>| numbers(value).into_iter().map(|(shown, _)| shown);
-        let fixed = self.recipients.value(None, conversation, Encoding::Plain).ok().flatten();
-        let fixed: Vec<String> = shown(fixed.as_ref()).collect();
-        let given: BTreeSet<String> = shown(Some(&given)).filter(|number| !fixed.contains(number)).collect();
+        let fixed = self.authors(conversation);
+        let given: BTreeSet<String> =
+            shown(Some(&given)).map(|(shown, _)| shown).filter(|number| !fixed.contains(number)).collect();
         arguments.insert("recipients".into(), given.into_iter().collect());
+    }
+
+    /// Each recipient of the model's is a part of its own. The author's are one, which every message of the tool has; who the
+    /// model repeats of them is no part of its own. What is no number is none: nothing is sent there.
+    pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
+        let authors = self.authors(conversation);
+        let mut content = arguments.clone();
+        let given = content.remove("recipients");
+        let given: BTreeSet<String> = shown(given.as_ref())
+            .filter_map(|(shown, number)| number.map(|_| shown))
+            .filter(|number| !authors.contains(number))
+            .collect();
+        // The only recipients of a message are claimed under the key of the whole message: one claim is enough then. Beside the
+        // author's, a list of one would be the key of a message to both.
+        let alone = authors.is_empty();
+        let each = given.into_iter().map(|to| {
+            let (name, value) = if alone { ("recipients", json!([to])) } else { ("recipient", json!(to)) };
+            let mut significant = content.clone();
+            significant.insert(name.to_owned(), value);
+            Part { significant, recipients: vec![to] }
+        });
+        let each: Vec<Part> = each.collect();
+        let whole = (!alone).then(|| Part { significant: content, recipients: authors });
+        whole.into_iter().chain(each).collect()
+    }
+
+    /// The recipients that the author fixed, as they are shown.
+    fn authors(&self, conversation: &Conversation) -> Vec<String> {
+        let fixed = self.recipients.value(None, conversation, Encoding::Plain).ok().flatten();
+        shown(fixed.as_ref()).map(|(shown, _)| shown).collect()
     }
 
     /// Text and recipients, the author's and the model's.
@@ -222,7 +254,7 @@ impl Sms {
         arguments: &Map<String, Value>,
     ) -> Result<(String, Vec<Addressed>), String> {
         let text = self.text.value(arguments.get("text"), conversation, Encoding::Plain);
-        let text = match text.map_err(|unknown| sentence(&unknown))? {
+        let text = match text.map_err(Unknown::sentence)? {
             Some(Value::String(text)) if !text.trim().is_empty() => text,
             _ => return Err("The message has no text.".into()),
         };
@@ -230,7 +262,7 @@ impl Sms {
             return Err(format!("The message is longer than {LONGEST_TEXT} characters; shorten it."));
         }
         let recipients = self.recipients.value(arguments.get("recipients"), conversation, Encoding::Plain);
-        let recipients = numbers(recipients.map_err(|unknown| sentence(&unknown))?.as_ref());
+        let recipients = numbers(recipients.map_err(Unknown::sentence)?.as_ref());
         if recipients.is_empty() {
             return Err("The message has no recipient; ask for a phone number.".into());
         }
@@ -272,95 +304,6 @@ struct Draft {
     from: PhoneNumber,
     text: String,
     recipients: Vec<Addressed>,
-}
-
-/// What became of one recipient's message.
-struct Delivery {
-    /// The recipient as it was given.
-    to: String,
-    outcome: Recipient,
-    twilio: Option<Message>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Recipient {
-    Sent,
-    NotSent(&'static str),
-    Unknown,
-}
-
-impl Recipient {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::NotSent(_) => "not_sent",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// What an earlier try recorded; only sent and unknown are ever recorded.
-    fn stored(value: &Value) -> Self {
-        if value == "sent" { Self::Sent } else { Self::Unknown }
-    }
-}
-
-/// Turns the outcomes of all recipients into an answer, one by one.
-fn report(deliveries: &[Delivery]) -> ToolOutcome {
-    let named = |wanted: fn(Recipient) -> bool| -> Vec<&str> {
-        deliveries.iter().filter(|delivery| wanted(delivery.outcome)).map(|delivery| delivery.to.as_str()).collect()
-    };
-    let sent = named(|outcome| outcome == Recipient::Sent);
-    let unknown = named(|outcome| outcome == Recipient::Unknown);
-    let not_sent = named(|outcome| matches!(outcome, Recipient::NotSent(_)));
-    let recipients: Vec<Value> = deliveries
-        .iter()
-        .map(|delivery| {
-            Value::Object(object([
-                ("to", Some(delivery.to.clone().into())),
-                ("outcome", Some(delivery.outcome.as_str().into())),
-                ("status", delivery.twilio.as_ref().map(|message| message.status.clone().into())),
-                ("sid", delivery.twilio.as_ref().map(|message| message.sid.clone().into())),
-                (
-                    "reason",
-                    match delivery.outcome {
-                        Recipient::NotSent(why) => Some(why.into()),
-                        _ => None,
-                    },
-                ),
-            ]))
-        })
-        .collect();
-    let result = json!({"sent": sent.len(), "recipients": recipients});
-    if unknown.is_empty() && not_sent.is_empty() {
-        return ToolOutcome::succeeded(result).with(Effect::Done);
-    }
-    let mut sentences = Vec::new();
-    if !sent.is_empty() {
-        sentences.push(format!("The SMS was sent to {}.", sent.join(", ")));
-    }
-    for delivery in deliveries {
-        if let Recipient::NotSent(why) = delivery.outcome {
-            sentences.push(format!("It was not sent to {}: {why}.", delivery.to));
-        }
-    }
-    if !unknown.is_empty() {
-        sentences.push(format!("It is not known whether it reached {}; do not send it again.", unknown.join(", ")));
-    }
-    let ran = ToolOutcome::failed(sentences.join(" ")).and_result(result);
-    if sent.is_empty() && unknown.is_empty() {
-        return ran;
-    }
-    if not_sent.is_empty() {
-        // Nothing is left that could be tried again.
-        let status = if sent.is_empty() { ExecutionStatus::Unknown } else { ExecutionStatus::Partial };
-        return ran.status(status).with(Effect::Unknown);
-    }
-    let done = deliveries
-        .iter()
-        .filter(|delivery| !matches!(delivery.outcome, Recipient::NotSent(_)))
-        .map(|delivery| (delivery.to.clone(), delivery.outcome.as_str().into()))
-        .collect();
-    ran.status(ExecutionStatus::Partial).with(Effect::Partial { done, unknown: !unknown.is_empty() })
 }
 
 fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
@@ -430,15 +373,8 @@ fn list_of_text() -> Map<String, Value> {
 
 /// The recipients, each once however it was written; what is no number stays, to be reported as such.
 fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
-    let given: Vec<&str> = match value {
-        Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),
-        Some(Value::String(one)) => vec![one],
-        _ => Vec::new(),
-    };
     let mut recipients: Vec<(String, Option<E164>)> = Vec::new();
-    for text in given {
-        let number: Option<E164> = text.parse().ok();
-        let shown = number.as_ref().map_or_else(|| text.trim().to_owned(), ToString::to_string);
+    for (shown, number) in shown(value) {
         if !recipients.iter().any(|(present, _)| *present == shown) {
             recipients.push((shown, number));
         }
@@ -446,8 +382,24 @@ fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     recipients
 }
 
-fn sentence(unknown: &super::variables::Unknown) -> String {
-    let text = unknown.to_string();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+/// Writes recipients as a message does whose author fixed none, where they are numbers: for a claim that is made before it is
+/// known what the tool is.
+pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
+    let given: BTreeMap<String, Option<E164>> = shown(arguments.get("recipients")).collect();
+    if given.values().any(Option::is_some) {
+        arguments.insert("recipients".into(), given.into_keys().collect());
+    }
+}
+
+/// What was given as recipients, each as it is shown, with its number if it is one.
+fn shown(value: Option<&Value>) -> impl Iterator<Item = (String, Option<E164>)> {
+    let given: Vec<&str> = match value {
+        Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(one)) => vec![one],
+        _ => Vec::new(),
+    };
+    given.into_iter().map(|text| {
+        let number: Option<E164> = text.parse().ok();
+        (number.as_ref().map_or_else(|| text.trim().to_owned(), ToString::to_string), number)
+    })
 }

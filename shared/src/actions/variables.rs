@@ -29,6 +29,15 @@ pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) 
 #[error("{0} is not known in this call, and this tool needs it")]
 pub struct Unknown(&'static str);
 
+impl Unknown {
+    /// What a model is told of it.
+    pub(super) fn sentence(self) -> String {
+        let text = self.to_string();
+        let mut letters = text.chars();
+        letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+    }
+}
+
 /// How a value is written into its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
@@ -40,7 +49,9 @@ pub enum Encoding {
 /// What stands between `{{` and `}}`: a variable of ours, or `None`.
 fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unknown>> {
     match name.trim() {
-        "caller_phone_number" => Some(conversation.caller.clone().ok_or(Unknown("the caller's number"))),
+        "caller_phone_number" => {
+            Some(conversation.caller_number().map(|number| number.to_string()).ok_or(Unknown("the caller's number")))
+        }
         "called_phone_number" => {
             Some(conversation.called.as_ref().map(ToString::to_string).ok_or(Unknown("the number that was called")))
         }

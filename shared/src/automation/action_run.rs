@@ -476,7 +476,7 @@ mod tests {
             (busy(), true, 1, true),
             (busy(), true, 2, true),
             (busy(), true, 3, false),
-            (busy().with(Effect::Unknown), true, 1, false),
+            (busy().with(Effect::Unknown { done: Map::new() }), true, 1, false),
             (because(Failure::Refused("no".into())), false, 1, false),
             (ToolOutcome::failed("No."), true, 1, false),
             (ToolOutcome::failed("No."), false, 1, true),

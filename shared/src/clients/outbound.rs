@@ -21,7 +21,7 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use self::addresses::is_public;
+use self::addresses::{is_public, is_public_name};
 use super::{
     Error, Failure, Service,
     http_client::{builder, not_sent, read},
@@ -193,8 +193,9 @@ impl Outbound {
             _ => None,
         };
         match literal {
-            Some(ip) if !is_public(ip) => Err(format!("the address {host} is not public")),
-            _ => Ok(()),
+            Some(ip) if is_public(ip) => Ok(()),
+            None if is_public_name(host) => Ok(()),
+            _ => Err(format!("{host} is not on the public internet; give a public address of the service")),
         }
     }
 }
@@ -271,6 +272,9 @@ mod tests {
         assert!(guard.parse("https://93.184.216.34/").is_ok());
         for bad in [
             "http://api.example.com/",
+            "https://localhost/x",
+            "https://metadata.google.internal/",
+            "https://db/",
             "https://127.0.0.1/",
             "https://127.1/",
             "https://0x7f000001/",
@@ -298,8 +302,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
+        let resolved = GuardedResolver.resolve("localhost".parse().unwrap()).await;
+        assert!(resolved.is_err_and(|error| error.to_string().contains("not public")));
+    }
+
+    #[tokio::test]
+    async fn a_redirect_or_a_url_that_nobody_parsed_is_held_to_the_same() {
         let guard = guard(&[]);
-        let url = guard.parse("https://localhost/").unwrap();
+        let url = Url::parse("https://localhost/").unwrap();
         let request = Request {
             method: Method::GET,
             url,

@@ -26,6 +26,9 @@ pub struct Execution {
     /// For whose call it was, where a caller is known; to find it by, when everything of a number is erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerHash>,
+    /// Whom it was to reach, beside the caller; to find it by in the same way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<CallerHash>,
     #[serde(default)]
     pub trigger: Trigger,
     pub status: ExecutionStatus,
@@ -51,7 +54,7 @@ pub struct Execution {
     pub expires_at: i64,
 }
 
-/// A caller of an organization's in place of the number, which the history does not hold. Another organization's hash of the
+/// A caller of an organization's, or a recipient, in place of the number, which the history does not hold. Another organization's hash of the
 /// same number is another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -68,6 +71,24 @@ impl CallerHash {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Those of all texts in a value that are a number and nothing else, each once.
+    pub fn all_in(organization: OrganizationId, value: &Value) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::String(text) => {
+                    let hash = text.parse::<E164>().ok().map(|number| Self::of(organization, number.as_str()));
+                    found.extend(hash.filter(|hash| !found.contains(hash)));
+                }
+                Value::Array(items) => open.extend(items.iter().rev()),
+                Value::Object(members) => open.extend(members.values()),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        found
     }
 }
 

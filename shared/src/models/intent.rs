@@ -94,6 +94,27 @@ pub enum SecretOwner {
     Hook { hook: HookId, id: SecretId },
 }
 
+impl SecretOwner {
+    /// Whether a secret of this name can be the owner's: what is deleted must be named as this organization's secrets are.
+    pub fn has_the_name(self, organization: OrganizationId, secret: &str) -> bool {
+        let parts: Vec<&str> = secret.rsplit('/').collect();
+        let is = |part: &str, id: &dyn ToString| part == id.to_string();
+        let ours = |part: &str| is(part, &organization);
+        match (self, parts.as_slice()) {
+            (Self::PhoneNumber(id), [last, ..]) if is(last, &id) => true,
+            // One that was changed has an id of its own below the number's.
+            (Self::PhoneNumber(id), [_, number, ..]) => is(number, &id),
+            (Self::Tool(id), [_, tool, whose, "tools", ..]) => is(tool, &id) && ours(whose),
+            (Self::OwnKey { service, id }, [key, whose, of, ..]) => is(key, &id) && ours(whose) && is(of, &service),
+            (Self::Credential { service, id }, [key, of, whose, "services", ..]) => {
+                is(key, &id) && is(of, &service) && ours(whose)
+            }
+            (Self::Hook { hook, id }, [key, of, whose, "hooks", ..]) => is(key, &id) && is(of, &hook) && ours(whose),
+            _ => false,
+        }
+    }
+}
+
 impl Change {
     /// For reports and logs.
     pub const fn as_str(&self) -> &'static str {

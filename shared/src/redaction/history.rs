@@ -72,6 +72,7 @@ impl Unredacted {
             call_id: self.execution.call_id.clone(),
             run_id: self.execution.run_id,
             caller: self.execution.caller.clone(),
+            recipients: self.execution.recipients.clone(),
             trigger: self.execution.trigger,
             status: self.execution.status,
             error: error.as_ref().map(shown),

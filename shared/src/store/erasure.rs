@@ -142,7 +142,7 @@ impl Erasure {
     }
 
     /// Deletes everything of a number, from `from` on: the calls from it and to it with the executions in them, the executions
-    /// for it in calls that only VAPI knows, and the runs that name it.
+    /// for it in calls that only VAPI knows, those that were to reach it, and the runs that name it.
     pub async fn number(
         &self,
         organization: OrganizationId,
@@ -171,7 +171,7 @@ impl Erasure {
                 return Ok(Some(next));
             }
         }
-        match self.executions.delete_of_caller(organization, number, deadline).await? {
+        match self.executions.delete_of_number(organization, number, deadline).await? {
             Ok(executions) => done.erased.executions += executions,
             Err(OutOfTime) => return Ok(Some(next)),
         }

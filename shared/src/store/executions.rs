@@ -4,12 +4,18 @@
 //! Ids made later sort later, so both indexes are in the order in which the executions were asked for. A call's id is the word
 //! of whoever calls the tool: `organization_call`, `<organization>#<call>`, keeps apart the calls that two organizations name
 //! alike. Executions in a run of an automation stand under `<organization>#run:<run>`; no call's id has a colon in it.
+//!
+//! Beside an execution stands an entry for each of its recipients but the caller: `<id of the execution>#<hash of the number>`, with
+//! the hash as `caller`. So `by_caller` finds an execution by everybody whom it was for, and no other index or list has the entries.
+
+use std::fmt;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::try_join_all;
 
 use super::{
     Page,
-    database::{Database, id, key, number, rows, text, to_item},
+    database::{Database, Item, id, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
 };
@@ -70,6 +76,8 @@ impl Executions {
         if let Some(part_of) = part_of {
             item.insert("organization_call".into(), text(part_of));
         }
+        // First, so that an execution that is there can be found by all of them.
+        try_join_all(execution.recipients.iter().map(|recipient| self.put_recipient(execution, recipient))).await?;
         let put = self.table.put_item(item);
         let put = match execution.status {
             ExecutionStatus::Queued => put.when("attribute_not_exists(#id)"),
@@ -83,6 +91,17 @@ impl Executions {
             ]),
         };
         put.unless_refused().await.map(drop)
+    }
+
+    /// Lets an execution be found by one of its recipients.
+    async fn put_recipient(&self, execution: &Execution, recipient: &CallerHash) -> Result<()> {
+        let entry = key([
+            ("id", text(recipient_entry(execution.id, recipient.as_str()))),
+            ("caller", text(recipient.as_str())),
+            ("organization_id", text(execution.organization_id)),
+            ("expires_at", number(execution.expires_at)),
+        ]);
+        self.table.put_item(entry).unless_refused().await.map(drop)
     }
 
     /// Ends an execution that waited on the queue and is not carried out. What is on record of its arguments stays. One that a
@@ -148,38 +167,67 @@ impl Executions {
 
     async fn delete_part(&self, organization: OrganizationId, part: String, deadline: Deadline) -> Result<Deleted> {
         let query = self.table.query_index("by_call", "#organization_call = :part").with([(":part", text(part))]);
-        self.delete_found(organization, query, deadline).await
+        self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
-    /// Deletes the executions for this caller; gives their number.
-    pub(super) async fn delete_of_caller(
+    /// Deletes the executions for this caller, and those that were to reach this number; gives their number.
+    pub(super) async fn delete_of_number(
         &self,
         organization: OrganizationId,
-        caller: &E164,
+        sought: &E164,
         deadline: Deadline,
     ) -> Result<Deleted> {
-        let caller = CallerHash::of(organization, caller.as_str());
-        let query = self.table.query_index("by_caller", "#caller = :caller").with([(":caller", text(caller.as_str()))]);
-        self.delete_found(organization, query, deadline).await
+        let hash = CallerHash::of(organization, sought.as_str());
+        let query = self.table.query_index("by_caller", "#caller = :caller").with([(":caller", text(hash.as_str()))]);
+        self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
+    /// Deletes the executions that a query finds, or whose entries it finds. What they are found by goes last.
     async fn delete_found(&self, organization: OrganizationId, query: Query, deadline: Deadline) -> Result<Deleted> {
         let query = query.filter("#organization_id = :organization").with([(":organization", text(organization))]);
-        let query = query.attributes("#id");
         let (mut deleted, mut start) = (0, None);
         loop {
-            let (keys, next) = query.page(start, None).await?;
-            let found = u64::try_from(keys.len()).unwrap_or(u64::MAX);
-            if let Err(out_of_time) = self.table.delete_all(keys, deadline).await? {
-                return Ok(Err(out_of_time));
+            let (found, next) = query.page(start, None).await?;
+            let mut executions: Vec<Item> = Vec::new();
+            let mut entries = Vec::new();
+            for item in found {
+                let Some(Ok(name)) = item.get("id").map(AttributeValue::as_s) else { continue };
+                if let Some((execution, _)) = name.split_once('#') {
+                    executions.push(id(execution));
+                    entries.push(id(name));
+                } else {
+                    executions.push(id(name));
+                }
             }
-            deleted += found;
+            executions.dedup();
+            let rows = self.table.batch_get(executions, Some("#id, #recipients"), deadline).await?;
+            let named = rows.iter().flat_map(entries_of).filter(|entry| !entries.contains(entry)).collect();
+            let rows: Vec<Item> = rows.iter().filter_map(|row| Some(key([("id", row.get("id")?.clone())]))).collect();
+            let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+            for keys in [named, rows, entries] {
+                if let Err(out_of_time) = self.table.delete_all(keys, deadline).await? {
+                    return Ok(Err(out_of_time));
+                }
+            }
+            deleted += count;
             if next.is_none() {
                 return Ok(Ok(deleted));
             }
             start = next;
         }
     }
+}
+
+/// The key of an entry for a recipient.
+fn recipient_entry(execution: impl fmt::Display, recipient: &str) -> String {
+    format!("{execution}#{recipient}")
+}
+
+/// The keys of a row's entries.
+fn entries_of(row: &Item) -> Vec<Item> {
+    let Some(Ok(execution)) = row.get("id").map(AttributeValue::as_s) else { return Vec::new() };
+    let recipients = row.get("recipients").and_then(|recipients| recipients.as_l().ok()).into_iter().flatten();
+    recipients.filter_map(|one| Some(id(recipient_entry(execution, one.as_s().ok()?)))).collect()
 }
 
 fn organization_call(organization: OrganizationId, call: &CallId) -> String {

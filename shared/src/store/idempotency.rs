@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures_util::future::join_all;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,7 +37,7 @@ use super::{
     table::Table,
     write::Attempt,
 };
-use crate::{Deadline, Result, backoff::Backoff, models::Timestamp};
+use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
 /// How long it is remembered what became of an effect. Whatever may ask for it again must be over by then: calls last hours,
 /// and the queues of the template keep messages for up to four days.
@@ -94,10 +95,20 @@ pub enum Claim {
     Mine(Ticket),
     /// It happened; this was the answer.
     Completed(Value),
-    /// It may have happened; this was the answer.
-    Unknown(Value),
+    /// It may have happened; this was the answer, and what is known of each part.
+    Unknown { answer: Value, done: Map<String, Value> },
     /// A twin is at it and did not finish in the time given.
     Running,
+}
+
+impl Claim {
+    /// The ticket, if it is ours.
+    pub fn mine(self) -> Option<Ticket> {
+        match self {
+            Self::Mine(ticket) => Some(ticket),
+            _ => None,
+        }
+    }
 }
 
 /// The right to cause an effect, and the duty to say what became of it.
@@ -122,8 +133,8 @@ pub enum Outcome {
     /// Some parts happened or may have happened (`done`); the others certainly did not, and a repetition may try them again. If it
     /// is unknown of any part, all of them are remembered as long as an unknown effect. A redelivery gets this answer.
     Partial { answer: Value, done: Map<String, Value>, unknown: bool },
-    /// It may have happened.
-    Unknown(Value),
+    /// It may have happened; `done` says what is known of each part, where there are several.
+    Unknown { answer: Value, done: Map<String, Value> },
     /// It certainly did not happen: the claim is released.
     Released,
 }
@@ -194,6 +205,47 @@ impl Idempotency {
         }
     }
 
+    /// Claims several effects beside each other: all that are free, or none. While a twin of one is running, none is held, so
+    /// that two who claim the same effects never wait for each other. `None`: a twin did not finish in the time given.
+    ///
+    /// # Errors
+    /// If one of them cannot be claimed; then none is.
+    pub async fn claim_all(
+        &self,
+        keys: &[(&Key, Option<&str>)],
+        lease: Duration,
+        deadline: Deadline,
+    ) -> Result<Option<Vec<Claim>>> {
+        let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
+        loop {
+            let tried = join_all(keys.iter().map(|(key, delivery)| self.try_claim(key, *delivery, lease))).await;
+            let (mut claims, mut running, mut failed) = (Vec::new(), false, None);
+            for claim in tried {
+                match claim {
+                    Ok(Some(claim)) => claims.push(claim),
+                    Ok(None) => running = true,
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if !running && failed.is_none() {
+                return Ok(Some(claims));
+            }
+            let held = claims.into_iter().filter_map(|claim| match claim {
+                Claim::Mine(ticket) => Some(self.release(ticket)),
+                _ => None,
+            });
+            for error in join_all(held).await.into_iter().filter_map(Result::err) {
+                tracing::error!("a claim could not be released: {}", error::chain(&error));
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if !backoff.pause().await {
+                return Ok(None);
+            }
+        }
+    }
+
     /// `None`: a twin is running.
     async fn try_claim(&self, key: &Key, delivery: Option<&str>, lease: Duration) -> Result<Option<Claim>> {
         let now = Timestamp::now();
@@ -244,7 +296,7 @@ impl Idempotency {
                 self.remember(key, &record, delivery).await?;
                 Ok(Some(Claim::Completed(record.answer())))
             }
-            Status::Unknown => Ok(Some(Claim::Unknown(record.answer()))),
+            Status::Unknown => Ok(Some(Claim::Unknown { answer: record.answer(), done: record.done })),
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner is gone and left no word. Whoever marks it first decides; the next look reads it.
                 let ticket = Ticket {
@@ -255,7 +307,7 @@ impl Idempotency {
                     delivery: None,
                     answered_before: false,
                 };
-                self.record(ticket, Outcome::Unknown(Value::Null)).await?;
+                self.record(ticket, Outcome::Unknown { answer: Value::Null, done: Map::new() }).await?;
                 Ok(None)
             }
             Status::InProgress => Ok(None),
@@ -286,7 +338,7 @@ impl Idempotency {
                 let kept = if unknown { self.retention } else { self.window };
                 ("partial", answer, done, until(kept).max(ticket.done_until))
             }
-            Outcome::Unknown(answer) => ("unknown", answer, Map::new(), 0),
+            Outcome::Unknown { answer, done } => ("unknown", answer, done, 0),
             Outcome::Released => return self.release(ticket).await,
         };
         self.table

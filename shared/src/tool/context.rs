@@ -54,6 +54,18 @@ pub struct Conversation {
     pub call: Option<Call>,
 }
 
+impl Conversation {
+    /// The caller's number, if the network gave one: neither `anonymous` nor the address of a client is a number, and what stands
+    /// for a withheld number belongs to nobody.
+    pub fn caller_number(&self) -> Option<E164> {
+        number_of(self.caller.as_deref()?)
+    }
+}
+
+fn number_of(caller: &str) -> Option<E164> {
+    caller.parse().ok().filter(|number: &E164| !number.is_withheld())
+}
+
 impl<'a> CallContext<'a> {
     /// The same, until an earlier moment.
     #[must_use]
@@ -87,8 +99,7 @@ impl<'a> CallContext<'a> {
 impl<'a> Subject<'a> {
     /// The call, else the caller, else the request. Who withholds the number is nobody in particular.
     pub fn of(call: Option<&'a CallId>, caller: Option<&'a str>, request: &'a str) -> Self {
-        let known = |caller: &&str| caller.parse::<E164>().is_ok_and(|number| !number.is_withheld());
-        match (call, caller.filter(known)) {
+        match (call, caller.filter(|caller| number_of(caller).is_some())) {
             (Some(call), _) => Self::Call(call),
             (None, Some(caller)) => Self::Caller(caller),
             (None, None) => Self::Request(request),

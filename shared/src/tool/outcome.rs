@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::RecipientOutcome;
 use crate::{
     clients,
     cut::fit,
@@ -19,8 +20,8 @@ pub enum Effect {
     /// These parts are done or may be, with their outcomes; the others certainly are not. `unknown`: it is not known of all
     /// of these whether they are done.
     Partial { done: Map<String, Value>, unknown: bool },
-    /// It may have acted.
-    Unknown,
+    /// It may have acted; `done` says what is known of each part, where there are several.
+    Unknown { done: Map<String, Value> },
 }
 
 /// What came of one call of a tool.
@@ -31,6 +32,8 @@ pub struct ToolOutcome {
     pub answer: Map<String, Value>,
     pub status: ExecutionStatus,
     pub effect: Effect,
+    /// What became of a message for each recipient; empty for a tool that has none.
+    pub recipients: Vec<RecipientOutcome>,
     /// It was told before, by another execution of the same effect; the history says so.
     pub repeats: bool,
     /// Why it failed, for the log.
@@ -53,7 +56,7 @@ impl ToolOutcome {
 
     /// An effect that may have happened, said so.
     pub fn unknown(sentence: impl Into<String>) -> Self {
-        Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown)
+        Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown { done: Map::new() })
     }
 
     fn new(success: bool, name: &str, value: Value, status: ExecutionStatus) -> Self {
@@ -62,6 +65,7 @@ impl ToolOutcome {
             answer,
             status,
             effect: Effect::None,
+            recipients: Vec::new(),
             repeats: false,
             cause: None,
             execution: None,

@@ -13,6 +13,8 @@
 
 mod function;
 mod http_server;
+#[path = "../../../shared/benches/measuring/mod.rs"]
+mod measuring;
 mod report;
 mod requests;
 mod runtime_api;
@@ -30,6 +32,7 @@ use serde_json::Value;
 
 use crate::{
     function::Function,
+    measuring::measures,
     report::{Spread, Table},
     requests::{CALLS, ECHO, Job, Setting},
 };
@@ -39,12 +42,20 @@ type Result<T> = std::result::Result<T, Error>;
 /// What is measured unless `--all` is given: somebody waits for the first two, and the third does most.
 const FUNCTIONS: [&str; 3] = ["call-start", "execute", "run-loop"];
 
-/// Processes that are started for each function.
-const STARTS: u32 = 15;
-/// Requests to one process.
-const REQUESTS: u32 = 1000;
-/// By then everything that is made once has been made.
-const WARM: u32 = 10;
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Processes that are started for each function.
+    starts: u32,
+    /// Requests to one process.
+    requests: u32,
+    /// By this request everything that is made once has been made.
+    warm: u32,
+}
+
+const MEASURED: Extent = Extent { starts: 15, requests: 1000, warm: 10 };
+/// Under `cargo test`: whether everything still works.
+const ONCE: Extent = Extent { starts: 1, requests: 1, warm: 1 };
 
 /// The budgets: MB (10^6 bytes).
 const SIZE: f64 = 7.0;
@@ -79,7 +90,8 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let all = arguments.iter().any(|argument| argument == ALL);
+    let extent = if measures() { MEASURED } else { ONCE };
+    let all = arguments.iter().any(|argument| argument == ALL) || !measures();
     let functions = if all { functions()? } else { FUNCTIONS.map(str::to_owned).to_vec() };
     let begun = Instant::now();
     let given = arguments.iter().skip_while(|argument| *argument != BINARIES).nth(1);
@@ -91,9 +103,13 @@ fn measure() -> Result<()> {
     let jobs: Vec<Job> =
         setting.jobs().into_iter().filter(|job| programs.functions.contains_key(job.function)).collect();
     let mut over = Vec::new();
-    measure_starts(&programs, &jobs, &setting, &mut over)?;
-    measure_stays(&programs, &jobs, &setting, &mut over)?;
+    measure_starts(extent, &programs, &jobs, &setting, &mut over)?;
+    measure_stays(extent, &programs, &jobs, &setting, &mut over)?;
     println!("measured in {:.0} s", begun.elapsed().as_secs_f64());
+    if !measures() {
+        // Of one request of programs that are not optimized the figures say nothing.
+        return Ok(());
+    }
     if over.is_empty() {
         println!("all within budget");
     }
@@ -103,7 +119,14 @@ fn measure() -> Result<()> {
     Ok(())
 }
 
-fn measure_starts(programs: &Programs, jobs: &[Job], setting: &Setting, over: &mut Vec<String>) -> Result<()> {
+fn measure_starts(
+    extent: Extent,
+    programs: &Programs,
+    jobs: &[Job],
+    setting: &Setting,
+    over: &mut Vec<String>,
+) -> Result<()> {
+    let starts_of_each = extent.starts;
     let references = setting.references();
     // The first job of each function.
     let measured: Vec<&Job> = programs
@@ -113,7 +136,7 @@ fn measure_starts(programs: &Programs, jobs: &[Job], setting: &Setting, over: &m
         .chain(&references)
         .collect();
     let mut starts: Vec<Start> = measured.iter().map(|_| Start::default()).collect();
-    for number in 0..STARTS {
+    for number in 0..starts_of_each {
         for (job, start) in measured.iter().zip(&mut starts) {
             start.add(programs.command(job), job, number, setting)?;
         }
@@ -148,17 +171,24 @@ fn measure_starts(programs: &Programs, jobs: &[Job], setting: &Setting, over: &m
         let size = format!("{:.2}", programs.size(function)?);
         table.row([function, &size, "no request known for it", "", "", ""].map(str::to_owned));
     }
-    println!("\n{STARTS} starts of each, in turn: least / median / most\n{table}");
+    println!("\n{starts_of_each} starts of each, in turn: least / median / most\n{table}");
     Ok(())
 }
 
-fn measure_stays(programs: &Programs, jobs: &[Job], setting: &Setting, over: &mut Vec<String>) -> Result<()> {
+fn measure_stays(
+    extent: Extent,
+    programs: &Programs,
+    jobs: &[Job],
+    setting: &Setting,
+    over: &mut Vec<String>,
+) -> Result<()> {
+    let Extent { requests, warm, .. } = extent;
     let references = setting.references();
     let mut stays = Vec::new();
     for job in jobs.iter().chain(&references) {
-        stays.push(Stay::begin(programs.command(job), job, setting)?);
+        stays.push(Stay::begin(programs.command(job), job, setting, extent)?);
     }
-    for number in 1..=REQUESTS {
+    for number in 1..=requests {
         for stay in &mut stays {
             stay.ask(number)?;
         }
@@ -201,7 +231,7 @@ fn measure_stays(programs: &Programs, jobs: &[Job], setting: &Setting, over: &mu
             format!("{resident:.2}"),
         ]);
     }
-    println!("requests {WARM} to {REQUESTS} of one process each, in turn: least / median / most\n{table}");
+    println!("requests {warm} to {requests} of one process each, in turn: least / median / most\n{table}");
     if let Some(own) = own {
         let calls = Spread::of(calls)?.median;
         println!(
@@ -231,7 +261,7 @@ fn functions() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The release binaries.
+/// The binaries: those of the release if they are measured.
 struct Programs {
     functions: BTreeMap<String, PathBuf>,
     reference: PathBuf,
@@ -244,11 +274,19 @@ impl Programs {
             let functions = functions.iter().map(|name| (name.clone(), directory.join(name))).collect();
             return Ok(Self { functions, reference: directory.join(REFERENCE) });
         }
-        println!("building the release binaries of {} …", functions.join(", "));
-        let packages = functions.iter().map(|name| format!("--package={name}"));
-        let mut built = cargo(["--bins".to_owned()].into_iter().chain(packages))?;
-        // By itself: what tests depend on would else change the features of what functions depend on.
-        let reference = cargo(["--package=execute".to_owned(), format!("--bench={REFERENCE}")])?.remove(REFERENCE);
+        println!("building the binaries of {} …", functions.join(", "));
+        let (mut built, reference) = if measures() {
+            let packages = functions.iter().map(|name| format!("--package={name}"));
+            let built = cargo("build", ["--release".to_owned(), "--bins".to_owned()].into_iter().chain(packages))?;
+            // By itself: what tests depend on would else change the features of what functions depend on.
+            let alone = ["--release".to_owned(), "--package=execute".to_owned(), format!("--bench={REFERENCE}")];
+            (built, cargo("build", alone)?.remove(REFERENCE))
+        } else {
+            // As the local stack and the tests build them, so that nothing is built for this.
+            let built = cargo("build", ["--workspace", "--bins"].map(str::to_owned))?;
+            let tests = ["--workspace", "--no-run", "--lib", "--test=*", "--bench=*"].map(str::to_owned);
+            (built, cargo("test", tests)?.remove(REFERENCE))
+        };
         built.retain(|name, _| functions.contains(name));
         if built.len() != functions.len() {
             return Err("not every function has a binary of its name".into());
@@ -274,8 +312,8 @@ impl Programs {
     }
 }
 
-/// Builds with the release profile; gives the programs by name.
-fn cargo(arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
+/// Builds; gives the programs by name.
+fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
     let mut command = Command::new(env!("CARGO"));
     // What cargo tells the program that it starts: build scripts that watch it would run again.
     for (name, _) in
@@ -285,7 +323,7 @@ fn cargo(arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String,
     }
     let output = command
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .args(["build", "--release", "--message-format=json-render-diagnostics"])
+        .args([what, "--message-format=json-render-diagnostics"])
         .args(arguments)
         .stderr(Stdio::inherit())
         .output()?;
@@ -326,6 +364,7 @@ impl Start {
 struct Stay<'a> {
     job: &'a Job<'a>,
     process: Function,
+    extent: Extent,
     /// From the event to the answer.
     cpu: Vec<f64>,
     /// With what follows the answer.
@@ -336,21 +375,21 @@ struct Stay<'a> {
 }
 
 impl<'a> Stay<'a> {
-    fn begin(mut command: Command, job: &'a Job<'a>, setting: &Setting) -> Result<Self> {
+    fn begin(mut command: Command, job: &'a Job<'a>, setting: &Setting, extent: Extent) -> Result<Self> {
         let process = Function::start(&mut command, &setting.environment())?;
         let (cpu, whole_cpu) = (Vec::new(), Vec::new());
-        Ok(Self { job, process, cpu, whole_cpu, peak_warm: 0.0, peak_last: 0.0, resident: 0.0 })
+        Ok(Self { job, process, extent, cpu, whole_cpu, peak_warm: 0.0, peak_last: 0.0, resident: 0.0 })
     }
 
     fn ask(&mut self, number: u32) -> Result<()> {
         let before = self.process.idle()?;
-        let answer = self.process.ask(self.job.event(STARTS + number))?;
+        let answer = self.process.ask(self.job.event(self.extent.starts + number))?;
         self.job.check(&answer.response)?;
         let after = self.process.idle()?;
-        if number == WARM {
+        if number == self.extent.warm {
             self.peak_warm = megabytes(after.peak);
         }
-        if number >= WARM {
+        if number >= self.extent.warm {
             self.cpu.push(milliseconds(answer.usage.cpu.saturating_sub(before.cpu)));
             self.whole_cpu.push(milliseconds(after.cpu.saturating_sub(before.cpu)));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Event, World, ai_sms,
+    Event, Options, World, ai_sms,
     automation::{self, RunSpec},
     aws::TABLE_PREFIX,
     phone,
@@ -19,6 +19,9 @@ use crate::{
 pub(crate) const ECHO: &str = "--echo";
 /// The same program makes the calls of a run of `execute` and nothing else.
 pub(crate) const CALLS: &str = "--calls";
+
+/// An address that could be saved, and that the functions may not call: the guard refuses it before anything is sent.
+const REFUSED: &str = "127.0.0.1:9";
 
 /// What is looked up.
 const PATH: &str = "/customers/1";
@@ -87,13 +90,14 @@ impl Setting {
         let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (world, looked_up, refused) = runtime.block_on(async {
-            let world = World::start().await;
+            // The functions that are measured know no open host but the service: what was saved they may still refuse.
+            let open_hosts = vec![service.address.to_string(), REFUSED.to_owned()];
+            let world = World::with(Options { open_hosts, ..Options::default() }).await;
             // More is asked for than any organization would.
             let budgets = json!({"runs_per_hour": 1_000_000_000, "executions_per_hour": 1_000_000_000});
             world.aws.change("organizations", &world.home.organization_id, json!({"budgets": budgets}));
             let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
-            // Not among the open hosts: the guard refuses it before anything is sent.
-            let refused = attached_tool(&world, "Refused", "http://127.0.0.1:9/").await;
+            let refused = attached_tool(&world, "Refused", &format!("http://{REFUSED}/")).await;
             (world, looked_up, refused)
         });
         let setting = Self { runtime, world, service, looked_up, refused };
@@ -152,7 +156,7 @@ impl Setting {
         let nobody = "0192f0c1-0000-7000-8000-00000000dead";
         let detach = ask("POST", &format!("/agents/{}/tools/detach", home.agent_id))(0)
             .text(json!({"tool_id": nobody}).to_string());
-        let edit = ask("PATCH", &format!("/tools/{}", self.refused["id"].as_str().unwrap_or_default()))(0);
+        let edit = ask("PATCH", &format!("/tools/{}", self.looked_up["id"].as_str().unwrap_or_default()))(0);
         let dry_run = ask("POST", "/tools/test")(0).text(json!({"tool_id": self.looked_up["id"]}).to_string());
         let erasure = ask("POST", "/erasures")(0).text(json!({"phone_number": "+14155559999"}).to_string());
         let run_of_automation = ask("POST", "/runs")(0).text(json!({"prompt": "Hello", "tools": ["wget"]}).to_string());

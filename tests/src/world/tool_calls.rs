@@ -75,6 +75,8 @@ impl World {
     /// The history, oldest first.
     pub fn executions(&self) -> Vec<Value> {
         let mut rows = self.aws.rows("executions");
+        // Beside them stand the entries by which those are found who got something.
+        rows.retain(|row| row["tool_id"].is_string());
         rows.sort_by_key(|row| row["id"].as_str().unwrap_or_default().to_owned());
         rows
     }

@@ -5,6 +5,7 @@ mod costs;
 mod faults;
 mod idempotency;
 mod permissions;
+mod recipients;
 mod reissue;
 mod round_trips;
 mod settle;

@@ -239,7 +239,7 @@ fn connect() -> Value {
 
 /// A tool with a secret.
 fn with_secret() -> Value {
-    let mut config = api_request("GET", "https://localhost/");
+    let mut config = api_request("GET", "https://nobody.example/");
     config["headers"] = json!({"X-Api-Key": "s3cret-key", "X-Line": "s3cret-line"});
     config
 }
@@ -906,14 +906,19 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
         json!({"change": "attach_tool", "agent_id": agent, "tool_id": tool["id"], "external_tool_id": external}),
         json!({"change": "detach_tool", "agent_id": agent, "tool_id": tool["id"], "external_tool_id": external}),
         json!({"change": "delete_tool", "tool_id": gone["id"]}),
-        json!({"change": "store_secret", "secret": "switchboard/twilio/lost", "of": {"phone_number": unknown}}),
+        json!({"change": "store_secret", "secret": format!("switchboard/twilio/{unknown}"), "of": {"phone_number": unknown}}),
         json!({
-            "change": "store_secret", "secret": "switchboard/organizations/llm/lost",
+            "change": "store_secret", "secret": format!("switchboard/organizations/llm/{}/{unknown}", world.home.organization_id),
             "of": {"own_key": {"service": "llm", "id": unknown}},
         }),
-        json!({"change": "store_secret", "secret": "switchboard/organizations/tools/lost", "of": {"tool": tool["id"]}}),
         json!({
-            "change": "store_secret", "secret": "switchboard/organizations/hooks/lost",
+            "change": "store_secret", "of": {"tool": tool["id"]},
+            "secret": format!(
+                "switchboard/organizations/tools/{}/{}/lost", world.home.organization_id, tool["id"].as_str().unwrap(),
+            ),
+        }),
+        json!({
+            "change": "store_secret", "secret": format!("switchboard/organizations/hooks/{}/{unknown}/{unknown}", world.home.organization_id),
             "of": {"hook": {"hook": unknown, "id": unknown}},
         }),
     ]

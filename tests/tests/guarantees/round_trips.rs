@@ -144,7 +144,6 @@ async fn an_effect_in_odd_words_waits_for_one_more_only_where_the_words_cannot_b
     for (arguments, expected) in [
         (json!({"text": "Hello", "urgent": true}), vec![beside.clone(), after.clone()]),
         (json!({"text": " Hello", "recipients": []}), vec![beside.clone(), after.clone()]),
-        (json!({"text": "Hello", "recipients": [phone(2)]}), vec![beside.clone(), after.clone()]),
         (json!({"text": "Hello", "recipients": [phone(1)]}), vec![beside, again, after]),
     ] {
         let event = world.vapi_event(&world.call(&tool, arguments.clone()));
@@ -152,6 +151,50 @@ async fn an_effect_in_odd_words_waits_for_one_more_only_where_the_words_cannot_b
         answer.result();
         assert_eq!(summary(&waited), expected, "{arguments}");
     }
+}
+
+/// One recipient is claimed beside the read of the tool, whoever named it. Of several, each is claimed after that.
+#[tokio::test]
+async fn a_message_to_several_waits_for_one_more_round_trip_however_many_they_are() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"]["aiExtension"] = json!({"enabled": true, "prompt": "Others", "required": false});
+    let both = world.attached(&config).await;
+    config["recipients"] = json!({"mode": "ai", "prompt": "Whom", "schema": {"type": "array"}});
+    let models = world.attached(&config).await;
+    for tool in [&both, &models] {
+        world.call_tool(&world.call(tool, json!({"text": "Hello", "recipients": [phone(7)]}))).await.result();
+    }
+    let beside = vec!["GetItem calls", "GetItem tools", "Query phone_numbers", "UpdateItem idempotency"];
+    let claims = |count: usize| vec!["UpdateItem idempotency"; count];
+    let formatted = "+1 (415) 555-0102";
+    assert_eq!(phone(2), "+14155550102");
+    for (tool, recipients, expected) in [
+        (&models, vec![phone(2)], vec![beside.clone(), claims(1)]),
+        (&models, vec![formatted.to_owned()], vec![beside.clone(), claims(1)]),
+        (&models, vec![phone(3), phone(2)], vec![beside.clone(), claims(2), claims(3)]),
+        (&models, vec!["no number".to_owned(), phone(2)], vec![beside.clone(), claims(1), claims(2)]),
+        (&both, vec![phone(2)], vec![beside.clone(), claims(2), claims(3)]),
+        (&both, vec![phone(4), formatted.to_owned(), phone(3)], vec![beside.clone(), claims(4), claims(5)]),
+        // The model repeats the author's: the claim of the whole is another one than was expected, and made beside the rest.
+        (
+            &both,
+            vec![phone(1), phone(2)],
+            vec![beside.clone(), [vec!["DeleteItem idempotency"], claims(3)].concat(), claims(3)],
+        ),
+    ] {
+        let event = world.vapi_event(&world.call(tool, json!({"text": "Hello", "recipients": recipients})));
+        let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
+        answer.expect(200);
+        assert_eq!(summary(&waited), expected, "{recipients:?}");
+    }
+    // Nobody is left to be sent to.
+    let call = world.call(&models, json!({"text": "Hello", "recipients": [phone(2), phone(3)]}));
+    world.call_tool(&call).await.result();
+    let mut fewer = call.clone();
+    fewer.arguments.insert("recipients".to_owned(), json!([phone(3)]));
+    let Asked { waited, .. } = measured(&world, "execute", &world.vapi_event(&fewer)).await;
+    assert_eq!(summary(&waited), [beside], "it is told from the record");
 }
 
 #[tokio::test]

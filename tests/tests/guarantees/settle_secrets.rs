@@ -367,13 +367,14 @@ async fn a_secret_that_is_just_being_stored_is_left_alone() {
 #[tokio::test]
 async fn a_secret_that_cannot_be_deleted_stays_on_record() {
     let world = World::start().await;
-    let secret = format!("{}lost", PREFIXES[0]);
+    let number = uuid::Uuid::now_v7();
+    let secret = format!("{}{number}", PREFIXES[0]);
     world.aws.put_secret(&secret, &json!({}));
     world.aws.put(
         "intents",
         &json!({
             "id": uuid::Uuid::now_v7(), "organization_id": world.home.organization_id, "change": "store_secret",
-            "secret": secret, "of": {"phone_number": uuid::Uuid::now_v7()},
+            "secret": secret, "of": {"phone_number": number},
             "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
         }),
     );
@@ -383,6 +384,37 @@ async fn a_secret_that_cannot_be_deleted_stays_on_record() {
     world.later();
     assert_eq!(world.settle().await["settled"][0]["outcome"], "the secret was deleted");
     assert!(world.aws.secret(&secret).is_none());
+}
+
+/// What stands in an intent is believed only as far as it fits its owner: of anything else the secret stays.
+#[tokio::test]
+async fn a_secret_that_is_not_named_as_its_owners_is_never_deleted() {
+    let world = World::start().await;
+    let (ours, theirs) = (&world.home.organization_id, &world.other.organization_id);
+    let [id, other] = [uuid::Uuid::now_v7(), uuid::Uuid::now_v7()];
+    let names = [
+        (format!("switchboard/organizations/tools/{theirs}/{id}/{other}"), json!({"tool": id})),
+        (format!("switchboard/organizations/tools/{ours}/{other}/{id}"), json!({"tool": id})),
+        (format!("switchboard/organizations/hooks/{theirs}/{id}/{id}"), json!({"hook": {"hook": id, "id": id}})),
+        (format!("switchboard/organizations/llm/{theirs}/{id}"), json!({"own_key": {"service": "llm", "id": id}})),
+        (format!("{}{other}", PREFIXES[0]), json!({"phone_number": id})),
+        ("switchboard/vapi".to_owned(), json!({"tool": id})),
+    ];
+    for (secret, of) in &names {
+        world.aws.put_secret(secret, &json!({}));
+        world.aws.put(
+            "intents",
+            &json!({
+                "id": uuid::Uuid::now_v7(), "organization_id": ours, "change": "store_secret", "secret": secret, "of": of,
+                "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
+            }),
+        );
+    }
+    let report = world.settle().await;
+    assert_eq!(report["left"].as_array().unwrap().len(), names.len(), "{report}");
+    for (secret, _) in &names {
+        assert!(world.aws.secret(secret).is_some(), "{secret}");
+    }
 }
 
 /// A row may name its secret by an ARN, which ends in six characters that are not the name's; another organization's row

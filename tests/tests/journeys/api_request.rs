@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tests::{
     Options, World, api_request,
-    standins::{Fault, Recorded, Standin, twilio},
+    standins::{Fault, Recorded, Standin, twilio, vapi::ToolCall},
 };
 
 /// Any HTTP address: it writes down what it is asked and answers what it is told, 404 if it is told nothing.
@@ -51,6 +51,49 @@ async fn a_get_carries_its_parameters_and_gives_the_model_the_answer() {
     assert_eq!(request.headers["x-api-key"], "s3cret-key");
     assert_eq!(request.headers["x-line"], world.home.phone_number);
     assert_eq!(request.body, Value::Null);
+}
+
+/// What the network writes for a caller without a number is no value of the variable.
+#[tokio::test]
+async fn a_caller_without_a_number_is_none_to_an_address() {
+    let crm = address();
+    let world = world(&[&crm]).await;
+    let url = format!("{}/customers?phone={{{{caller_phone_number}}}}", crm.url);
+    let in_body = json!({"phone": {"mode": "fixed", "value": "{{caller_phone_number}}"}});
+    let mut posted = api_request("POST", &format!("{}/customers", crm.url));
+    posted["body"] = in_body;
+    for config in [api_request("GET", &url), posted] {
+        let tool = world.attached(&config).await;
+        for caller in ["anonymous", "Anonymous", "", "sip:ana@example.com", "client:ana", "Restricted", "+266696687"] {
+            let call = ToolCall { customer_number: caller.to_owned(), ..world.call(&tool, json!({})) };
+            let answer = world.call_tool(&call).await;
+            assert!(answer.sentence().contains("caller's number is not known"), "{caller}: {}", answer.body);
+        }
+        assert!(crm.requests().is_empty());
+    }
+}
+
+/// Refused when the tool is saved, not when somebody waits on the line.
+#[tokio::test]
+async fn a_host_that_can_never_be_public_is_refused_with_its_field() {
+    let world = World::start().await;
+    for host in [
+        "localhost",
+        "api.localhost",
+        "metadata.google.internal",
+        "printer.local",
+        "db",
+        "10.0.0.7",
+        "[::1]",
+        "169.254.169.254",
+    ] {
+        let answer = world.create(&api_request("GET", &format!("https://{host}/x"))).await;
+        assert_eq!(answer.status, 422, "{host}: {}", answer.body);
+        let problem = &answer.body["errors"][0];
+        assert_eq!(problem["field"], "url.value", "{host}: {problem}");
+        let told = problem["problem"].as_str().or_else(|| problem["message"].as_str()).unwrap();
+        assert!(told.contains(host) && told.contains("give a public address"), "{host}: {told}");
+    }
 }
 
 #[tokio::test]
@@ -102,9 +145,7 @@ async fn private_and_local_addresses_are_refused() {
         "http://example.com/".to_owned(),
     ] {
         // What shows in the address itself is refused when it is saved.
-        if !url.to_ascii_lowercase().contains("localhost") {
-            assert_eq!(world.create(&api_request("GET", &url)).await.wrong_fields(), ["url.value"], "{url}");
-        }
+        assert_eq!(world.create(&api_request("GET", &url)).await.wrong_fields(), ["url.value"], "{url}");
         let mut tool = world.attached(&api_request("GET", "https://a.example/")).await;
         tool["config_metadata"]["url"] = json!({"mode": "fixed", "value": url});
         world.aws.put("tools", &tool);
@@ -253,7 +294,7 @@ async fn an_older_tool_that_would_send_its_secret_anywhere_is_refused() {
     let fixed = |value: &str| json!({"mode": "fixed", "value": value});
     for (url, arguments) in [
         (json!({"mode": "ai", "prompt": "The address", "schema": {"type": "string"}}), json!({"url": elsewhere.url})),
-        // The caller's number can be anything that a SIP address can hold.
+        // What the network says of a caller can be anything that a SIP address can hold.
         (fixed(&format!("http://{{{{caller_phone_number}}}}:{}/x", elsewhere.address().port())), json!({})),
     ] {
         let mut config = api_request("POST", "https://a.example/");
@@ -270,7 +311,8 @@ async fn an_older_tool_that_would_send_its_secret_anywhere_is_refused() {
             call.customer_number = "127.0.0.1".to_owned();
         }
         let answer = world.call_tool(&call).await;
-        assert!(answer.sentence().contains("was not sent"), "{url}: {}", answer.body);
+        let told = if url["mode"] == "ai" { "was not sent" } else { "caller's number is not known" };
+        assert!(answer.sentence().contains(told), "{url}: {}", answer.body);
         assert!(elsewhere.requests().is_empty(), "{url}");
         // It can be put right.
         if url["mode"] == "ai" {

@@ -51,7 +51,7 @@ async fn a_tool_called_in_a_call_sends_an_sms() {
     let tool = world.attached(&ai_sms()).await;
     let answer = world.call_tool(&world.call(&tool, json!({"text": "See you at 15:00"}))).await;
     let result = answer.result();
-    assert_eq!((&result["sent"], &result["recipients"][0]["outcome"]), (&json!(1), &json!("sent")));
+    assert_eq!((&result["sent"], &result["recipients"][0]["state"]), (&json!(1), &json!("sent")));
     let messages = world.twilio.messages();
     assert_eq!(messages.len(), 1);
     let sms = &messages[0];

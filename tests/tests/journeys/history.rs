@@ -277,7 +277,7 @@ async fn an_sms_is_shown_without_its_numbers() {
     assert_eq!(row["ignored_arguments"], json!(["[number]", "Text"]));
     assert_eq!(row["result"]["sent"], 2);
     for recipient in row["result"]["recipients"].as_array().unwrap() {
-        assert_eq!((&recipient["to"], &recipient["outcome"]), (&json!("[number]"), &json!("sent")));
+        assert_eq!((&recipient["to"], &recipient["state"]), (&json!("[number]"), &json!("sent")));
     }
     nothing_of(&world, &["4155550", "15005550006", "Top secret", "ana@"]);
 }

@@ -408,6 +408,58 @@ async fn everything_of_a_number_is_erased_and_nothing_of_another() {
     assert!(parts(&world, &other) > 0);
 }
 
+/// A message to somebody who never called: the number is found as a recipient, whoever fixed or named it.
+#[tokio::test]
+async fn a_number_is_found_as_the_recipient_of_an_execution() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"] = json!({
+        "mode": "array_extendable", "fixedValues": [phone(5)], "aiExtension": {"enabled": true, "prompt": "x", "required": false},
+    });
+    config["label"] = json!("Tell the office");
+    let tool = world.attached(&config).await;
+    let said = json!({"text": "Ana, your results are in.", "recipients": ["+1 (415) 555-0106"]});
+    world.call_tool(&world.call(&tool, said)).await.result();
+    world.call_tool(&world.call(&tool, json!({"text": "Another."}))).await.result();
+    config["async"] = json!(true);
+    config["label"] = json!("Tell the office later");
+    let later = world.attached(&config).await;
+    world.call_tool(&world.call(&later, json!({"text": "Later.", "recipients": [phone(6)]}))).await.result();
+    let mut elsewhere = ai_sms();
+    elsewhere["recipients"] = json!({"mode": "fixed", "value": [phone(6)]});
+    let theirs = world.create_as(&world.other, &elsewhere).await.expect(201);
+    world.attach_as(&world.other, &world.other.agent_id, text(&theirs["id"])).await.expect(201);
+    let mut call = world.call(&theirs, json!({"text": "Theirs"}));
+    call.phone_number.clone_from(&world.other.phone_number);
+    call.assistant_id.clone_from(&world.other.assistant_id);
+    world.call_tool(&call).await.result();
+    assert_eq!(world.executions().len(), 4);
+    // The one that waits is found, too, before it has been carried out.
+    let erased = erase(&world, &phone(6)).await;
+    assert_eq!((&erased["deleted"]["executions"], &erased["complete"]), (&json!(2), &json!(true)), "{erased}");
+    let left = json!(world.executions()).to_string();
+    assert!(!left.contains("Ana, your results") && left.contains("Another.") && left.contains("Theirs"), "{left}");
+    assert_eq!(erase(&world, &phone(5)).await["deleted"]["executions"], 1);
+    assert_eq!(erase(&world, &phone(5)).await["deleted"]["executions"], 0);
+    let ours = world.aws.rows("executions");
+    let ours: Vec<_> = ours.iter().filter(|row| row["organization_id"] != json!(world.other.organization_id)).collect();
+    assert!(ours.is_empty(), "nothing is left of them: {ours:?}");
+}
+
+/// What an execution can be found by goes with it.
+#[tokio::test]
+async fn a_deleted_call_leaves_nothing_of_its_recipients() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["recipients"] = json!({"mode": "fixed", "value": [phone(5), phone(6)]});
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    assert_eq!(world.aws.rows("executions").len(), 3);
+    assert_eq!(delete(&world, &format!("/calls/{}", call.call_id.unwrap())).await.status, 204);
+    assert_eq!(world.aws.rows("executions").len(), 0);
+}
+
 #[tokio::test]
 async fn events_that_name_a_number_are_erased_with_the_runs_that_they_began() {
     let world = World::start().await;

@@ -22,6 +22,7 @@ use tests::{
     Options, World,
     automation::{AMPLE, calls, organization},
     http_server::Server,
+    phone,
 };
 
 const KEY: &str = "sk_test_4eC39HqLyjWDarjtT1zdp7dc";
@@ -350,6 +351,36 @@ async fn a_message_goes_out_from_the_organizations_own_number() {
         (messages[0].from.as_str(), messages[0].to.as_str()),
         (world.home.phone_number.as_str(), "+14155550199")
     );
+}
+
+#[tokio::test]
+async fn a_list_of_recipients_that_the_model_corrects_reaches_each_once_in_a_run() {
+    let world = World::start().await;
+    let service = service("Twilio", ConnectionKind::PhoneNumber);
+    let parameters = json!({
+        "type": "object",
+        "properties": {"recipients": {"type": "array", "items": {"type": "string"}}, "text": {"type": "string"}},
+        "required": ["recipients", "text"],
+        "additionalProperties": false,
+    });
+    let tool = tool(&service, "twilio_send_sms", parameters, Binding::BuiltIn { name: "sms".to_owned() });
+    load(&world, &(service, tool)).await;
+    // Twilio refuses a message from a number to itself.
+    let refused = world.home.phone_number.clone();
+    let send = |to: [&str; 2]| calls(&format!("return twilio_send_sms({{recipients: {to:?}, text: \"Ready.\"}});"));
+    world.llm.script([
+        Turn::text(&send([&refused, &phone(2)])),
+        Turn::text(&send([&phone(2), &phone(3)])),
+        Turn::text(&calls("return finalResponse();")),
+        Turn::text("Done."),
+    ]);
+    let started = world.start_run(&json!({"prompt": "Tell them.", "tools": ["twilio_send_sms"]})).await.expect(202);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let shown = world.run(started["id"].as_str().unwrap()).await.body.to_string();
+    assert!(shown.contains("already sent to"), "{shown}");
+    let mut to: Vec<String> = world.twilio.messages().into_iter().map(|message| message.to).collect();
+    to.sort();
+    assert_eq!(to, [phone(2), phone(3)], "each once: {shown}");
 }
 
 #[tokio::test]

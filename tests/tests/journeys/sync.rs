@@ -76,6 +76,22 @@ async fn a_failed_read_from_vapi_deletes_nothing() {
     }
 }
 
+/// An answer of 200 whose lists are none: it says nothing of which tools the assistant has.
+#[tokio::test]
+async fn lists_of_vapis_that_cannot_be_read_delete_nothing() {
+    for (list, unreadable) in [("toolIds", json!("oops")), ("toolIds", json!([7])), ("toolRefs", json!({}))] {
+        let world = World::start().await;
+        let tool = world.attached(&ai_sms()).await;
+        let mut model = world.model();
+        model[list] = unreadable;
+        let body = json!({"id": world.home.assistant_id, "model": model});
+        world.vapi.inject(Fault::body(body).on("GET", "/assistant/").times(9));
+        let listed = tools_of_agent(&world).await;
+        assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(false), &tool["id"]), "{list}");
+        assert_eq!(world.aws.rows("agent_tools").len(), 1, "{list}");
+    }
+}
+
 /// The first look shows a difference; the second one, under the agent's lease, fails.
 #[tokio::test]
 async fn a_failed_second_read_gives_the_tables_list_and_changes_nothing() {

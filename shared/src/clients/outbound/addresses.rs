@@ -2,6 +2,33 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Names that no public server has, by their last labels: reserved (RFC 6761, 6762, 7686, 8375), kept for private use by ICANN, or
+/// in wide use inside networks, so that the public name system does not give them out.
+const NOT_PUBLIC: [&str; 14] = [
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "home.arpa",
+    "lan",
+    "invalid",
+    "test",
+    "onion",
+    "alt",
+];
+
+/// Whether a host of this name may be on the public internet; what the name stands for, only the name system tells.
+pub(super) fn is_public_name(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let below = |suffix: &&str| host.strip_suffix(*suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    // A name of one label is looked up in the network that one is in.
+    host.contains('.') && !NOT_PUBLIC.iter().any(|suffix| below(&suffix))
+}
+
 /// Whether anybody on the internet may have this address. Everything reserved, private, local or translated is not.
 pub(super) fn is_public(ip: IpAddr) -> bool {
     match ip {
@@ -40,6 +67,40 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_no_public_server_has() {
+        for private in [
+            "localhost",
+            "LOCALHOST",
+            "localhost.",
+            "api.localhost",
+            "metadata.google.internal",
+            "printer.local",
+            "db",
+            "db.",
+            "",
+            "intranet",
+            "crm.corp",
+            "nas.home.arpa",
+            "router.lan",
+            "x.test",
+            "x.onion",
+        ] {
+            assert!(!is_public_name(private), "{private}");
+        }
+        for public in [
+            "example.com",
+            "local.example.com",
+            "mylocalhost.com",
+            "internal.example",
+            "home.com",
+            "a.b.c.dev",
+            "x.dev.",
+        ] {
+            assert!(is_public_name(public), "{public}");
+        }
+    }
 
     #[test]
     fn what_is_not_on_the_public_internet() {

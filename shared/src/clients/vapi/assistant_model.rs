@@ -16,10 +16,19 @@ pub struct AssistantModel(Map<String, Value>);
 impl AssistantModel {
     /// The model in VAPI's answer about an assistant.
     pub(super) fn of(mut assistant: Value) -> Result<Self, Error> {
-        match assistant.get_mut("model").map(Value::take) {
-            Some(Value::Object(model)) => Ok(Self(model)),
-            _ => Err(Error::new(Service::Vapi, Failure::Undecodable("the assistant has no model".into()))),
+        let unreadable = |why: &str| Err(Error::new(Service::Vapi, Failure::Undecodable(why.into())));
+        let Some(Value::Object(model)) = assistant.get_mut("model").map(Value::take) else {
+            return unreadable("the assistant has no model");
+        };
+        // A list that cannot be read is no empty list: by that, tools would be taken from agents that have them.
+        let is_id = |id: Option<&Value>| id.is_some_and(Value::is_string);
+        if !is_list_of(model.get("toolIds"), |id| is_id(Some(id))) {
+            return unreadable("the assistant's toolIds are no list of ids");
         }
+        if !is_list_of(model.get("toolRefs"), |pinned| is_id(pinned.get("toolId"))) {
+            return unreadable("the assistant's toolRefs are no list of tools");
+        }
+        Ok(Self(model))
     }
 
     /// The ids of all tools that the assistant has, each once, in whichever list.
@@ -111,9 +120,34 @@ impl AssistantModel {
     }
 }
 
+/// Whether it is such a list, or there is none.
+fn is_list_of(list: Option<&Value>, item: impl Fn(&Value) -> bool) -> bool {
+    match list {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.iter().all(item),
+        Some(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_no_empty_list() {
+        for (lists, readable) in [
+            (json!({"toolIds": "oops"}), false),
+            (json!({"toolIds": {}}), false),
+            (json!({"toolIds": ["a", 7]}), false),
+            (json!({"toolRefs": "oops"}), false),
+            (json!({"toolRefs": ["a"]}), false),
+            (json!({"toolRefs": [{"version": "v1"}]}), false),
+            (json!({"toolIds": null, "toolRefs": [{"toolId": "a"}]}), true),
+            (json!({}), true),
+        ] {
+            assert_eq!(AssistantModel::of(json!({ "model": lists })).is_ok(), readable, "{lists}");
+        }
+    }
 
     fn model(lists: &Value) -> AssistantModel {
         let mut model = json!({"provider": "openai", "model": "gpt", "messages": [{"role": "system"}]});

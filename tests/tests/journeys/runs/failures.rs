@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{Json, Router, routing::post};
-use local::standins::{self};
+use local::standins::{self, llm::Turn};
 use serde_json::{Value, json};
 use shared::models::{RunLimits, RunStatus, Timestamp};
 use tests::{
@@ -128,8 +128,35 @@ async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
     deliver(&world).await;
     let run = whole(&world, id).await.run;
     assert_eq!(run.status, RunStatus::Failed);
-    assert!(run.error.as_ref().unwrap().contains("5 times"), "{:?}", run.error);
+    let error = run.error.unwrap();
+    assert!(error.contains("5 times") && error.contains("has done nothing; start it again"), "{error}");
     assert_eq!(world.llm.script_left().len(), 2, "the model was not asked");
+}
+
+/// The same after an effect: whoever starts it again must know that it happened.
+#[tokio::test]
+async fn a_run_that_gets_nowhere_after_an_effect_says_so() {
+    // Killed before the result of its call is written, and after that.
+    for (step, told) in [(1, "may have happened"), (2, "One of its steps is done")] {
+        let world = World::start().await;
+        let sms = world.tool(&sms_without_call(&world.home)).await;
+        let name = sms["name"].as_str().unwrap();
+        world.llm.script([Turn::text(&calls(&format!("return {name}({{text: \"Hi\"}});"))), done(), answer()]);
+        let id = begin(&world, RunSpec { built_in: Vec::new(), tools: vec![sms.clone()], ..RunSpec::default() }).await;
+        let after = Fault::new("TransactWriteItems", "automation_runs", Trouble::StallBefore).after(step);
+        assert!(killed(&world, after).await);
+        assert_eq!(world.twilio.messages().len(), 1);
+        let attempts = || world.aws.rows("automation_runs").iter().find_map(|row| row["attempts"].as_i64()).unwrap();
+        while attempts() < 5 {
+            world.later();
+            assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
+        }
+        world.later();
+        deliver(&world).await;
+        let run = whole(&world, id).await.run;
+        let error = run.error.unwrap();
+        assert!(error.contains("5 times") && error.contains(told) && error.contains("look at its steps"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn runs_are_listed_by_page_newest_first_without_their_steps() {
 async fn a_run_is_shown_step_by_step() {
     let world = World::start().await;
     let tool = world
-        .tool(&json!({"type": "api_request", "label": "Look up", "method": "GET", "url": "https://localhost/"}))
+        .tool(&json!({"type": "api_request", "label": "Look up", "method": "GET", "url": "https://nobody.example/"}))
         .await;
     let run = world.start_run(&json!({"prompt": "Look it up.", "tools": [tool["id"]]})).await.expect(202);
     let id = text(&run["id"]);

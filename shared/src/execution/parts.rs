@@ -1,0 +1,148 @@
+//! An effect with several parts: each part is claimed by itself, so that nobody gets a message twice because it also goes to
+//! somebody else (docs/adr/0025-one-claim-a-recipient.md).
+//!
+//! The whole keeps its claim, too. Under its key the same request gets the same answer, also from rows of older versions, which
+//! claimed nothing else.
+
+use futures_util::{future::join_all, join};
+use serde_json::{Map, Value};
+
+use super::{ExecutionRequest, Executor, effect_key, lease, recorded, under_way};
+use crate::{
+    Result,
+    actions::{self, ActionTool, Part},
+    idempotency::{Claim, Key, Outcome, Ticket},
+    tool::{CallContext, RecipientOutcome, ToolOutcome},
+};
+
+/// The parts of an effect; none where the claim of the whole is the claim of its only part.
+pub(super) struct Parts(Vec<(Part, Key)>);
+
+/// An effect whose whole is claimed.
+pub(super) struct ClaimedParts {
+    pub(super) whole: Ticket,
+    pub(super) parts: Parts,
+    /// The claims of the parts, if they were made beside that of the whole.
+    pub(super) held: Option<Vec<Claim>>,
+}
+
+impl Parts {
+    pub(super) fn of(
+        tool: &ActionTool,
+        arguments: &Map<String, Value>,
+        context: &CallContext<'_>,
+        whole: &Key,
+    ) -> Self {
+        let parts = tool.parts(arguments, context.conversation).into_iter().map(|part| {
+            let key = effect_key(tool.id, context.subject, part.significant.clone());
+            (part, key)
+        });
+        let parts: Vec<_> = parts.collect();
+        if parts.iter().all(|(_, key)| key == whole) { Self(Vec::new()) } else { Self(parts) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Their keys. Only the whole has the name of the delivery: a redelivery gets the answer of the whole.
+    fn keys(&self) -> impl Iterator<Item = (&Key, Option<&str>)> {
+        self.0.iter().map(|(_, key)| (key, None))
+    }
+}
+
+impl Executor {
+    /// Claims the whole, and its parts beside it. While a twin runs, its result is awaited.
+    pub(super) async fn claim_with_parts(
+        &self,
+        key: &Key,
+        parts: &Parts,
+        context: &CallContext<'_>,
+    ) -> Result<(Claim, Option<Vec<Claim>>)> {
+        if parts.is_empty() {
+            return Ok((self.claim(key, context).await?, None));
+        }
+        let keys: Vec<_> = std::iter::once((key, context.delivery)).chain(parts.keys()).collect();
+        let Some(mut claims) = self.claim_all(&keys, context).await? else { return Ok((Claim::Running, None)) };
+        let whole = claims.remove(0);
+        Ok((whole, Some(claims)))
+    }
+
+    async fn claim_all(&self, keys: &[(&Key, Option<&str>)], context: &CallContext<'_>) -> Result<Option<Vec<Claim>>> {
+        let until = context.deadline.reserving(super::TWIN_RESERVE);
+        self.idempotency.claim_all(keys, lease(context.deadline), until).await
+    }
+
+    pub(super) async fn release_tickets(&self, tickets: impl IntoIterator<Item = Ticket>) {
+        join_all(tickets.into_iter().map(|ticket| self.settle(ticket, Outcome::Released))).await;
+    }
+
+    /// Causes the parts that nobody has caused, and records the outcome of each and of the whole.
+    ///
+    /// # Errors
+    /// An outage of our own, before anything was done.
+    pub(super) async fn act_in_parts(
+        &self,
+        tool: &ActionTool,
+        request: ExecutionRequest<'_>,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        claimed: ClaimedParts,
+    ) -> Result<ToolOutcome> {
+        let ClaimedParts { whole, parts, held } = claimed;
+        let held = match held {
+            Some(held) => Ok(Some(held)),
+            None => self.claim_all(&parts.keys().collect::<Vec<_>>(), context).await,
+        };
+        let held = match held {
+            Ok(Some(held)) => held,
+            Ok(None) => {
+                self.settle(whole, Outcome::Released).await;
+                return Ok(under_way());
+            }
+            Err(outage) => {
+                self.settle(whole, Outcome::Released).await;
+                return Err(outage);
+            }
+        };
+        let mut done = whole.done.clone();
+        let mut mine = Vec::new();
+        for ((part, _), claim) in parts.0.into_iter().zip(held) {
+            let (known, otherwise) = match claim {
+                Claim::Mine(ticket) => {
+                    done.extend(ticket.done.clone());
+                    mine.push((part, ticket));
+                    continue;
+                }
+                Claim::Completed(_) => (Map::new(), "sent"),
+                Claim::Unknown { done, .. } => (done, "unknown"),
+                Claim::Running => (Map::new(), "unknown"),
+            };
+            for to in part.recipients {
+                let state = known.get(&to).cloned().unwrap_or_else(|| otherwise.into());
+                done.insert(to, state);
+            }
+        }
+        let acted = if mine.is_empty() {
+            // To tell an earlier outcome begins nothing, so no limit counts it.
+            let told = self.run(tool, request, context, arguments, &done).await;
+            told.map(|told| ToolOutcome { repeats: true, ..told })
+        } else {
+            self.act(tool, request, context, arguments, &done).await
+        };
+        let of_part = |part: &Part| -> Outcome {
+            let Ok(outcome) = &acted else { return Outcome::Released };
+            let theirs = |one: &&RecipientOutcome| part.recipients.contains(&one.to);
+            let theirs: Vec<_> = outcome.recipients.iter().filter(theirs).cloned().collect();
+            // A limit, for example, held back all of it.
+            if theirs.is_empty() { Outcome::Released } else { recorded(&actions::told(&tool.action, context, theirs)) }
+        };
+        let each = mine.into_iter().map(|(part, ticket)| {
+            let outcome = of_part(&part);
+            self.settle(ticket, outcome)
+        });
+        let of_whole = acted.as_ref().map_or(Outcome::Released, recorded);
+        join!(join_all(each), self.settle(whole, of_whole));
+        acted
+    }
+}
