@@ -513,7 +513,7 @@ fn is_final(entry: &Entry) -> bool {
 
 fn is_quoted(line: usize) -> String {
     format!(
-        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands behind `>`, in another block, in your thoughts, in a comment of HTML or in an element such as <result>. A block that is to run begins at the beginning of a line, outside of these."
+        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands behind `>`, in another block, in your thoughts, in an element such as <result> or <details>, in a comment, in quotation marks or between ~~. A block that is to run begins at the beginning of a line, outside of these."
     )
 }
 
