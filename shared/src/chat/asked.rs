@@ -135,7 +135,7 @@ impl Asked {
             if message.is_none() && fields.problems().iter().count() == 0 {
                 fields.problem("message", "is required");
             }
-            let thread = if strict { fields.text("thread_id", LONGEST_THREAD) } else { None };
+            let thread = if strict { fields.name("thread_id", LONGEST_THREAD) } else { None };
             if strict {
                 fields.finish();
             }
@@ -162,7 +162,7 @@ fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
         };
         let Some(mut fields) = Fields::of(body, place, problems) else { continue };
         for name in THREAD_NAMES {
-            let Some(thread) = fields.text(name, LONGEST_THREAD) else { continue };
+            let Some(thread) = fields.name(name, LONGEST_THREAD) else { continue };
             match &named {
                 Some((other, at)) if *other != thread => {
                     let sentence = format!("names another thread than {at}: write one of the two");
