@@ -10,7 +10,7 @@ use crate::{
     work::look_at,
 };
 
-/// What begins a section behind `<`, and what ends it.
+/// The beginnings of sections behind `<`, each with its end.
 const SECTIONS: [(&[u8], &[u8]); 3] = [(b"!--", b"-->"), (b"![CDATA[", b"]]>"), (b"?", b"?>")];
 
 /// Elements that have no end, or need none.

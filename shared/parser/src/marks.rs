@@ -4,7 +4,7 @@ use memchr::memchr3;
 
 use crate::work::look_at;
 
-/// What begins a quotation, and what may end it.
+/// Marks that begin a quotation, each with the marks that may end it.
 const PAIRS: [(char, &str); 12] = [
     ('"', "\""),
     ('＂', "＂"),

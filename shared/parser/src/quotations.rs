@@ -1,5 +1,5 @@
-//! What a model quotes instead of saying it: code that is indented, what stands behind `>`, and what stands in an element. Prose
-//! is searched for them only up to a fence.
+//! Quotations of a model: code that is indented, text behind `>`, and the inside of elements. Prose is searched for them only up to
+//! a fence.
 
 use std::borrow::Cow;
 

@@ -44,13 +44,13 @@ struct Reading<'t> {
     fences: Fences<'t>,
     report: Report<'t>,
     thought: Thought,
-    /// How far was looked for what begins a thought.
+    /// How far the text was searched for `<think`.
     searched: usize,
     /// Where the first block begins that was read.
     first: Option<usize>,
-    /// What was there before the blocks in a fence without a word.
+    /// The state before the blocks in a fence without a word.
     doubled: Option<Before>,
-    /// What was there before the blocks behind a mark of quotation, and the mark.
+    /// An open mark of quotation, and the state before the blocks behind it.
     marked: Option<(char, Before)>,
 }
 
@@ -63,7 +63,7 @@ enum Thought {
     None,
 }
 
-/// What was known before a block.
+/// The state before a block.
 #[derive(Clone, Copy)]
 struct Before {
     entries: usize,
@@ -160,7 +160,7 @@ impl Reading<'_> {
         end
     }
 
-    /// Takes back what was read since; it was quoted.
+    /// Takes back the calls read since then: they were quoted.
     fn take_back(&mut self, before: Before) {
         let parsed = &mut self.report.parsed;
         parsed.entries.truncate(before.entries);

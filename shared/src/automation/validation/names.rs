@@ -1,5 +1,5 @@
-//! What may be a name in an automation, and what stands in its variables under the name of a secret. What was saved before keeps
-//! its names: they are looked at when it is saved or activated.
+//! The names in an automation, and secrets in its variables. Both are checked when it is saved or activated, so automations that
+//! run already go on.
 
 use serde_json::Value;
 

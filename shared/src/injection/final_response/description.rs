@@ -27,7 +27,7 @@ const KEYWORDS: &str = "type, $schema, $id, $ref, $defs, title, description, pro
     exclusiveMaximum, multipleOf, minLength, maxLength, minItems, maxItems, uniqueItems, minProperties, \
     maxProperties, anyOf, oneOf, allOf, not, prefixItems, definitions, strict";
 
-/// Behind the name of a type: what explains it.
+/// Words behind the name of a type that explain it.
 const EXPLAINS: &str = " (| of | - | – | — | or | oder | ou | with | representing | containing | in ";
 
 /// Where an example begins.
@@ -36,7 +36,7 @@ const EXAMPLES: &str = "one of|either |e.g.|eg. |z. b.|z.b.|for example|such as|
 /// What stands around the name of a placeholder.
 const BRACKETS: &str = "<…> […] {…} {{…}} ${…} (…) «…» ‹…› ＜…＞ %…% __…__";
 
-/// What a leaf says.
+/// A leaf of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Leaf {
     Placeholder,
