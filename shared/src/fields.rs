@@ -103,9 +103,29 @@ impl<'a> Fields<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
+    /// As [`Fields::text`], for what people and models know a thing by.
+    pub fn name(&mut self, name: &'static str, longest: usize) -> Option<String> {
+        let text = self.text(name, longest)?;
+        if let Some(mark) = unseen_mark(&text) {
+            let number = u32::from(mark);
+            self.problem(name, format!("has the character U+{number:04X}, which nobody sees; write it again without"));
+        }
+        Some(text)
+    }
+
+    pub fn required_name(&mut self, name: &'static str, longest: usize) -> Option<String> {
+        let before = self.problems.iter().count();
+        let text = self.name(name, longest);
+        self.required_if_none(name, text, before)
+    }
+
     pub fn required_text(&mut self, name: &'static str, longest: usize) -> Option<String> {
         let before = self.problems.iter().count();
         let text = self.text(name, longest);
+        self.required_if_none(name, text, before)
+    }
+
+    fn required_if_none(&mut self, name: &'static str, text: Option<String>, before: usize) -> Option<String> {
         if text.is_none() && self.problems.iter().count() == before {
             self.problem(name, "is required");
         }
@@ -183,6 +203,20 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A character of a name that nobody sees and that changes how others are read: of control, an end of a line, or a mark of the
+/// direction of writing. Arabic and Hebrew need none in a name.
+pub fn unseen_mark(name: &str) -> Option<char> {
+    name.chars().find(|letter| is_unseen(*letter))
+}
+
+pub fn is_unseen(letter: char) -> bool {
+    let is_mark = matches!(
+        letter,
+        '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{206F}' | '\u{FEFF}'
+    );
+    is_mark || letter.is_control()
+}
+
 /// A member's name as a step of a JSON pointer (RFC 6901).
 pub fn pointer_step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
@@ -205,6 +239,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_name_has_no_characters_that_nobody_sees() {
+        let (right, wrong) = (
+            ["Ana's office", "مكتب", "משרד", "👩‍🔧 می‌خواهم", "Zürich – 2"],
+            ["a\0b", "a\nb", "a\u{202E}b", "a\u{2066}b", "a\u{200F}b", "a\u{85}b", "a\u{2028}b", "a\u{FEFF}b"],
+        );
+        for (name, problem) in right.map(|name| (name, 0)).into_iter().chain(wrong.map(|name| (name, 1))) {
+            let mut problems = Problems::default();
+            let body = json!({"label": name});
+            let read = Fields::of(&body, "", &mut problems).and_then(|mut fields| fields.required_name("label", 100));
+            assert_eq!((read.as_deref(), problems.iter().count()), (Some(name), problem), "{name:?}");
+        }
+    }
 
     #[test]
     fn everything_wrong_is_named_at_once() {

@@ -145,7 +145,7 @@ fn name_at_vapi(assistant: vapi::Assistant) -> Result<String> {
 fn registration(body: &Value) -> Result<Registration> {
     let mut problems = Problems::default();
     let registration = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let name = fields.text("name", LONGEST_NAME);
+        let name = fields.name("name", LONGEST_NAME);
         let assistant = fields.required("external_assistant_id").and_then(|value| {
             let id = value.as_str().and_then(|text| Uuid::parse_str(text.trim()).ok());
             if id.is_none() {

@@ -76,13 +76,28 @@ pub(crate) const fn refused() -> Error {
 /// # Errors
 /// [`refused`] for anything else.
 pub(crate) async fn verify(deps: &Deps, number: &PhoneNumber, incoming: &Incoming, request: &Request) -> Result<()> {
-    let signature = request.headers().get("x-twilio-signature").and_then(|value| value.to_str().ok());
-    let signature = signature.ok_or_else(refused)?;
+    let account = signed(deps, number, request).await?;
+    let meant = incoming.called == number.number && incoming.account_sid.as_deref() == Some(account.account_sid());
+    if meant { Ok(()) } else { Err(refused()) }
+}
+
+/// The account whose auth token a request was signed with.
+///
+/// # Errors
+/// [`refused`] for any other.
+pub(crate) async fn signed(deps: &Deps, number: &PhoneNumber, request: &Request) -> Result<twilio::Account> {
+    let signature = signature(request)?;
     let account: twilio::Account = deps.secrets.get(&number.credentials_secret).await?;
     let url = public_url(&deps.public_url, request);
     let signed = signature::is_valid(account.auth_token(), &url, http::body(request), signature);
-    let meant = incoming.called == number.number && incoming.account_sid.as_deref() == Some(account.account_sid());
-    if signed && meant { Ok(()) } else { Err(refused()) }
+    if signed { Ok(account) } else { Err(refused()) }
+}
+
+/// # Errors
+/// [`refused`] for a request without one.
+pub(crate) fn signature(request: &Request) -> Result<&str> {
+    let signature = request.headers().get("x-twilio-signature").and_then(|value| value.to_str().ok());
+    signature.ok_or_else(refused)
 }
 
 /// The address as Twilio called it: API Gateway's own host and stage are not part of what was signed.

@@ -96,8 +96,17 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         return Err(Error::NotFound("route"));
     };
     let refused_at = Deadline::after(REFUSED_AFTER);
-    let incoming = Incoming::read(&request)?;
-    let Ok(id) = http::id(id, "phone number") else { return refuse(incoming::refused(), refused_at).await };
+    let id = incoming::signature(&request).and_then(|_signature| http::id::<PhoneNumberId>(id, "phone number"));
+    let Ok(id) = id else { return refuse(incoming::refused(), refused_at).await };
+    let incoming = match Incoming::read(&request) {
+        Ok(incoming) => incoming,
+        // What is wrong with a form is told to who signed it.
+        Err(wrong) => {
+            let number = deps.phone_numbers.find(id).await;
+            let signed = signed(deps, number, &request).await;
+            return refuse(signed.map_or_else(|refused| refused, |_account| wrong), refused_at).await;
+        }
+    };
 
     // One round trip: whose number it is, and whether this call has been answered before. The claim is released unless the
     // request turns out to be Twilio's.
@@ -172,6 +181,15 @@ async fn admitted(
     let number = number?.ok_or_else(incoming::refused)?.for_its_owner();
     incoming::verify(deps, &number, incoming, request).await?;
     Ok(number)
+}
+
+async fn signed(
+    deps: &Deps,
+    number: Result<Option<Unowned<PhoneNumber>>>,
+    request: &Request,
+) -> Result<clients::twilio::Account> {
+    let number = number?.ok_or_else(incoming::refused)?.for_its_owner();
+    incoming::signed(deps, &number, request).await
 }
 
 /// Whoever has no business here is told so, not before `at`. An outage of ours is nothing the caller should hear as silence.

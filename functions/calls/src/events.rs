@@ -60,17 +60,22 @@ enum CallUpdate {
 
 pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
     let bearer = http::bearer(request).ok_or(Error::Unauthenticated)?;
-    let body = http::json_body(request)?;
-    let message = body.get("message").filter(|message| message.is_object());
-    let message = message.ok_or_else(|| Error::Malformed("the body has no object \"message\"".into()))?;
-
-    let call = find(deps, message).await?;
+    let message = http::json_body(request).and_then(|mut body| match body.get_mut("message").map(Value::take) {
+        Some(message) if message.is_object() => Ok(message),
+        _ => Err(Error::Malformed("the body has no object \"message\"".into())),
+    });
+    // What cannot be read is nobody's call, too: only who has the platform's bearer hears what is wrong with it.
+    let call = match &message {
+        Ok(message) => find(deps, message).await?,
+        Err(_unreadable) => None,
+    };
     // Nobody's call: the platform's bearer may tell of it, and nothing comes of it.
     let owner = call.as_ref().map_or_else(OrganizationId::generate, |call| call.organization_id);
     let fits = |account: &Account| token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_ok();
     let account = deps.accounts.vapi_fitting(owner, fits).await?;
     token::check_bearer(account.webhook_bearer.as_ref(), bearer)?;
 
+    let message = &message?;
     if let Some(call) = call {
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {

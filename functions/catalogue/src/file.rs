@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 /// Reads a file. `None`: so much is wrong that there is no service; the problems say what.
 pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
     let mut fields = Fields::at_pointer(file, "", problems)?;
-    let name = fields.required_text("name", LONGEST_TITLE);
+    let name = fields.required_name("name", LONGEST_TITLE);
     let description = bounded(&mut fields, "description", LONGEST_DESCRIPTION);
     let categories = texts(&mut fields, "categories");
     let connection = read_connection(&mut fields);
@@ -138,8 +138,8 @@ fn read_tool(
     problems: &mut Problems,
 ) -> Option<ServiceTool> {
     let mut fields = Fields::at_pointer(value, pointer, problems)?;
-    let name = fields.required_text("name", 200);
-    let title = fields.required_text("title", LONGEST_TITLE);
+    let name = fields.required_name("name", 200);
+    let title = fields.required_name("title", LONGEST_TITLE);
     let description = bounded(&mut fields, "description", LONGEST_DESCRIPTION);
     let returns = bounded(&mut fields, "returns", LONGEST_RETURNS);
     let category = fields.required_text("category", 20);

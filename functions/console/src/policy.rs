@@ -3,10 +3,9 @@
 use shared::{http::Request, platform::ConsoleSettings};
 
 /// The headers of every answer, beside those of its content.
-pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 6] {
+pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 5] {
     [
         ("content-security-policy", content_security_policy(settings)),
-        ("x-content-type-options", "nosniff".to_owned()),
         // The address holds a code for a moment, when somebody comes back from signing in.
         ("referrer-policy", "no-referrer".to_owned()),
         ("cross-origin-opener-policy", "same-origin".to_owned()),

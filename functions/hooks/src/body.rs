@@ -71,7 +71,7 @@ pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
     let mut problems = Problems::default();
     let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
         let service = service(&mut fields);
-        let label = fields.text("label", LONGEST_LABEL).unwrap_or_default();
+        let label = fields.name("label", LONGEST_LABEL).unwrap_or_default();
         let given = fields.text("secret", LONGEST_SECRET);
         let tenant = fields.text("tenant", LONGEST_ID);
         let account = fields.text("service_account", LONGEST_ID);
@@ -119,7 +119,7 @@ pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
     let mut problems = Problems::default();
     let read = Fields::of(body, "", &mut problems).map(|mut fields| {
         let cleared = fields.cleared("label");
-        let label = fields.text("label", LONGEST_LABEL).or_else(|| cleared.then(String::new));
+        let label = fields.name("label", LONGEST_LABEL).or_else(|| cleared.then(String::new));
         let given = fields.text("secret", LONGEST_SECRET);
         if let Some(given) = &given {
             check_secret(&mut fields, scheme, given);

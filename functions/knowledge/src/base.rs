@@ -16,7 +16,7 @@ const LONGEST_LABEL: usize = 60;
 pub(crate) fn read(organization: OrganizationId, body: &Value) -> Result<KnowledgeBase> {
     let mut problems = Problems::default();
     let base = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let name = fields.required_text("name", LONGEST_NAME);
+        let name = fields.required_name("name", LONGEST_NAME);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let declared = read_fields(&mut fields);
         fields.finish();
@@ -44,7 +44,7 @@ fn read_fields(fields: &mut Fields<'_>) -> Vec<Field> {
         let Some(mut field) = Fields::of(value, path.as_str(), fields.problems()) else { continue };
         let name: Option<FieldName> = field.required_parse("name");
         let kind = field.required_parse("type");
-        let label = field.text("label", LONGEST_LABEL);
+        let label = field.name("label", LONGEST_LABEL);
         if let Some(name) = name.as_ref().filter(|name| read.iter().any(|field| field.name == **name)) {
             field.problem("name", format!("{name} is declared twice"));
         }

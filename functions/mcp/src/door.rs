@@ -121,7 +121,7 @@ pub(crate) fn headers(deps: &Deps, request: &Request) -> Result<Vec<(&'static st
 /// What a browser asks before it sends a token.
 pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
     let allowed = [
-        ("access-control-allow-methods", "POST, GET"),
+        ("access-control-allow-methods", "POST, GET, DELETE"),
         (
             "access-control-allow-headers",
             "authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id",

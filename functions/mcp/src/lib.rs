@@ -49,7 +49,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             door::metadata(deps, Some(&http::id(slug, "organization")?))
         }
         ["OPTIONS", "api", _, "mcp"] => door::preflight(deps, &request),
-        ["POST" | "GET", "api", slug, "mcp"] => {
+        ["POST" | "GET" | "DELETE", "api", slug, "mcp"] => {
             let slug = http::id(slug, "organization")?;
             let shown = door::headers(deps, &request)?;
             // The same headers stand at a refusal: a client in a browser must be able to read it.

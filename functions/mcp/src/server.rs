@@ -15,7 +15,7 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
     agent_tools::{AgentTool, AgentTools, Answer, InWhoseName},
@@ -51,12 +51,31 @@ pub(crate) async fn answer(deps: &Deps, request: Request, slug: &Slug) -> Result
     let server = Server { tools: deps.tools.clone(), member, deadline };
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    let unreadable = unreadable(&request);
     let (head, body) = service.handle(request).await.into_parts();
+    // `rmcp` answers 415 to a body that it cannot read, whatever its content type.
+    if let (415, Some(unreadable)) = (head.status.as_u16(), unreadable) {
+        return Reply::json(400, &unreadable);
+    }
     let body = body.collect().await.map_err(Error::internal)?.to_bytes().to_vec();
     let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let content_type = header("content-type").unwrap_or_else(|| "text/plain; charset=utf-8".to_owned());
     let allow = header("allow").map(|allow| ("allow", allow));
     Ok(Reply::of(head.status.as_u16(), content_type, body).with_headers(allow))
+}
+
+/// What JSON-RPC answers to a body that is said to be JSON, if it cannot be read.
+fn unreadable(request: &Request) -> Option<Value> {
+    let content_type = request.headers().get("content-type")?.to_str().ok()?;
+    let content_type = content_type.split(';').next().unwrap_or_default().trim();
+    if !content_type.eq_ignore_ascii_case("application/json") {
+        return None;
+    }
+    let error = match serde_json::from_slice::<Value>(http::body(request)) {
+        Err(error) => json!({"code": -32700, "message": format!("the body is not valid JSON: {error}")}),
+        Ok(_json) => json!({"code": -32600, "message": "the body is no message of JSON-RPC 2.0; send one, not a list"}),
+    };
+    Some(json!({"jsonrpc": "2.0", "id": null, "error": error}))
 }
 
 /// One request's server.

@@ -94,7 +94,7 @@ pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
     let mut problems = Problems::default();
     let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
         let number: Option<E164> = fields.required_parse("number");
-        let label = fields.required_text("label", LONGEST_LABEL);
+        let label = fields.required_name("label", LONGEST_LABEL);
         let agent_id = fields.parse("agent_id");
         let fallback_number: Option<E164> = fields.parse("fallback_number");
         if number.is_some() && number == fallback_number {
@@ -129,7 +129,7 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
             None
         } else {
             let given = fields.get("label").is_some();
-            if given { fields.required_text("label", LONGEST_LABEL) } else { None }
+            if given { fields.required_name("label", LONGEST_LABEL) } else { None }
         };
         let agent_id = Setting::read(&mut fields, "agent_id");
         let fallback_number = Setting::read(&mut fields, "fallback_number");

@@ -41,7 +41,7 @@ pub(crate) fn thread_and_run(body: &Value, path: &str) -> Result<(String, String
 }
 
 fn names(fields: &mut Fields<'_>) -> Option<(String, String)> {
-    let thread = fields.required_text("threadId", LONGEST_THREAD);
+    let thread = fields.required_name("threadId", LONGEST_THREAD);
     let run = fields.text("runId", LONGEST_ID).unwrap_or_else(|| Uuid::now_v7().to_string());
     Some((thread?, run))
 }

@@ -70,7 +70,9 @@ pub enum Place {
 pub fn values(text: &str, answers: &str) -> (Vec<Found>, Option<Malformed>) {
     let seen = without_thoughts(text);
     let mut search = Search { text: &seen, answers, report: Report::new(text), found: Vec::new(), problem: None };
-    if let Ok(value) = search.whole(0, seen.len()) {
+    // What is a value as it stands has no thoughts: `</think>` is a part of its text then.
+    let as_it_stands = Search { text, answers, report: Report::new(text), found: Vec::new(), problem: None };
+    if let Ok(value) = as_it_stands.whole(0, text.len()).or_else(|_| search.whole(0, seen.len())) {
         search.found.push(Found { value, place: Place::Whole, line: 1 });
         return (search.found, None);
     }

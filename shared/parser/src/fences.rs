@@ -1,9 +1,9 @@
 //! Where fenced blocks begin and end. Prose is passed over by a vectorised search for three back-ticks or tildes in a row, and
 //! no part of the answer is searched twice. Where no `tool` fence follows any more, nothing is looked at at all.
 
-use memchr::{memchr_iter, memchr2, memchr3, memmem, memrchr2};
+use memchr::{memchr, memchr2, memchr3, memmem, memrchr2};
 
-use crate::{quotations::Quotations, work::look_at};
+use crate::{marks, quotations::Quotations, work::look_at};
 
 /// Up to this length of a block's fence it is looked whether a shorter one closes the block; more than anybody writes.
 const LONGEST_LEFT_OPEN: usize = 8;
@@ -46,12 +46,29 @@ pub(crate) enum Bearing {
     Inside,
 }
 
+/// How a tool block stands in a fence without a word.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Outer {
+    None,
+    /// Nothing else stands in it, and it ends there.
+    Doubles(usize),
+    /// Something else does, and it ends there.
+    Quotes(usize),
+    /// Another tool block follows.
+    GoesOn,
+}
+
 pub(crate) struct Fences<'t> {
     bytes: &'t [u8],
     marks: [(u8, Search); 2],
     /// For the word `tool`, in small letters and in capital ones.
     words: [Search; 2],
+    text: &'t str,
     quotations: Quotations<'t>,
+    /// Where the text begins that stands before the block.
+    prose: usize,
+    /// A fence without a word between which and the block nothing stands.
+    outer: Option<Fence>,
     /// Where the first tool block begins that was passed over, because it is quoted.
     pub(crate) passed: Option<usize>,
 }
@@ -62,13 +79,18 @@ impl<'t> Fences<'t> {
             bytes: text.as_bytes(),
             marks: [(b'`', Search::new(b"```")), (b'~', Search::new(b"~~~"))],
             words: [Search::new(b"ool"), Search::new(b"OOL")],
+            text,
             quotations: Quotations::new(text),
+            prose: 0,
+            outer: None,
             passed: None,
         }
     }
 
-    /// The next tool block that begins at `from` or later, and is not quoted: its fence, and where its calls begin.
+    /// The next tool block that begins at `from` or later, and is not quoted as far as can be seen before it is read: its fence,
+    /// and where its calls begin.
     pub(crate) fn tool_block(&mut self, mut from: usize) -> Option<(Fence, usize)> {
+        self.prose = from;
         loop {
             self.quotations.go_on(from);
             let fence = self.opening(from)?;
@@ -77,18 +99,120 @@ impl<'t> Fences<'t> {
             if !is_tool && self.tool_fence(fence.end).is_none() {
                 return None;
             }
-            let thought = self.quotations.thought(fence.start);
-            from = if fence.start < thought || self.quotations.hold(&fence) {
+            from = if self.quotations.hold(&fence) {
                 if is_tool {
-                    self.passed.get_or_insert(fence.start);
+                    self.pass(fence.start);
                 }
-                fence.end
+                self.behind_held(&fence)
             } else if let Behind::Tool(calls) = behind {
                 return Some((fence, calls));
             } else {
-                self.closing(&fence, behind == Behind::Other).1
+                self.behind_other(&fence, behind == Behind::Other)
             };
         }
+    }
+
+    /// Behind a fence that is quoted, and behind the one that closes its block if that is the next.
+    fn behind_held(&mut self, fence: &Fence) -> usize {
+        self.outer = None;
+        let next = self.fence(usize::from(fence.mark == b'~'), fence.end);
+        let next = next.filter(|next| next.is_first && bearing(self.bytes, fence, next) == Bearing::Closes);
+        next.map_or(fence.end, |next| next.end)
+    }
+
+    /// Passes over a block that is no tool block, up to a tool block that it does not hide.
+    fn behind_other(&mut self, fence: &Fence, hides: bool) -> usize {
+        self.outer = None;
+        let behind = match self.closing(fence, false) {
+            (end, behind) if end < behind || end == self.bytes.len() => behind,
+            (begin, _) if !hides && self.is_blank(fence.end, begin) => {
+                self.outer = Some(*fence);
+                return begin;
+            }
+            (begin, _) => self.behind_quoting(fence, begin),
+        };
+        if let Some(tool) = self.tool_fence(fence.end).filter(|tool| *tool < behind) {
+            self.pass(tool);
+        }
+        self.prose = behind;
+        behind
+    }
+
+    /// Where a block ends that quotes a tool block, which begins at `at`: behind the second of two fences that close, if there
+    /// are two.
+    fn behind_quoting(&mut self, outer: &Fence, at: usize) -> usize {
+        let (mut from, mut closed) = (at, None);
+        while let Some(fence) = self.first_of(outer.mark, from) {
+            from = fence.end;
+            match (bearing(self.bytes, outer, &fence), closed) {
+                (Bearing::Closes, None) => closed = Some(fence.end),
+                (Bearing::Closes, Some(_)) => return fence.end,
+                (_, Some(closed)) => return closed,
+                (_, None) => {}
+            }
+        }
+        closed.unwrap_or(self.bytes.len())
+    }
+
+    /// That a tool block is not read.
+    pub(crate) fn pass(&mut self, start: usize) {
+        let first = self.passed.get_or_insert(start);
+        *first = start.min(*first);
+    }
+
+    /// Whether nothing stands in a tool block but another one: then it is the fence around that.
+    pub(crate) fn is_doubled(&mut self, fence: &Fence, calls: usize, end: usize) -> bool {
+        let is_doubled = end < self.bytes.len() && self.is_blank(calls, end);
+        if is_doubled {
+            self.outer = Some(*fence);
+        }
+        is_doubled
+    }
+
+    /// How a block that ends at `end` stands in a fence without a word.
+    pub(crate) fn within_outer(&mut self, end: usize) -> Outer {
+        let Some(outer) = self.outer.take() else { return Outer::None };
+        let Some(next) = self.first_of(outer.mark, end) else { return Outer::None };
+        let is_blank = self.is_blank(end, next.line);
+        match bearing(self.bytes, &outer, &next) {
+            Bearing::Closes if is_blank => Outer::Doubles(next.end),
+            Bearing::Closes => Outer::Quotes(next.end),
+            Bearing::Begins if is_blank => {
+                self.outer = Some(outer);
+                Outer::GoesOn
+            }
+            _ => Outer::None,
+        }
+    }
+
+    /// Whether the block stands in the open between marks, as far as can be seen before its end.
+    pub(crate) fn is_behind_mark(&self, fence: &Fence) -> bool {
+        self.text.get(self.prose..fence.start).is_some_and(marks::is_behind_mark)
+    }
+
+    /// The mark of a quotation that is open before the block.
+    pub(crate) fn open_mark(&self, fence: &Fence) -> Option<char> {
+        self.text.get(self.prose..fence.start).and_then(|prose| marks::open_mark(prose, None))
+    }
+
+    /// Whether the text between a block and the next one ends the quotation that a mark began; none if there is no text.
+    pub(crate) fn closes_mark(&mut self, end: usize, mark: char) -> Option<bool> {
+        let next = self.opening(end).map_or(self.bytes.len(), |fence| fence.start);
+        let behind = self.text.get(end..next)?;
+        look_at(behind.len());
+        (!behind.trim_ascii().is_empty()).then(|| marks::closes(behind, mark))
+    }
+
+    /// Whether anything follows.
+    pub(crate) fn is_last(&self, end: usize) -> bool {
+        self.is_blank(end, self.bytes.len())
+    }
+
+    fn is_blank(&self, from: usize, to: usize) -> bool {
+        let between = self.bytes.get(from..to).unwrap_or_default();
+        let rest = between.trim_ascii_start();
+        look_at(between.len() - rest.len() + 1);
+        rest.is_empty()
     }
 
     /// The next fence at `from` or later that begins a block.
@@ -115,7 +239,7 @@ impl<'t> Fences<'t> {
                 Bearing::Closes => return (fence.line, fence.end),
                 Bearing::Begins if !hides => return (fence.line, fence.line),
                 _ if matches!(behind(self.bytes, &fence), Behind::Tool(_)) => {
-                    self.passed.get_or_insert(fence.start);
+                    self.pass(fence.start);
                 }
                 _ => {}
             }
@@ -331,7 +455,17 @@ fn behind_text(bytes: &[u8], fence: &Fence, rest: &[u8]) -> Option<usize> {
     // An escaped one is none: so we write what a tool gave back.
     let before = bytes.get(..fence.start).filter(|before| !before.ends_with(b"\\"))?;
     let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
-    let ticks = memchr_iter(b'`', before.get(line..)?).count();
-    look_at(rest.len() + before.len() - line);
-    ticks.is_multiple_of(2).then_some(line)
+    let (mut open, mut from, before) = (None, 0, before.get(line..)?);
+    // Code ends with as many back-ticks as it began with.
+    while let Some(found) = memchr(b'`', before.get(from..)?) {
+        let length = run(before.get(from + found..)?, b'`');
+        open = match open {
+            None => Some(length),
+            Some(begun) if begun == length => None,
+            open => open,
+        };
+        from += found + length;
+    }
+    look_at(rest.len() + before.len());
+    open.is_none().then_some(line)
 }

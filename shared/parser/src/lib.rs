@@ -22,7 +22,7 @@
 //! - a block that was not closed ends where the next `tool` block of at least as many back-ticks begins;
 //! - a fence may stand behind a text, if a word and nothing else stands behind it;
 //! - a block may be closed by fewer marks, if what follows is neither in it nor a call;
-//! - a fence without a word hides no `tool` block that is as long.
+//! - a fence without a word hides no `tool` block that is as long, if it holds nothing else.
 //!
 //! A fence of another language hides what is inside of it. A longer fence holds shorter ones: in a back-tick string of a block
 //! that was opened with four, a line that begins with three is text. What the model quotes is not read: see [`Parsed::quoted`].
@@ -31,10 +31,13 @@
 
 mod answers;
 mod cursor;
+mod elements;
 mod fences;
+mod marks;
 mod numbers;
 mod place;
 mod quotations;
+mod reading;
 mod report;
 mod statements;
 mod strings;
@@ -48,8 +51,6 @@ use serde_json::Value;
 pub use answers::{Block, Found, Place, blocks, values};
 pub use values::DEEPEST;
 
-use crate::{fences::Fences, report::Report};
-
 /// What was found in an answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parsed {
@@ -61,9 +62,8 @@ pub struct Parsed {
     /// short.
     pub unclosed: Option<usize>,
     /// The line of the first tool block that was passed over because it is quoted. A block is quoted if it is indented as code is
-    /// (by four columns or more, except within a list's item), stands behind `>`, or stands within something else: a block of
-    /// another language, a comment of HTML, a thought (`<think>`, or before `</think>`), `<result>`, `<error>`, `<blockquote>` or
-    /// `<pre>`.
+    /// (by four columns or more, except within a list's item), stands behind `>`, or stands within something else: another block,
+    /// an element of any name, a comment of HTML, `CDATA`, marks of quotation, `~~`, or a thought (also before `</think>`).
     pub quoted: Option<usize>,
 }
 
@@ -117,14 +117,7 @@ impl fmt::Display for Malformed {
 
 /// Finds the tool blocks of an answer and the calls in them, up to the first statement that cannot be read.
 pub fn parse(text: &str) -> Parsed {
-    let mut report = Report::new(text);
-    let mut fences = Fences::new(text);
-    let mut from = Some(0);
-    while let Some((fence, calls)) = from.and_then(|at| fences.tool_block(at)) {
-        from = statements::block(text, &mut fences, &fence, calls, &mut report);
-    }
-    report.parsed.quoted = fences.passed.map(|start| Report::new(text).line(start));
-    report.parsed
+    reading::parse(text)
 }
 
 #[cfg(test)]

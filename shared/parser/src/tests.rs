@@ -1,6 +1,7 @@
 //! What a model may write, and what comes of it.
 
 mod answers;
+mod asked;
 mod fences;
 mod generated;
 mod javascript;

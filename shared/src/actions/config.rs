@@ -128,7 +128,7 @@ impl ToolConfig {
     }
 
     fn read(mut fields: Fields<'_>) -> Option<Self> {
-        let label = fields.required_text("label", LONGEST_LABEL);
+        let label = fields.required_name("label", LONGEST_LABEL);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let is_async = fields.boolean("async", false);
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);

@@ -312,7 +312,7 @@ impl Allowed {
 
 impl Destination {
     fn read(mut fields: Fields<'_>, before: &[Option<Self>]) -> Option<Self> {
-        let label = fields.required_text("label", LONGEST_LABEL);
+        let label = fields.required_name("label", LONGEST_LABEL);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let target = Target::read(&mut fields)?;
         if let Some(label) = &label

@@ -59,6 +59,8 @@ codes! {
     InvalidValue = "invalid_value",
     /// Neither actions nor a prompt, or both.
     WrongBody = "wrong_body",
+    /// A variable under the name of a secret.
+    SecretInVariable = "secret_in_variable",
     DuplicateId = "duplicate_id",
     /// An output that is called as something else is.
     DuplicateName = "duplicate_name",

@@ -1,5 +1,6 @@
 //! A definition held against what is known. Pure: what has to be read was read before.
 
+mod names;
 mod service;
 
 use serde_json::{Map, Value};
@@ -28,6 +29,9 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
         && known.purpose != Purpose::Resumption
     {
         check_time(trigger, known.now, diagnostics);
+    }
+    if known.purpose != Purpose::Resumption {
+        names::check(definition, diagnostics);
     }
     check_service(definition, known, diagnostics);
     check_tools(definition, known, diagnostics);

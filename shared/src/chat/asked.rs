@@ -11,6 +11,10 @@ pub const LONGEST_MESSAGE: usize = 32_000;
 /// In characters.
 pub const LONGEST_THREAD: usize = 200;
 const ACTION: &str = "chat";
+/// Where an action may have its fields, beside its own.
+const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
+/// How clients name the thread.
+const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
 
 /// What somebody says to a thread, or what it waits for.
 #[derive(Debug, Clone, Default)]
@@ -81,8 +85,9 @@ impl Asked {
         Self::read(body, "", key, true)
     }
 
-    /// Reads the body of `POST /copilotkit/action`: its fields stand beside `action`, or below `parameters` or `arguments`. The
-    /// message may also be the last one of a person in `messages`, the thread a `conversation_id`. Other fields are the client's.
+    /// Reads the body of `POST /copilotkit/action`: each of its fields stands beside `action`, or below `parameters` or
+    /// `arguments`. The message may also be the last one of a person in `messages`, the thread a `conversation_id` or a
+    /// `threadId`; of two threads none is taken. Other fields are the client's.
     ///
     /// # Errors
     /// [`Error::Malformed`] for an action that there is not, [`Error::Invalid`] with every wrong field.
@@ -94,10 +99,28 @@ impl Asked {
             }
             _ => return Err(Error::Malformed(format!("\"action\" must be a text; the only action is \"{ACTION}\""))),
         }
-        match ["parameters", "arguments"].iter().find(|name| body.get(**name).is_some_and(Value::is_object)) {
-            Some(name) => Self::read(body.get(*name).unwrap_or(&Value::Null), name, key, false),
-            None => Self::read(body, "", key, false),
+        let mut problems = Problems::default();
+        let thread = named_thread(body, &mut problems);
+        problems.into_result(Some(()))?;
+        let nested = PARAMETERS.iter().find(|name| {
+            let parameters = body.get(**name).and_then(Value::as_object);
+            parameters.is_some_and(|parameters| !parameters.is_empty())
+        });
+        // What stands beside the parameters is as good as one of them.
+        let (mut whole, path) = match nested.and_then(|name| Some((body.get(*name)?, *name))) {
+            Some((parameters, name)) => (parameters.clone(), name),
+            None => (body.clone(), ""),
+        };
+        if let (Value::Object(whole), Value::Object(body)) = (&mut whole, body) {
+            let has_message = whole.contains_key("message") || whole.contains_key("messages");
+            for name in ["message", "messages", "metadata"] {
+                if let Some(beside) = body.get(name).filter(|_| name == "metadata" || !has_message) {
+                    whole.entry(name).or_insert_with(|| beside.clone());
+                }
+            }
         }
+        let asked = Self::read(&whole, path, key, false)?;
+        Ok(Self { thread: thread.unwrap_or(asked.thread), ..asked })
     }
 
     fn read(body: &Value, path: &str, key: Option<String>, strict: bool) -> Result<Self> {
@@ -112,8 +135,7 @@ impl Asked {
             if message.is_none() && fields.problems().iter().count() == 0 {
                 fields.problem("message", "is required");
             }
-            let thread = fields.text("thread_id", LONGEST_THREAD);
-            let thread = if strict { thread } else { thread.or(fields.text("conversation_id", LONGEST_THREAD)) };
+            let thread = if strict { fields.name("thread_id", LONGEST_THREAD) } else { None };
             if strict {
                 fields.finish();
             }
@@ -128,6 +150,30 @@ impl Asked {
         });
         problems.into_result(request)
     }
+}
+
+/// The thread that an action names, wherever it does.
+fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
+    let mut named: Option<(String, String)> = None;
+    for place in PARAMETERS.into_iter().chain([""]) {
+        let Some(body) = (if place.is_empty() { Some(body) } else { body.get(place) }).filter(|body| body.is_object())
+        else {
+            continue;
+        };
+        let Some(mut fields) = Fields::of(body, place, problems) else { continue };
+        for name in THREAD_NAMES {
+            let Some(thread) = fields.name(name, LONGEST_THREAD) else { continue };
+            match &named {
+                Some((other, at)) if *other != thread => {
+                    let sentence = format!("names another thread than {at}: write one of the two");
+                    fields.problem(name, sentence);
+                }
+                Some(_) => {}
+                None => named = Some((thread, fields.path(name))),
+            }
+        }
+    }
+    named.map(|(thread, _at)| thread)
 }
 
 /// `metadata.consent`; what else is in `metadata` is the client's.
@@ -197,6 +243,10 @@ mod tests {
         for body in [
             json!({"action": "chat", "message": "Hello", "thread_id": "t"}),
             json!({"action": "chat", "parameters": {"message": "Hello", "conversation_id": "t"}, "frontendUrl": "x"}),
+            json!({"action": "chat", "thread_id": "t", "parameters": {"message": "Hello"}}),
+            json!({"action": "chat", "thread_id": "t", "arguments": {"message": "Hello"}, "parameters": {}, "message": "x"}),
+            json!({"action": "chat", "threadId": "t", "thread_id": null, "parameters": {"message": "Hello"}}),
+            json!({"action": "chat", "thread_id": "t", "message": "Hello", "parameters": {"thread_id": "t"}}),
             json!({"action": "chat", "arguments": {"thread_id": "t", "messages": [
                 {"role": "user", "content": "Before"}, {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "?"},
             ]}}),
@@ -204,9 +254,26 @@ mod tests {
             let read = Asked::of_action(&body, None).unwrap();
             assert_eq!((read.message.as_str(), read.thread.as_str()), ("Hello", "t"), "{body}");
         }
+        let consents = json!({"consent": {"id": "c1", "approved": true}});
+        let read = Asked::of_action(&json!({"action": "chat", "metadata": consents, "parameters": {}}), None).unwrap();
+        assert_eq!(read.name.as_deref(), Some("consent c1"));
         for body in [json!({"action": "dance"}), json!({"message": "Hello"}), json!({"action": 7}), json!([])] {
             assert!(matches!(Asked::of_action(&body, None), Err(Error::Malformed(_))), "{body}");
         }
         assert!(matches!(Asked::of_action(&json!({"action": "chat"}), None), Err(Error::Invalid(_))));
+        for (body, wrong) in [
+            (
+                json!({"action": "chat", "thread_id": "a", "parameters": {"message": "x", "thread_id": "b"}}),
+                "thread_id",
+            ),
+            (json!({"action": "chat", "thread_id": 7, "parameters": {"message": "x"}}), "thread_id"),
+            (
+                json!({"action": "chat", "message": "x", "arguments": {"conversation_id": 7}}),
+                "arguments.conversation_id",
+            ),
+        ] {
+            let Err(Error::Invalid(problems)) = Asked::of_action(&body, None) else { panic!("{body} was read") };
+            assert_eq!(problems.iter().map(|problem| problem.field.as_str()).collect::<Vec<_>>(), [wrong], "{body}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     discovery::Discovery,
     error,
     execution::Executor,
+    fields::is_unseen,
     idempotency::Key,
     models::{
         Budget, ChatRole, Member, PendingCall, Spent, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp,
@@ -454,7 +455,7 @@ async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infa
 
 /// What a conversation that begins with this is called.
 fn title(message: &str) -> String {
-    message.chars().take(LONGEST_TITLE).collect()
+    message.chars().map(|letter| if is_unseen(letter) { ' ' } else { letter }).take(LONGEST_TITLE).collect()
 }
 
 fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> AgentState {

@@ -103,7 +103,7 @@ impl Reply {
         reply.with_headers([("x-accel-buffering", "no".to_owned())])
     }
 
-    fn json(status: u16, body: &impl Serialize) -> Result<Self> {
+    pub fn json(status: u16, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(body).map_err(Error::internal)?;
         Ok(Self::of(status, "application/json", body))
     }
@@ -193,6 +193,8 @@ impl Reply {
         let mut response = Response::builder().status(self.status).body(self.body).map_err(Error::internal)?;
         let headers = response.headers_mut();
         headers.insert("cache-control", HeaderValue::from_static(self.cache_control));
+        // No browser takes an answer for anything but what it says it is.
+        headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
         if let Some(content_type) = content_type {
             headers.insert("content-type", content_type.parse().map_err(Error::internal)?);
         }

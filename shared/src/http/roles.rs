@@ -88,6 +88,7 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("DELETE", "/api/{slug}/keys/{service}", Admin),
     ("POST", "/api/{slug}/mcp", Viewer),
     ("GET", "/api/{slug}/mcp", Viewer),
+    ("DELETE", "/api/{slug}/mcp", Viewer),
     ("GET", "/api/{slug}/agent-tools", Viewer),
     ("POST", "/api/{slug}/agent-tools/{name}", Member),
     ("GET", "/api/{slug}/knowledge-bases", Viewer),

@@ -277,7 +277,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 );
                 NextStep::Say(text, Phase::Tools { reminded: true, final_asked: false })
             }
-            Phase::Final { repairs, limit } => match (self.final_answer(&answer.text), limit) {
+            Phase::Final { repairs, limit } => match (self.final_answer(&answer.text, repairs > 0), limit) {
                 (Ok(result), limit) => {
                     let status = limit.map_or(RunStatus::Completed, RunLimit::status);
                     NextStep::Over(Ending { status, result: Some(result), error: None })
@@ -300,8 +300,10 @@ impl<M: Model> FeedbackLoop<'_, M> {
     }
 
     /// # Errors
-    /// What is wrong with it. Whoever still calls tools has no answer yet, whatever stands in the calls.
-    fn final_answer(&self, text: &str) -> Result<Value, String> {
+    /// What is wrong with it. Whoever still calls tools has no answer yet, whatever stands in the calls. A value that describes
+    /// an answer is taken if it was `corrected` already and stands in no call.
+    fn final_answer(&self, text: &str, corrected: bool) -> Result<Value, String> {
+        let mut insists = corrected;
         if serde_json::from_str::<IgnoredAny>(text).is_err() {
             let entries = parser::parse(text).entries;
             if entries.iter().any(|entry| !is_final(entry)) {
@@ -310,8 +312,9 @@ impl<M: Model> FeedbackLoop<'_, M> {
             if let Some(given) = self.given(&entries) {
                 return Ok(given);
             }
+            insists &= entries.is_empty();
         }
-        self.format.read(text)
+        self.format.read(text, insists)
     }
 
     /// The answer that calls of `finalResponse` give, if there are no others.
@@ -510,7 +513,7 @@ fn is_final(entry: &Entry) -> bool {
 
 fn is_quoted(line: usize) -> String {
     format!(
-        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands behind `>`, in another block, in your thoughts, in a comment of HTML or in an element such as <result>. A block that is to run begins at the beginning of a line, outside of these."
+        "The tool block in line {line} was not run, because it is quoted: it is indented like code, or stands behind `>`, in another block, in your thoughts, in an element such as <result> or <details>, in a comment, in quotation marks or between ~~. A block that is to run begins at the beginning of a line, outside of these."
     )
 }
 

@@ -2,11 +2,15 @@
 //!
 //! What the answer must look like is the automation's to say. Only an automation that says nothing leaves it to the model.
 
+mod description;
+
+use description::is_description;
 use serde_json::{Value, json};
 
 use super::parser::{self, Found, Place};
 use crate::{
     Result,
+    cut::cut,
     fields::kind,
     json_schema::JsonSchema,
     tool::{Parameters, ToolSpec},
@@ -18,6 +22,8 @@ pub const FINAL_RESPONSE: &str = "finalResponse";
 const MOST_PROBLEMS: usize = 10;
 /// Values of an answer that are told of.
 const MOST_VALUES: usize = 3;
+/// Bytes of a format that the model names which are repeated to it.
+const LONGEST_WISH: usize = 8 * 1024;
 
 /// As it stands in a prompt. The loop itself acts on the call.
 pub fn final_response() -> ToolSpec {
@@ -63,13 +69,14 @@ impl FinalFormat {
         format!("Give the final answer now: one JSON value and nothing else, no tool calls, no text around it.{format}")
     }
 
-    /// The final answer in what the model wrote: the likeliest of its values that fits.
+    /// The final answer in what the model wrote: the likeliest of its values that fits. A value that describes the answer is one
+    /// only if the model `insists` on it.
     ///
     /// # Errors
     /// What was found where, and what is wrong with it, for the model.
-    pub(super) fn read(&self, text: &str) -> Result<Value, String> {
+    pub(super) fn read(&self, text: &str, insists: bool) -> Result<Value, String> {
         let (found, malformed) = parser::values(text, FINAL_RESPONSE);
-        self.fitting(found, |_place| true).map_err(|mut wrong| {
+        self.fitting(found, |_place| true, insists).map_err(|mut wrong| {
             wrong.extend(malformed.map(|malformed| format!("In {malformed}.")));
             if wrong.is_empty() { "There is no JSON value in it.".to_owned() } else { wrong.join("\n") }
         })
@@ -83,10 +90,15 @@ impl FinalFormat {
             return None;
         }
         let is_meant = |rank: u8| rank <= OBJECT_WITHIN;
-        self.fitting(parser::values(text, FINAL_RESPONSE).0, is_meant).ok()
+        self.fitting(parser::values(text, FINAL_RESPONSE).0, is_meant, false).ok()
     }
 
-    fn fitting(&self, mut found: Vec<Found>, is_meant: impl Fn(u8) -> bool) -> Result<Value, Vec<String>> {
+    fn fitting(
+        &self,
+        mut found: Vec<Found>,
+        is_meant: impl Fn(u8) -> bool,
+        insists: bool,
+    ) -> Result<Value, Vec<String>> {
         found.retain(|found| is_meant(rank(found)) && (self.schema.is_some() || !is_citation(found)));
         found.reverse();
         found.sort_by_key(rank);
@@ -94,7 +106,10 @@ impl FinalFormat {
         for Found { value, place, line } in found {
             let which =
                 if place == Place::Whole { String::new() } else { format!("In line {line}, {}: ", kind(&value)) };
-            match self.accept(&value) {
+            let accepted = self.accept(&value).and_then(|value| {
+                if insists || !is_description(&value) { Ok(value) } else { Err(DESCRIBES.to_owned()) }
+            });
+            match accepted {
                 Ok(value) => return Ok(value),
                 Err(problems) if wrong.len() < MOST_VALUES => wrong.push(which + &problems),
                 Err(_more) => {}
@@ -111,23 +126,36 @@ impl FinalFormat {
         )
     }
 
-    /// What a call of `finalResponse` says: the answer itself, in any of its arguments, or how it will be written.
+    /// What a call of `finalResponse` says. Its argument describes the answer; only a schema can show that it is the answer.
     pub(super) fn said(&self, arguments: &[Value]) -> Said {
-        let mut said = (None, None);
-        for value in arguments.iter().flat_map(with_members) {
-            let text = value.as_str();
-            let meant = text.map_or_else(|| Some(value.clone()), |_text| written_in(value));
-            let is_answer =
-                |value: &Value| self.schema.is_some() || value.is_array() || value.is_object() && !is_schema(value);
-            match meant.filter(is_answer).map(|value| (self.check(&value), value)) {
-                Some((Ok(()), value)) => return Said::Answer(value),
-                Some((Err(wrong), Value::Object(_) | Value::Array(_))) => {
-                    said.1.get_or_insert(format!("The answer in {FINAL_RESPONSE} cannot be taken. {wrong}"));
+        let (mut wished, mut wrong) = (None, None);
+        for (value, is_alone) in arguments.iter().flat_map(with_members) {
+            let meant = written_in(value).unwrap_or_else(|| value.clone());
+            let is_composite = meant.is_object() || meant.is_array();
+            let may_be_answer = self.schema.is_some() && !is_description(&meant) && (is_composite || is_alone);
+            match self.check(&meant) {
+                Ok(()) if may_be_answer && self.proves(&meant) => return Said::Answer(meant),
+                Err(why) if may_be_answer && is_composite => {
+                    wrong.get_or_insert(format!("The answer in {FINAL_RESPONSE} cannot be taken. {why}"));
                 }
-                _ => said.0 = said.0.or_else(|| text.map(str::to_owned)),
+                _ if value.is_string() || is_composite => {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    wished.get_or_insert(cut(text, LONGEST_WISH));
+                }
+                _ => {}
             }
         }
-        Said::Format { wished: said.0, wrong: said.1 }
+        Said::Format { wished, wrong }
+    }
+
+    /// Whether a value that fits can be no description: a text of any words, of which the schema asks no more than that it is
+    /// one, may be either; so may `null`.
+    fn proves(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => false,
+            Value::String(text) => self.check(&"a".repeat(text.chars().count()).into()).is_err(),
+            _ => true,
+        }
     }
 
     fn check(&self, value: &Value) -> Result<(), String> {
@@ -152,6 +180,9 @@ pub(super) enum Said {
         wrong: Option<String>,
     },
 }
+
+/// To a description in the place of the answer.
+const DESCRIBES: &str = "This describes the answer. Give the answer itself, with its values.";
 
 const OBJECT_WITHIN: u8 = 2;
 
@@ -180,18 +211,15 @@ fn written_in(value: &Value) -> Option<Value> {
     whole.filter(|value| value.is_object() || value.is_array())
 }
 
-/// An argument, and what stands in it by name; of one that names the format only, but that.
-fn with_members(argument: &Value) -> impl Iterator<Item = &Value> {
-    let members = argument.as_object();
-    let names_format = members.is_some_and(|members| members.len() == 1 && members.contains_key("format"));
-    let itself = (!names_format).then_some(argument);
-    itself.into_iter().chain(members.into_iter().flat_map(serde_json::Map::values))
-}
-
-/// Whether a value describes others.
-fn is_schema(value: &Value) -> bool {
-    let has = |name: &str| value.get(name).is_some();
-    has("$schema") || value.get("type").is_some_and(Value::is_string) && (has("properties") || has("items"))
+/// An argument, and what stands in it by name; and whether it is all that is said there. Of one that names the format only,
+/// only that. What stands in a description describes as well.
+fn with_members(argument: &Value) -> impl Iterator<Item = (&Value, bool)> {
+    let members = argument.as_object().filter(|_members| !is_description(argument));
+    let is_only = members.is_some_and(|members| members.len() == 1);
+    let names_format = is_only && members.is_some_and(|members| members.contains_key("format"));
+    let itself = (!names_format).then_some((argument, true));
+    let members = members.into_iter().flat_map(serde_json::Map::values);
+    itself.into_iter().chain(members.map(move |member| (member, is_only)))
 }
 
 #[cfg(test)]
@@ -220,34 +248,191 @@ mod tests {
             r#"For [this] city {not json}: {"city": "Oslo", "degrees": 3.5}"#,
             "```tool\nreturn finalResponse({\"city\": \"Oslo\", \"degrees\": 3.5});\n```",
         ] {
-            assert_eq!(format().read(text).as_ref(), Ok(&expected), "{text}");
+            assert_eq!(format().read(text, false).as_ref(), Ok(&expected), "{text}");
         }
     }
 
     #[test]
     fn the_automations_schema_is_the_authority() {
-        let wrong = format().read(r#"{"city": "Oslo", "degrees": "cold"}"#).unwrap_err();
+        let wrong = format().read(r#"{"city": "Oslo", "degrees": "cold"}"#, false).unwrap_err();
         assert!(wrong.contains("degrees") && wrong.contains("number"), "{wrong}");
-        let wrong = format().read("It is cold in Oslo.").unwrap_err();
+        let wrong = format().read("It is cold in Oslo.", false).unwrap_err();
         assert!(wrong.contains("no JSON"), "{wrong}");
         // The value that fits counts, wherever it stands.
         let text = r#"I first had {"city": 1}, now {"city": "Oslo", "degrees": 1}."#;
-        assert_eq!(format().read(text), Ok(json!({"city": "Oslo", "degrees": 1})));
+        assert_eq!(format().read(text, false), Ok(json!({"city": "Oslo", "degrees": 1})));
     }
 
     #[test]
     fn without_a_schema_any_json_will_do() {
         let format = FinalFormat::new(None).unwrap();
-        assert_eq!(format.read("[1, 2]"), Ok(json!([1, 2])));
-        assert_eq!(format.read("\"done\""), Ok(json!("done")));
-        assert!(format.read("done").is_err());
+        assert_eq!(format.read("[1, 2]", false), Ok(json!([1, 2])));
+        assert_eq!(format.read("\"done\"", false), Ok(json!("done")));
+        assert!(format.read("done", false).is_err());
         assert!(format.request(Some("a list of names")).contains("a list of names"));
+    }
+
+    fn of(schema: &Value) -> FinalFormat {
+        FinalFormat::new(Some(schema)).unwrap()
+    }
+
+    /// Text fields only: any description of the answer fits it.
+    fn of_texts() -> FinalFormat {
+        of(&json!({"type": "object", "additionalProperties": {"type": "string"}}))
+    }
+
+    #[test]
+    fn a_description_of_the_answer_is_no_answer_whatever_the_schema_lets_pass() {
+        let any = || of(&json!({}));
+        for described in [
+            json!({"city": "string", "degrees": "number"}),
+            json!([{"city": "string"}]),
+            json!({"city": "String", "when": "Date"}),
+            json!({"city": "string | null", "level": "low | high"}),
+            json!({"city": "'low' | 'high'"}),
+            json!({"city": "string (required)", "degrees": "number, in Celsius"}),
+            json!({"city": "a string", "names": ["string"]}),
+            json!({"names": "string[]", "hours": "Array<number>"}),
+            json!({"names": "list of strings", "ages": "list[int]"}),
+            json!({"city": "<city>"}),
+            json!({"city": "[city]", "name": "{name}", "day": "{{day}}", "id": "${id}"}),
+            json!({"city": "..."}),
+            json!({"city": "…", "other": "___"}),
+            json!(["..."]),
+            json!({"phone": "+1XXXXXXXXXX"}),
+            json!({"date": "YYYY-MM-DD", "time": "HH:mm"}),
+            json!({"date": "TT.MM.JJJJ", "at": "YYYY-MM-DDTHH:mm:ssZ"}),
+            json!({"stadt": "Zeichenkette", "grad": "Zahl"}),
+            json!({"ville": "texte", "degrés": "nombre"}),
+            json!({"ciudad": "cadena", "grados": "número"}),
+            json!({"город": "строка", "градусы": "число"}),
+            json!({"城市": "字符串", "度数": "数字"}),
+            json!({"city": "city", "openingHours": "the opening hours"}),
+            json!({"city": "name of the city"}),
+            json!({"city": "string", "degrees": 0, "open": true, "note": null}),
+            json!({"city": "e.g. Oslo"}),
+            json!({"answer": "yes/no"}),
+            json!({"city": {"name": "string", "tags": ["text", "..."]}}),
+            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+            json!({"type": "object", "properties": {}}),
+            json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "City"}),
+            json!({"city": {"type": "string", "description": "Where it is"}, "degrees": {"type": "number", "minimum": 3}}),
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "string"}),
+            json!({"type": "json_schema", "json_schema": {"name": "weather", "schema": {"type": "object"}}}),
+            json!({"name": "weather", "schema": {"type": "object", "properties": {"city": {"type": "string"}}}}),
+            json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+            json!({"city": ["string", "null"], "degrees": "int"}),
+            json!({}),
+        ] {
+            for format in [any(), of_texts()] {
+                for arguments in
+                    [vec![described.clone()], vec![json!(described.to_string())], vec![json!({"format": described})]]
+                {
+                    let said = format.said(&arguments);
+                    assert!(matches!(said, Said::Format { .. }), "{arguments:?}: {said:?}");
+                }
+                assert_eq!(format.proven(&described.to_string()), None, "{described}");
+            }
+        }
+    }
+
+    /// A text that a schema asks of is as likely a format; so is what fits a schema by chance.
+    #[test]
+    fn a_text_that_may_be_a_format_is_no_answer() {
+        let text = of(&json!({"type": "string", "minLength": 2, "maxLength": 80}));
+        for said in
+            ["a list of hours", "JSON", "It opens at eight.", "string", "one sentence", "{\"city\": \"string\"}"]
+        {
+            for format in [&text, &of(&json!({}))] {
+                let said = format.said(&[json!(said)]);
+                assert!(matches!(said, Said::Format { wished: Some(_), .. }), "{said:?}");
+            }
+        }
+        assert!(matches!(of(&json!({})).said(&[json!(null)]), Said::Format { wished: None, wrong: None }));
+        let number = of(&json!({"type": "integer"}));
+        assert!(matches!(number.said(&[json!({"style": "brief", "indent": 2})]), Said::Format { .. }));
+    }
+
+    #[test]
+    fn an_answer_that_fits_the_schema_ends_the_run() {
+        let weather =
+            json!({"type": "object", "required": ["city", "degrees"], "properties": {"degrees": {"type": "number"}}});
+        for (schema, answer) in [
+            (weather.clone(), json!({"city": "Oslo", "degrees": 3.5})),
+            (weather.clone(), json!({"city": "string", "degrees": 3.5})),
+            (weather, json!({"city": "City of London", "degrees": 0})),
+            (json!({}), json!({"city": "Oslo"})),
+            (json!({}), json!({"city": "string", "country": "Norway"})),
+            (json!({}), json!(["milk", "number"])),
+            (json!({}), json!([])),
+            (json!({}), json!({"items": []})),
+            (json!({}), json!({"items": [], "total": 0})),
+            (json!({}), json!({"open": true})),
+            (json!({}), json!({"note": null})),
+            (json!({}), json!({"note": ""})),
+            (json!({}), json!({"opens": "8:00"})),
+            (json!({}), json!({"opens": "8:00 to 12:00", "day": "2026-11-23"})),
+            (json!({}), json!({"summary": "The number of guests rose to 12."})),
+            (json!({}), json!({"summary": "Text messages were sent to Ana and Bo."})),
+            (json!({}), json!({"html": "<b>Open</b> until noon"})),
+            (json!({}), json!({"link": "<https://example.com>"})),
+            (json!({}), json!({"allergies": "none", "status": "unknown"})),
+            (json!({}), json!({"type": "bakery", "items": ["bread"]})),
+            (json!({}), json!({"type": "object", "owner": "Ana"})),
+            (json!({}), json!({"schema": "public", "table": "users"})),
+            (json!({}), json!({"description": "A bakery", "title": "Ana's"})),
+            (json!({}), json!({"phone": "+14155550123"})),
+            (json!({}), json!({"size": "XXL"})),
+            (json!({}), json!({"name": "Ann Data"})),
+            (json!({}), json!({"stadt": "Zürich", "text": "Guten Tag"})),
+            (json!({}), json!({"answer": "yes"})),
+            (json!({}), json!(8)),
+            (json!({}), json!(false)),
+            (json!({"type": "array", "items": {"type": "integer"}}), json!([1, 2])),
+            (json!({"enum": ["open", "closed"]}), json!("open")),
+            (json!({"type": "string", "pattern": "^[0-9]+:[0-9]{2}$"}), json!("8:00")),
+        ] {
+            for arguments in [vec![answer.clone()], vec![json!({"answer": answer})], vec![json!({"format": answer})]] {
+                let expected =
+                    if of(&schema).check(&arguments[0]).is_ok() { arguments[0].clone() } else { answer.clone() };
+                // With a schema of anything, an object is itself the answer.
+                let expected = if arguments[0].get("format").is_some() { answer.clone() } else { expected };
+                assert_eq!(of(&schema).said(&arguments), Said::Answer(expected), "{arguments:?} for {schema}");
+            }
+            if answer.is_object() || answer.is_array() {
+                assert_eq!(of(&schema).said(&[json!(answer.to_string())]), Said::Answer(answer));
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_schema_nothing_in_the_call_is_the_answer() {
+        let format = FinalFormat::new(None).unwrap();
+        for said in [
+            json!({"city": "Oslo"}),
+            json!([1, 2]),
+            json!("Oslo"),
+            json!("{\"city\": \"Oslo\"}"),
+            json!(8),
+            json!(true),
+        ] {
+            assert!(matches!(format.said(&[said.clone()]), Said::Format { wrong: None, .. }), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_description_in_place_of_the_answer_is_asked_about_once() {
+        let (format, described) = (FinalFormat::new(None).unwrap(), json!(["string", "number"]));
+        let wrong = format.read(&described.to_string(), false).unwrap_err();
+        assert!(wrong.contains("describes the answer"), "{wrong}");
+        assert_eq!(format.read(&described.to_string(), true), Ok(described));
     }
 
     #[test]
     fn hostile_text_is_looked_at_a_bounded_number_of_times() {
         let format = FinalFormat::new(None).unwrap();
-        assert!(format.read(&"{".repeat(100_000)).is_err());
-        assert!(format.read(&"```".repeat(50_000)).is_err());
+        assert!(format.read(&"{".repeat(100_000), false).is_err());
+        assert!(format.read(&"```".repeat(50_000), false).is_err());
     }
 }

@@ -228,7 +228,7 @@ impl Question {
             return Err("It was cut off because it was too long; be brief.".to_owned());
         }
         match &self.format {
-            Some(format) => format.read(&completion.text),
+            Some(format) => format.read(&completion.text, true),
             None if completion.text.trim().is_empty() => Err("It was empty.".to_owned()),
             None => Ok(completion.text.trim().into()),
         }

@@ -253,6 +253,7 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
     assert!(routes.len() >= 6, "{routes:?}");
     let open: Vec<String> = routes.iter().filter(|route| !route.jwt).map(|route| route.path.clone()).collect();
     let known = [
+        "/api/{slug}/mcp",
         "/",
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/api/{slug}/mcp",

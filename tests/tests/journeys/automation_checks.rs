@@ -49,6 +49,35 @@ async fn a_put_that_is_sent_again_is_the_version_that_it_made() {
 }
 
 #[tokio::test]
+async fn names_that_mislead_and_secrets_in_variables_are_refused_with_the_next_step() {
+    let world = world().await;
+    let mut definition = world.urgent_messages();
+    definition["name"] = json!("Urgent\u{202E}segassem");
+    definition["actions"][0]["output_as"] = json!("__proto__");
+    definition["variables"] = json!({
+        "team": "C0TEAM", "max_tokens": 5, "api_key": "sk-123", "crm": {"password": "hunter2", "url": "https://crm.example"},
+        "constructor": "x",
+    });
+    let refused = world.deploy(&definition).await.expect(422);
+    let told = told(&refused);
+    for wanted in [
+        "error /name invalid_value",
+        "error /actions/0/output_as invalid_value",
+        "error /variables/api_key secret_in_variable",
+        "error /variables/crm/password secret_in_variable",
+        "error /variables/constructor invalid_value",
+    ] {
+        assert!(told.iter().any(|told| told == wanted), "{wanted}: {told:?}");
+    }
+    assert!(!told.iter().any(|told| told.contains("max_tokens") || told.contains("/team")), "{told:?}");
+    let text = refused.to_string();
+    assert!(text.contains("Put it into the tool that needs it") && !text.contains("hunter2"), "{text}");
+    let mut nul = world.urgent_messages();
+    nul["name"] = json!("a\0b");
+    assert!(self::told(&world.deploy(&nul).await.expect(422)).contains(&"error /name invalid_value".to_owned()));
+}
+
+#[tokio::test]
 async fn only_the_content_that_was_seen_is_made_to_run() {
     let world = world().await;
     let saved = world.deploy(&world.urgent_messages()).await.expect(201);

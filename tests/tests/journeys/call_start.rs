@@ -139,14 +139,17 @@ async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
     theirs.path = theirs.path.replace(&world.home.phone_number_id, &world.other.phone_number_id);
     let nonsense = incoming.clone().header("x-twilio-signature", "é nonsense");
     let mut problems = BTreeSet::new();
-    for event in [&changed, &unsigned, &theirs, &nonsense, &incoming.clone().query("a", "b")] {
+    // Who did not sign hears nothing of the form.
+    let (short, unsigned_short) = (incoming.clone().text("CallSid=CA1"), unsigned.clone().text("CallSid=CA1"));
+    let refused = [&changed, &unsigned, &theirs, &nonsense, &incoming.clone().query("a", "b"), &short, &unsigned_short];
+    for event in refused {
         let refused = world.send("call-start", event).await;
         assert_eq!(refused.status, 403, "{}", refused.body);
         problems.insert(refused.body["detail"].to_string());
     }
     assert_eq!(problems.len(), 1);
-    let missing = world.send("call-start", &incoming.clone().text("CallSid=CA1")).await;
-    assert_eq!(missing.wrong_fields(), ["From"]);
+    let missing = signed(&world, &world.home, &[("CallSid".to_owned(), "CA1".to_owned())]);
+    assert_eq!(world.send("call-start", &missing).await.wrong_fields(), ["From"]);
     assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
     // What was refused does not stand in the way of what is Twilio's.

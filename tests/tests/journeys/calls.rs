@@ -199,6 +199,10 @@ async fn a_body_that_is_no_message_is_400() {
     for body in ["", "{", "[]", "{}", "null", r#"{"message": "ended"}"#] {
         let answer = world.send("calls", &told(&world, &Value::Null).text(body)).await.expect(400);
         assert_eq!(answer["code"], "malformed", "{body}");
+        // Nobody else hears of it.
+        let stranger = Event::new("POST", "/api/vapi/events").header("authorization", "Bearer guessed").text(body);
+        assert_eq!(world.send("calls", &stranger).await.status, 401, "{body}");
+        assert_eq!(world.send("calls", &Event::new("POST", "/api/vapi/events").text(body)).await.status, 401, "{body}");
     }
 }
 

@@ -655,6 +655,25 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
 }
 
 #[tokio::test]
+async fn what_is_no_message_is_told_as_json_rpc_tells_it_and_there_is_no_session_to_end() {
+    let world = world(Options::default()).await;
+    let event = world.mcp_event(&json!({}));
+    for (body, code) in
+        [("{", -32700), ("", -32700), ("nonsense", -32700), ("{}", -32600), ("[]", -32600), ("7", -32600)]
+    {
+        let answer = world.send("mcp", &event.clone().text(body)).await.expect(400);
+        assert_eq!((&answer["jsonrpc"], &answer["error"]["code"]), (&json!("2.0"), &json!(code)), "{body:?}: {answer}");
+    }
+    let text = event.clone().header("content-type", "text/plain");
+    assert_eq!(world.send("mcp", &text).await.status, 415);
+    let mut end = event;
+    end.method = "DELETE".to_owned();
+    end.body = None;
+    let refused = world.send("mcp", &end).await;
+    assert_eq!((refused.status, refused.headers["x-content-type-options"].as_str()), (405, "nosniff"));
+}
+
+#[tokio::test]
 async fn a_run_that_names_no_tools_is_not_offered_them() {
     let world = world(Options::default()).await;
     world.llm.script([

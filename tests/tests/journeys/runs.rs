@@ -174,6 +174,31 @@ async fn an_answer_in_final_response_is_taken_if_it_fits() {
 }
 
 #[tokio::test]
+async fn a_format_in_final_response_is_never_the_result() {
+    let (world, _site) = bakery().await;
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    for (format, schema) in [
+        (r#"'{"opens": "string", "degrees": "number"}'"#, None),
+        (r#"[{opens: "string"}]"#, None),
+        (r#"{opens: "8:00"}"#, None),
+        (r#"{type: "object", properties: {opens: {type: "string"}}}"#, Some(texts.clone())),
+        (r#"{format: {opens: "<time>"}}"#, Some(texts.clone())),
+        (r#"{opens: "HH:MM"}"#, Some(texts)),
+        (r#""a time such as 8:00""#, Some(json!({"type": ["string", "object"]}))),
+    ] {
+        world.llm.script([Turn::text(&calls(&format!("return finalResponse({format});"))), answer()]);
+        let run = carried_out(&world, RunSpec { schema, ..RunSpec::default() }).await;
+        assert_eq!((run.run.status, run.result), (RunStatus::Completed, Some(json!({"opens": "8:00"}))), "{format}");
+        assert!(run.replies[0].text.contains("Give the final answer now"), "{format}: {}", run.replies[0].text);
+    }
+    // Also where the final answer is asked for.
+    let format = Turn::text(&calls(r#"return finalResponse({opens: "string"});"#));
+    world.llm.script([format.clone(), format, answer()]);
+    let run = carried_out(&world, RunSpec { schema: None, ..RunSpec::default() }).await;
+    assert_eq!((run.run.status, run.result), (RunStatus::Completed, Some(json!({"opens": "8:00"}))));
+}
+
+#[tokio::test]
 async fn a_tool_that_was_not_offered_cannot_be_called() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/a\");", site.url);

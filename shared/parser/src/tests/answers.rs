@@ -31,6 +31,7 @@ fn values_are_found_where_they_stand() {
         ("<thinking>\n{a: 2}\n</thinking>\nSo {a: 1}.", vec![(object.clone(), Place::Within, 4)]),
         ("{a: 2}</think>So {a: 1}.", vec![(object.clone(), Place::Within, 1)]),
         ("<think>{a: 2}", vec![]),
+        (r#"{"a": "write </think> at the end"}"#, vec![(json!({"a": "write </think> at the end"}), Place::Whole, 1)]),
         ("So {a: 1}. <think> is a tag.", vec![(object.clone(), Place::Within, 1)]),
         (r#"It is {"a": "<think>x</think>"}."#, vec![]),
         ("", vec![]),

@@ -66,7 +66,6 @@ fn a_fence_as_models_write_it() {
         "I call `f`: ```tool\nf(1)\n```",
         "- ```tool\n  f(1)\n  ```",
         "1. First ```tool\n   f(1)\n   ```",
-        "\"```tool\nf(1)\n```\"",
         "**```tool**\nf(1)\n```**\nand so on",
         "**Call:** ```tool\nf(1)\n```",
         "\u{FEFF}```tool\nf(1)\n```",

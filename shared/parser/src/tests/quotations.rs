@@ -29,6 +29,7 @@ fn what_is_quoted_is_passed_over_and_told_of() {
         ("````markdown\n```tool\nwipe()\n```\n````", 2),
         ("```js\n```tool\nwipe()\n```", 2),
         ("Like this: ```js\n```tool\nwipe()\n```", 2),
+        ("<results>\n```tool\nwipe()\n```\n</results>", 2),
     ] {
         let parsed = parse(answer);
         assert_eq!((parsed.entries.len(), parsed.blocks, parsed.quoted), (0, 0, Some(line)), "{answer}");
@@ -45,7 +46,6 @@ fn what_only_looks_like_a_quotation_is_read() {
     for answer in [
         "What the <result> says:\n```tool\nf(1)\n```",
         "I look at `<!--` and at `<pre>`.\n```tool\nf(1)\n```",
-        "<results>\n```tool\nf(1)\n```\n</results>",
         "<result>a</result>\n```tool\nf(1)\n```\n<result>b</result>",
         "<!-- a --> <!-- b -->\n```tool\nf(1)\n```\n<!-- c -->",
         "a < b\n```tool\nf(1)\n```\n</result>",

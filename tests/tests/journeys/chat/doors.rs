@@ -93,6 +93,29 @@ async fn a_copilotkit_action_is_the_same_turn_in_its_own_shape() {
     assert_eq!(act(&json!({"action": "chat"})).await.wrong_fields(), ["message"]);
 }
 
+/// The thread stands beside the action, where clients of the first version have it.
+#[tokio::test]
+async fn threads_of_two_customers_never_meet_however_an_action_names_them() {
+    let world = World::start().await;
+    for (customer, body) in [
+        ("a", json!({"action": "chat", "thread_id": "a", "parameters": {"message": "I am Ana"}})),
+        ("b", json!({"action": "chat", "threadId": "b", "arguments": {"message": "I am Bo"}})),
+        ("c", json!({"action": "chat", "conversation_id": "c", "message": "I am Cy"})),
+    ] {
+        world.llm.clear_requests();
+        script(&world);
+        let event = Event::post("/copilotkit/action", &body).user(&world.home.user_id);
+        let answer = world.send("chat", &event).await.expect(200);
+        assert_eq!(answer["result"]["metadata"]["conversation_id"], json!(customer), "{body}");
+        let told = said(&world.asked_of_model()[0]).join("\n");
+        assert_eq!(told.matches("I am ").count(), 1, "only its own words: {told}");
+    }
+    world.threads(&world.home.user_id, "GET", "/default").await.expect(404);
+    let both = json!({"action": "chat", "thread_id": "a", "parameters": {"message": "x", "thread_id": "b"}});
+    let refused = world.send("chat", &Event::post("/copilotkit/action", &both).user(&world.home.user_id)).await;
+    assert_eq!(refused.wrong_fields(), ["thread_id"]);
+}
+
 #[tokio::test]
 async fn what_is_wrong_with_a_body_is_named() {
     let world = World::start().await;

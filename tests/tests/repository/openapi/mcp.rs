@@ -59,12 +59,15 @@ async fn answers() -> Given {
     given.note("mcpMessage", 400, &send(&world, &newest).await);
     given.note("mcpMessage", 404, &send(&world, &world.mcp_event_of(&world.other.user_id, &ping())).await);
 
-    let mut listen = message.clone();
-    "GET".clone_into(&mut listen.method);
-    given.note("mcpListen", 405, &send(&world, &listen).await);
-    given.note("mcpListen", 401, &send(&world, &listen.clone().header("authorization", "")).await);
+    given.note("mcpMessage", 400, &send(&world, &message.clone().text("{")).await);
     let token = format!("Bearer {}", world.issuer.token(&world.other.user_id));
-    given.note("mcpListen", 404, &send(&world, &listen.header("authorization", &token)).await);
+    for (method, operation) in [("GET", "mcpListen"), ("DELETE", "mcpEnd")] {
+        let mut asked = message.clone();
+        method.clone_into(&mut asked.method);
+        given.note(operation, 405, &send(&world, &asked).await);
+        given.note(operation, 401, &send(&world, &asked.clone().header("authorization", "")).await);
+        given.note(operation, 404, &send(&world, &asked.header("authorization", &token)).await);
+    }
     let mut preflight = message;
     "OPTIONS".clone_into(&mut preflight.method);
     given.note(

@@ -94,6 +94,8 @@ fn the_topic_is_encrypted_with_a_key_that_alarms_may_use() {
     let service = statements.iter().find(|statement| statement["Principal"]["Service"] == "cloudwatch.amazonaws.com");
     // AWS's own key for SNS would refuse CloudWatch, and the alarm's history alone would say so.
     assert_eq!(service.unwrap()["Action"], json!(["kms:Decrypt", "kms:GenerateDataKey*"]));
+    let account = json!({"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}});
+    assert_eq!(service.unwrap()["Condition"], account, "for alarms of this account alone");
     let subscription = resource(&template, "AlarmSubscription");
     assert_eq!(subscription["Condition"], "HasAlarmEmail");
     let wanted = json!({"TopicArn": {"Ref": "AlarmTopic"}, "Protocol": "email", "Endpoint": {"Ref": "AlarmEmail"}});

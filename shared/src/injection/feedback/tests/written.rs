@@ -96,6 +96,8 @@ async fn the_final_value_is_the_likeliest_that_fits() {
         ("Here:\n```json\n{\"opens\": 8 or 9}\n```", opens(), Err("In line 3, column 13: expected `,` or `}`")),
         ("```tool_code\nwget({uri: 'a'})\n```", any(), Err("There is no JSON value in it.")),
         ("```tool\nreturn finalResponse('{\"opens\": 8}');\n```", opens(), Ok(eight.clone())),
+        ("```tool\nreturn finalResponse({opens: 'number'});\n```", any(), Err("In line 2, an object: This describes")),
+        ("{\"opens\": \"number\"}", any(), Err("This describes the answer.")),
         ("```tool_code\nreturn finalResponse({opens: 8});\n```", opens(), Ok(eight.clone())),
     ] {
         // The format is asked for first, so that it is the final phase.
@@ -121,7 +123,6 @@ async fn an_answer_may_stand_in_final_response_or_come_at_once() {
         (block("finalResponse('JSON', {opens: 7})"), opens(), Some(json!({"opens": 7}))),
         (block("finalResponse({answer: '{\"opens\": 7}'})"), opens(), Some(json!({"opens": 7}))),
         (block("finalResponse({format: {opens: 7}})"), opens(), Some(json!({"opens": 7}))),
-        (block("finalResponse({city: 'Oslo'})"), None, Some(json!({"city": "Oslo"}))),
         ("{\"opens\": 7}".to_owned(), opens(), Some(json!({"opens": 7}))),
         ("So:\n```json\n{\"opens\": 7}\n```".to_owned(), opens(), Some(json!({"opens": 7}))),
         ("It is {\"opens\": 7}.".to_owned(), opens(), Some(json!({"opens": 7}))),
@@ -131,6 +132,11 @@ async fn an_answer_may_stand_in_final_response_or_come_at_once() {
         ("{\"name\": \"wget\", \"arguments\": {}}".to_owned(), Some(json!({"type": "object"})), None),
         ("```js\nwget('a')\n```\n{\"opens\": 7}".to_owned(), opens(), None),
         (block("finalResponse('{\"type\": \"object\", \"properties\": {}}')"), None, None),
+        // Without a schema its argument is a format.
+        (block("finalResponse({city: 'Oslo'})"), None, None),
+        (block("finalResponse('{\"city\": \"string\", \"degrees\": \"number\"}')"), None, None),
+        (block("finalResponse([{city: 'string'}])"), None, None),
+        (block("finalResponse({city: 'string'})"), Some(json!({"type": "object"})), None),
         (block("finalResponse(1, 2)"), opens(), None),
         (block("finalResponse('a list of hours')"), opens(), None),
         (calling("wget('a');\nfinalResponse({opens: 7});"), opens(), None),

@@ -1,0 +1,170 @@
+//! An answer, block by block. Whether a block is quoted is often seen only behind it: then its calls are taken back.
+
+use memchr::memmem;
+
+use crate::{
+    Parsed,
+    fences::{Fence, Fences, Outer},
+    report::Report,
+    statements,
+    work::look_at,
+};
+
+pub(crate) fn parse(text: &str) -> Parsed {
+    let mut fences = Fences::new(text);
+    let Some(first) = fences.opening(0) else { return Parsed::default() };
+    let mut reading = Reading {
+        text,
+        fences,
+        report: Report::new(text),
+        thought: Thought::Unknown(first.start),
+        searched: 0,
+        first: None,
+        doubled: None,
+        marked: None,
+    };
+    let mut from = Some(0);
+    loop {
+        let block = from.and_then(|from| reading.fences.tool_block(from));
+        if let Some(end) = reading.thought_before(block.map(|(fence, _calls)| fence.start)) {
+            from = Some(reading.forget(end));
+        } else if let Some((fence, calls)) = block {
+            from = reading.block(&fence, calls);
+        } else {
+            break;
+        }
+    }
+    let Reading { fences, mut report, .. } = reading;
+    report.parsed.quoted = fences.passed.map(|start| Report::new(text).line(start));
+    report.parsed
+}
+
+struct Reading<'t> {
+    text: &'t str,
+    fences: Fences<'t>,
+    report: Report<'t>,
+    thought: Thought,
+    /// How far the text was searched for `<think`.
+    searched: usize,
+    /// Where the first block begins that was read.
+    first: Option<usize>,
+    /// The state before the blocks in a fence without a word.
+    doubled: Option<Before>,
+    /// An open mark of quotation, and the state before the blocks behind it.
+    marked: Option<(char, Before)>,
+}
+
+/// The thought that an answer begins with, though nothing says so but its end.
+#[derive(Clone, Copy)]
+enum Thought {
+    /// Its end was not looked for yet, from the first fence on.
+    Unknown(usize),
+    EndsAt(usize),
+    None,
+}
+
+/// The state before a block.
+#[derive(Clone, Copy)]
+struct Before {
+    entries: usize,
+    blocks: usize,
+    start: usize,
+}
+
+impl Reading<'_> {
+    /// Reads a block, and says where to go on.
+    fn block(&mut self, fence: &Fence, calls: usize) -> Option<usize> {
+        let parsed = &self.report.parsed;
+        let before = Before { entries: parsed.entries.len(), blocks: parsed.blocks, start: fence.start };
+        self.first.get_or_insert(fence.start);
+        let is_behind_mark = self.fences.is_behind_mark(fence);
+        let end = statements::block(self.text, &mut self.fences, fence, calls, &mut self.report);
+        if let Thought::EndsAt(thought) = self.thought
+            && fence.start < thought
+        {
+            match end {
+                None => return Some(self.forget(thought)),
+                // It stands in an argument, or in a comment.
+                Some(end) if thought < end => self.look_for_thought(end),
+                Some(_) => {}
+            }
+        }
+        let mut end = end?;
+        let first = self.doubled.take().unwrap_or(before);
+        if self.fences.is_doubled(fence, calls, end) {
+            self.doubled = Some(first);
+            return Some(end);
+        }
+        match self.fences.within_outer(end) {
+            Outer::None => {}
+            Outer::Doubles(behind) => end = behind,
+            Outer::GoesOn => self.doubled = Some(first),
+            Outer::Quotes(behind) => {
+                self.take_back(first);
+                return Some(behind);
+            }
+        }
+        if is_behind_mark {
+            self.take_back(before);
+        } else if !self.fences.is_last(end) {
+            let marked = self.marked.take();
+            let marked = marked.or_else(|| self.fences.open_mark(fence).map(|mark| (mark, before)));
+            if let Some((mark, before)) = marked {
+                match self.fences.closes_mark(end, mark) {
+                    Some(true) => self.take_back(before),
+                    Some(false) => {}
+                    None => self.marked = Some((mark, before)),
+                }
+            }
+        }
+        Some(end)
+    }
+
+    /// Where a thought ends that everything before `block` is a part of.
+    fn thought_before(&mut self, block: Option<usize>) -> Option<usize> {
+        if let Thought::Unknown(first) = self.thought
+            && (block.is_some() || self.fences.passed.is_some())
+        {
+            self.look_for_thought(first);
+        }
+        match self.thought {
+            Thought::EndsAt(end) if block.is_none_or(|start| end <= start) => Some(end),
+            _ => None,
+        }
+    }
+
+    fn look_for_thought(&mut self, from: usize) {
+        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+        let found = memmem::find(rest, b"</think");
+        look_at(found.unwrap_or(rest.len()));
+        self.thought = match found.map(|found| from + found) {
+            Some(end) if !self.begins_thought(end) => Thought::EndsAt(end),
+            _ => Thought::None,
+        };
+    }
+
+    fn begins_thought(&mut self, end: usize) -> bool {
+        let before = self.text.as_bytes().get(self.searched..end).unwrap_or_default();
+        look_at(before.len());
+        self.searched = end;
+        memmem::find(before, b"<think").is_some()
+    }
+
+    /// Takes all back that was read before the end of a thought, and goes on there.
+    fn forget(&mut self, end: usize) -> usize {
+        let passed = self.fences.passed.into_iter().chain(self.first).min();
+        self.report = Report::new(self.text);
+        self.fences = Fences::new(self.text);
+        self.fences.passed = passed;
+        (self.thought, self.doubled, self.marked) = (Thought::None, None, None);
+        end
+    }
+
+    /// Takes back the calls read since then: they were quoted.
+    fn take_back(&mut self, before: Before) {
+        let parsed = &mut self.report.parsed;
+        parsed.entries.truncate(before.entries);
+        (parsed.blocks, parsed.unclosed) = (before.blocks, None);
+        self.fences.pass(before.start);
+    }
+}

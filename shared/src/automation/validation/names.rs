@@ -1,0 +1,73 @@
+//! The names in an automation, and secrets in its variables. Both are checked when it is saved or activated, so automations that
+//! run already go on.
+
+use serde_json::Value;
+
+use crate::{
+    automation::{
+        definition::{Body, Definition},
+        diagnostics::{Code, Diagnostic, Diagnostics, child},
+    },
+    fields::unseen_mark,
+    redaction,
+};
+
+/// Names that JavaScript gives a meaning of its own: a page that reads an output by such a name would change its objects.
+const OF_JAVASCRIPT: [&str; 3] = ["__proto__", "constructor", "prototype"];
+
+pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
+    if let Some(mark) = unseen_mark(&definition.name) {
+        let message = format!("The name has the character U+{:04X}, which nobody sees.", u32::from(mark));
+        let hint = "Write the name again without it.";
+        diagnostics.push(Diagnostic::error(Code::InvalidValue, "/name", message, hint));
+    }
+    if let Body::Actions(actions) = &definition.body {
+        for action in actions {
+            for (field, name) in [("id", &action.id), ("output_as", &action.output_as)] {
+                let Some(name) = name else { continue };
+                check_name(name, &child(&action.pointer, field), diagnostics);
+            }
+        }
+    }
+    for (name, value) in &definition.variables {
+        let place = child("/variables", name);
+        check_name(name, &place, diagnostics);
+        check_secret(name, value, &place, diagnostics);
+    }
+}
+
+fn check_name(name: &str, pointer: &str, diagnostics: &mut Diagnostics) {
+    let message = match unseen_mark(name) {
+        Some(mark) => format!("The name has the character U+{:04X}, which nobody sees.", u32::from(mark)),
+        None if OF_JAVASCRIPT.contains(&name) => {
+            format!("{name} means something else in JavaScript, so nothing can have this name.")
+        }
+        None => return,
+    };
+    let hint = "Choose another name, for example \"found_rows\".";
+    diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint));
+}
+
+/// A variable is read by everybody who may see the automation, and stands in its versions for good.
+fn check_secret(name: &str, value: &Value, pointer: &str, diagnostics: &mut Diagnostics) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                check_secret(name, value, &child(pointer, name), diagnostics);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                check_secret(name, value, &child(pointer, index.to_string()), diagnostics);
+            }
+        }
+        Value::String(text) if !text.trim().is_empty() && redaction::is_secret(name) => {
+            let message =
+                format!("{name} sounds like a secret, and everybody who sees the automation reads its variables.");
+            let hint = "Put it into the tool that needs it, where headers and credentials are kept secret, and take the variable out. \
+                        If it is no secret, give it another name.";
+            diagnostics.push(Diagnostic::error(Code::SecretInVariable, pointer, message, hint));
+        }
+        _ => {}
+    }
+}
