@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
-    chat::{LONGEST_THREAD, waiting_view},
+    chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
     http::{self, Reply, Request},
     models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
     store::Page,
@@ -33,8 +33,11 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
             summary
                 .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
         );
-        let items = messages.iter().map(message).collect();
+        // What stands in the row until it is answered is newer than all that is written down.
+        let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
+        let items = newest.iter().rev().chain(&messages).map(message).collect();
         let page: Page<Value> = Page { items, next_cursor: next.map(|number| number.to_string()) };
+        body.insert("running".into(), running_view(&thread));
         body.insert("items".into(), json!(page.items));
         body.insert("next_cursor".into(), json!(page.next_cursor));
     }
@@ -76,9 +79,10 @@ fn message(message: &ThreadMessage) -> Value {
         .iter()
         .map(|result| json!({"tool": result.tool, "outcome": result.outcome.as_str()}))
         .collect();
-    let widget: Option<Value> = message.widget.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let parsed = |text: Option<&str>| -> Option<Value> { text.and_then(|text| serde_json::from_str(text).ok()) };
     json!({
-        "number": message.number, "role": role, "content": message.content, "tools": tools, "widget": widget,
+        "number": message.number, "role": role, "content": message.content, "tools": tools,
+        "widget": parsed(message.widget.as_deref()), "metadata": parsed(message.metadata.as_deref()),
         "created_at": message.created_at,
     })
 }

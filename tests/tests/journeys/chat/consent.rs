@@ -37,7 +37,10 @@ async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
             (&json!("send_confirmation"), &json!({"text": "See you at nine"}))
         );
         assert_eq!(question["metadata"]["current_step"], "consent");
-        assert!(text(&question["message"]).contains("- text: See you at nine"), "{question}");
+        let asked = text(&question["message"]);
+        assert!(asked.contains("- Text: See you at nine") && asked.contains("- Recipients: +14155550101"), "{asked}");
+        assert_eq!(pending["label"], "Send confirmation");
+        assert_eq!(question["metadata"]["receipt"]["entries"][0]["state"], "waiting");
         let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
         assert_eq!(&shown["pending_action"], pending);
 
@@ -69,7 +72,8 @@ async fn a_no_is_a_no() {
         assert_eq!(answer["metadata"]["tools"], json!([{"tool": "send_confirmation", "outcome": "refused"}]));
         let told = said(world.asked_of_model().last().unwrap()).join("\n");
         assert!(told.contains("said no"), "{told}");
-        assert_eq!((sent(&world), decide(&world, &id, true).await.status), (0, 409));
+        let late = decide(&world, &id, true).await;
+        assert_eq!((sent(&world), late.status, &late.body["decided"]), (0, 409, &json!("refused")));
     }
 }
 
@@ -83,7 +87,7 @@ async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
     assert_eq!(decide(&world, &json!("another"), true).await.status, 409);
     world.llm.script([way.none(), Turn::text("It has been a while.")]);
     world.chat("Never mind. How are you?").await.expect(200);
-    assert_eq!(decide(&world, &id, true).await.status, 409);
+    assert_eq!(decide(&world, &id, true).await.body["decided"], "withdrawn");
 
     // Somebody else's consent finds nothing.
     let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
@@ -97,7 +101,7 @@ async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
     pending["expires_at"] = json!(Timestamp::from_millis(0));
     row["pending"] = json!(pending.to_string());
     world.aws.put("threads", &row);
-    assert_eq!(decide(&world, &id, true).await.status, 409);
+    assert_eq!(decide(&world, &id, true).await.body["decided"], "expired");
 
     // The tool is another one by now.
     let world = way.world().await;
