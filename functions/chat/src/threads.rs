@@ -24,7 +24,10 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
             .map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
     })?;
     let thread = deps.turns.threads.get(member.organization_id, id(member, name)?).await?;
-    let (messages, next) = deps.turns.threads.messages(&thread, before, limit).await?;
+    // What stands in the row until it is answered is newer than all that is written down.
+    let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
+    let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default()).max(1);
+    let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
     let mut body = view(&thread);
     if let Value::Object(body) = &mut body {
         let summary = thread.summary.as_ref();
@@ -33,8 +36,6 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
             summary
                 .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
         );
-        // What stands in the row until it is answered is newer than all that is written down.
-        let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
         let items = newest.iter().rev().chain(&messages).map(message).collect();
         let page: Page<Value> = Page { items, next_cursor: next.map(|number| number.to_string()) };
         body.insert("running".into(), running_view(&thread));

@@ -8,7 +8,9 @@ use super::{Ended, Plan, PlannedCall, Turn, Unanswered};
 use crate::{
     Error,
     cut::fit,
-    models::{Delivered, ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor},
+    models::{
+        Delivered, Delivery, ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor,
+    },
     planner::{Decided, Event, Observer, PlannerModel, Step, Widget, consent::shows, state::Question},
     redaction::SECRET,
     tool::{Bound, NotBound, ToolOutcome},
@@ -207,6 +209,9 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     to.clone_into(&mut one.to);
                 }
             }
+        }
+        for one in told.iter_mut().filter(|one| outcome.repeats && one.state == Delivery::Sent) {
+            one.state = Delivery::AlreadySent;
         }
         told
     }
