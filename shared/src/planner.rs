@@ -36,6 +36,7 @@ mod tests;
 mod widget;
 
 pub use self::{
+    consent::shown,
     model::{LlmModel, PlannerModel, Tokens},
     nodes::{Decided, Ended, Planner, TurnLimits},
     observer::{Event, Observer, Stop, StopSignal},

@@ -12,7 +12,7 @@ use shared::{
     Error,
     http::Frames,
     models::{PendingCall, ToolResult, TurnCall},
-    planner::{Event, Observer, Step},
+    planner::{Event, Observer, Step, shown},
 };
 
 /// What a client is asked where an effect waits for consent.
@@ -307,7 +307,7 @@ pub fn failed(frames: &Frames, error: &Error) {
 }
 
 fn interrupt(pending: &PendingCall) -> Value {
-    let PendingCall { id, tool, arguments, shows, reason, expires_at, .. } = pending;
+    let PendingCall { id, tool, arguments, reason, expires_at, .. } = pending;
     json!({
         "id": id,
         "reason": CONSENT,
@@ -318,7 +318,8 @@ fn interrupt(pending: &PendingCall) -> Value {
         },
         "expiresAt": expires_at,
         "metadata": {
-            "tool": tool.name, "label": pending.label(), "arguments": arguments, "shows": shows, "reason": reason,
+            "tool": tool.name, "label": pending.label(), "arguments": arguments, "shows": shown(pending),
+            "reason": reason,
         },
     })
 }

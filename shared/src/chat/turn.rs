@@ -29,7 +29,7 @@ use crate::{
     },
     planner::{
         AgentState, ChatMessage, Ended, Event, LlmModel, Observer, OfferedTools, Planner, Receipt, Stop, StopSignal,
-        TurnLimits, UserContext, is_long, summarize,
+        TurnLimits, UserContext, is_long, shown, summarize,
     },
     store::{Budgets, Lease, SavedTurn, StopRequest, Threads, over},
     tool::{CallContext, Conversation, Subject},
@@ -413,6 +413,15 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> 
     let mut newest: Vec<_> = answers.rev().take(ANSWERS_WITH_RESULTS).collect();
     newest.reverse();
     let mut state = AgentState::new(messages, who);
+    if asked.awaited.is_none()
+        && let Some(withdrawn) = held.thread.pending_call()
+    {
+        state.problems.push(format!(
+            "A call of {} waited for the person, with {} more behind it. This message came instead: none of them was made.",
+            withdrawn.tool.name,
+            withdrawn.rest.len()
+        ));
+    }
     state.summary = held.thread.summary.as_ref().map(|summary| summary.text.clone());
     state.earlier_results = newest.into_iter().flat_map(ThreadMessage::results).collect();
     state
@@ -451,6 +460,6 @@ fn answer(held: &Held, asked: &Asked, state: &AgentState, offered: &OfferedTools
 pub fn waiting_view(pending: &PendingCall) -> Value {
     json!({
         "id": pending.id, "tool": pending.tool.name, "label": pending.label(), "arguments": pending.arguments,
-        "shows": pending.shows, "reason": pending.reason, "expires_at": pending.expires_at,
+        "shows": shown(pending), "reason": pending.reason, "expires_at": pending.expires_at,
     })
 }

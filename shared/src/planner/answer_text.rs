@@ -95,11 +95,10 @@ impl AnswerText {
 /// What stands at the beginning of a text that begins with a brace, a bracket or a backtick.
 fn next(held: &str, last: bool) -> Next {
     let Some(fenced) = held.strip_prefix(FENCE) else {
-        let may_be_fence = !last && FENCE.starts_with(held);
-        return match held.starts_with('`') {
-            true if may_be_fence => Next::Wait,
-            true => Next::Text(1),
-            false => json(held, last),
+        return match held.chars().next() {
+            Some('`') if !last && FENCE.starts_with(held) => Next::Wait,
+            Some('`') => Next::Text(1),
+            _ => json(held, last),
         };
     };
     let content = fenced.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric()).trim_start();

@@ -4,13 +4,21 @@ use serde_json::{Map, Value};
 
 use crate::{
     cut::{cut, instead_of},
-    models::Shown,
+    models::{PendingCall, Shown},
     redaction::{SECRET, is_secret},
 };
 
 /// Of one value, and of all together, in bytes.
 const LONGEST: usize = 8_000;
 const LARGEST: usize = 32_000;
+
+/// What a person is shown of a call that waits. A row of an older version has its arguments alone.
+pub fn shown(pending: &PendingCall) -> Vec<Shown> {
+    if pending.shows.is_empty() {
+        return shows(&Value::Object(pending.arguments.clone()), &pending.arguments);
+    }
+    pending.shows.clone()
+}
 
 /// The values of a preview, by name. Those that stand in the arguments are the model's, the others its author's.
 pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<Shown> {
