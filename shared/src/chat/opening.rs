@@ -38,7 +38,7 @@ enum Beginning {
 /// Who holds a thread.
 enum Holder {
     /// We do.
-    Us(Held),
+    Us(Box<Held>),
     /// Whoever answers the same request.
     Same(ThreadId, RunningTurn),
 }
@@ -65,7 +65,7 @@ impl Turns {
         }
         let name = asked.name.as_deref().map(stored_name);
         let mut held = match self.hold(member, &asked, name.as_deref(), deadline).await? {
-            Holder::Us(held) => held,
+            Holder::Us(held) => *held,
             Holder::Same(thread, running) => {
                 let following = Following { member: member.clone(), email, thread, running };
                 return Ok(OpenTurn { asked, deadline, begun: Begun::Running(Box::new(following)) });
@@ -95,7 +95,7 @@ impl Turns {
             let length = deadline.remaining() + LEASE_RESERVE;
             let busy = match self.threads.open(&new, length, wait.at_most(LOOKS_FOR_SAME), wait).await {
                 Ok((thread, lease)) => {
-                    return Ok(Holder::Us(Held { thread, lease, messages: Vec::new(), summarized: false }));
+                    return Ok(Holder::Us(Box::new(Held { thread, lease, messages: Vec::new(), summarized: false })));
                 }
                 Err(busy @ Error::Conflict(_)) => busy,
                 Err(error) => return Err(error),
@@ -138,26 +138,25 @@ impl Turns {
         let pending = awaited(&held.thread, &held.messages, asked)?;
         let offered = self.offered(member, held, asked, pending.as_ref(), deadline).await?;
         let now = Timestamp::now();
-        let (running, over) = match before.filter(|_| same) {
-            // A lease that ran out says the same as a failure: it is taken up again.
-            Some(before) => (RunningTurn { failed: None, at: now, ..before }, Vec::new()),
-            None => {
-                let over = unanswered_before(&mut held.thread, pending.as_ref());
-                held.messages.extend(over.iter().cloned());
-                let running = RunningTurn {
-                    turn: held.thread.turns + 1,
-                    request: name,
-                    message_id: asked.message_id(),
-                    message: asked.message.clone(),
-                    since: now,
-                    at: now,
-                    calls: pending.as_ref().map(|pending| pending.tool_results.clone()).unwrap_or_default(),
-                    rest: Vec::new(),
-                    iteration: pending.as_ref().map_or(0, |pending| pending.iteration),
-                    failed: None,
-                };
-                (running, over)
-            }
+        // A lease that ran out says the same as a failure: it is taken up again.
+        let (running, over) = if let Some(before) = before.filter(|_| same) {
+            (RunningTurn { failed: None, at: now, ..before }, Vec::new())
+        } else {
+            let over = unanswered_before(&mut held.thread, pending.as_ref());
+            held.messages.extend(over.iter().cloned());
+            let running = RunningTurn {
+                turn: held.thread.turns + 1,
+                request: name,
+                message_id: asked.message_id(),
+                message: asked.message.clone(),
+                since: now,
+                at: now,
+                calls: pending.as_ref().map(|pending| pending.tool_results.clone()).unwrap_or_default(),
+                rest: Vec::new(),
+                iteration: pending.as_ref().map_or(0, |pending| pending.iteration),
+                failed: None,
+            };
+            (running, over)
         };
         if over.is_empty() {
             self.threads.record(&held.lease, &running).await?;
