@@ -74,15 +74,15 @@ impl AnswerText {
                     self.held.drain(..length);
                     self.plans.push(plan);
                 }
-                Next::Wait => return self.from_its_beginning(shown),
+                Next::Wait => return self.without_leading_blanks(shown),
             }
         }
         shown.push_str(&std::mem::take(&mut self.held));
-        self.from_its_beginning(shown)
+        self.without_leading_blanks(shown)
     }
 
     /// An answer does not begin with blanks.
-    fn from_its_beginning(&mut self, shown: String) -> String {
+    fn without_leading_blanks(&mut self, shown: String) -> String {
         if self.begun {
             return shown;
         }

@@ -54,18 +54,18 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let bound = match offered.toolbox.check(&tool, &arguments) {
             Ok(bound) => bound,
             Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
-                self.not_called(&tool, arguments, &format!("Not called: {why}"));
+                self.not_called(&tool, &arguments, &format!("Not called: {why}"));
                 return Ok(None);
             }
         };
         let (label, effect) = (bound.label().to_owned(), bound.spec().effect);
         if self.calls >= self.planner.limits.calls {
-            self.not_called(&tool, arguments, "Not called: this turn has had all its calls.");
+            self.not_called(&tool, &arguments, "Not called: this turn has had all its calls.");
             return Ok(None);
         }
         if effect && self.unconfirmed.contains(&tool) && !self.is_planned_before(&tool, &arguments) {
             let why = "Not called: an earlier call of this tool was broken off, and may have acted. Say so, and ask the person first.";
-            self.not_called(&tool, arguments, why);
+            self.not_called(&tool, &arguments, why);
             return Ok(None);
         }
         if offered.front_end.contains(&tool) {
@@ -75,13 +75,13 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         }
         if offered.rules.get(&tool).is_some_and(|rules| rules.consent) {
             let Some(reference) = offered.references.get(&tool).cloned() else {
-                self.not_called(&tool, arguments, "Not called: the tool cannot be found any more.");
+                self.not_called(&tool, &arguments, "Not called: the tool cannot be found any more.");
                 return Ok(None);
             };
             let preview = match bound.preview(&self.planner.context).await? {
                 Ok(preview) => preview,
                 Err(why) => {
-                    self.not_called(&tool, arguments, &format!("Not called: {why}"));
+                    self.not_called(&tool, &arguments, &format!("Not called: {why}"));
                     return Ok(None);
                 }
             };
@@ -136,7 +136,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     }
                 }
                 Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
-                    self.not_called(tool, arguments.clone(), &format!("Not called: {why}"));
+                    self.not_called(tool, arguments, &format!("Not called: {why}"));
                 }
             },
         }
@@ -154,7 +154,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.note(call.clone());
         if effect && let Err(error) = self.observer.record(self.state).await {
             self.state.tool_results.truncate(at);
-            self.not_called(tool, arguments, "Not called: that it begins could not be written down.");
+            self.not_called(tool, &arguments, "Not called: that it begins could not be written down.");
             return Err(Unanswered::Failed(error));
         }
         self.observer.event(Event::ToolCall { id: &id, tool, arguments: &arguments });
@@ -219,13 +219,13 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// Notes calls of a plan that are not made any more.
     pub(super) fn leave(&mut self, calls: impl IntoIterator<Item = PlannedCall>, why: &str) {
         for PlannedCall { tool, arguments, .. } in calls {
-            self.not_called(&tool, arguments, why);
+            self.not_called(&tool, &arguments, why);
         }
     }
 
-    fn not_called(&mut self, tool: &str, arguments: Map<String, Value>, why: &str) {
+    fn not_called(&mut self, tool: &str, arguments: &Map<String, Value>, why: &str) {
         tracing::info!("a plan asked for a call that was not made");
-        self.note(self.result_of(tool, &arguments, TurnCall::NotCalled, why.into()));
+        self.note(self.result_of(tool, arguments, TurnCall::NotCalled, why.into()));
     }
 
     fn result_of(&self, tool: &str, arguments: &Map<String, Value>, outcome: TurnCall, result: Value) -> ToolResult {
