@@ -461,6 +461,18 @@ impl Tool for ExecutedTool {
         self.tool.known_as()
     }
 
+    fn label(&self) -> &str {
+        &self.tool.label
+    }
+
+    fn preview<'a>(
+        &'a self,
+        arguments: &'a Map<String, Value>,
+        context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<Result<Value, String>>> {
+        preview(&self.tool.action, &self.executor.services, context, arguments).boxed()
+    }
+
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         self.tool.check(arguments)
     }

@@ -32,6 +32,9 @@ pub enum Error {
     /// 409: the request is right, but not in the present state of things.
     #[error("{0}")]
     Conflict(String),
+    /// 409: a consent that was given or refused elsewhere, or is not waited for any more. `decided` is the word for programs.
+    #[error("{sentence}")]
+    ConsentDecided { decided: &'static str, sentence: &'static str },
     /// As `error`, after part of the work was done: for these agents it is, for those it is not.
     #[error("{error}; {} agents are done, {} are left, which will be done later", .done.len(), .left.len())]
     Partly {
@@ -92,7 +95,7 @@ impl Error {
             Self::Unauthenticated => 401,
             Self::Forbidden(_) => 403,
             Self::NotFound(_) => 404,
-            Self::Conflict(_) => 409,
+            Self::Conflict(_) | Self::ConsentDecided { .. } => 409,
             Self::Invalid(_) => 422,
             Self::OverBudget(_) => 429,
             Self::Internal(_) => 500,
@@ -110,6 +113,7 @@ impl Error {
             Self::Forbidden(_) => "forbidden",
             Self::NotFound(_) => "not_found",
             Self::Conflict(_) => "conflict",
+            Self::ConsentDecided { .. } => "consent_decided",
             Self::Invalid(_) => "invalid",
             Self::OverBudget(_) => "over_budget",
             Self::Internal(_) => "internal",

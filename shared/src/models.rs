@@ -75,7 +75,8 @@ pub use service::{
 };
 pub use slug::Slug;
 pub use thread::{
-    ChatRole, ChatRules, PendingCall, Thread, ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
+    ChatRole, ChatRules, Delivered, Delivery, FailedTurn, PendingCall, PlannedCall, RunningTurn, Shown, Thread,
+    ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};

@@ -13,7 +13,7 @@ mod recipients;
 mod spec;
 mod toolbox;
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -58,6 +58,24 @@ pub trait Tool: Send + Sync {
     /// The names by which one can tell what it does to people: its own, and that of the action behind it.
     fn known_as(&self) -> Vec<String> {
         vec![self.spec().name.clone()]
+    }
+
+    /// What people call it.
+    fn label(&self) -> &str {
+        &self.spec().name
+    }
+
+    /// What a call with these checked arguments would send, for the person who is asked about it: what the tool's author fixed,
+    /// too, and secrets masked. Else the sentence a model would be told instead.
+    ///
+    /// # Errors
+    /// Only for an outage of our own.
+    fn preview<'a>(
+        &'a self,
+        arguments: &'a Map<String, Value>,
+        _context: &'a CallContext<'a>,
+    ) -> BoxFuture<'a, Result<Result<Value, String>>> {
+        Box::pin(ready(Ok(Ok(Value::Object(arguments.clone())))))
     }
 
     /// What must be seen to before it is called for a person in a chat.

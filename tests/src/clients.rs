@@ -49,6 +49,7 @@ pub fn class(error: &Error) -> String {
         Failure::Unreachable => "unreachable".into(),
         Failure::Refused(_) => "refused".into(),
         Failure::NoAnswer => "no answer".into(),
+        Failure::BrokenOff => "broken off".into(),
         Failure::RateLimited => match error.retry_after() {
             None => "rate limited".into(),
             Some(wait) => format!("rate limited for {} s", wait.as_secs()),

@@ -3,23 +3,26 @@
 //! - POST /agent/chat `{"message", "thread_id"?, "metadata"?}`: takes a turn of a thread, the user's own `default` unless another is
 //!   named. Answers `{"thread_id", "message", "role", "timestamp", "widget"?, "metadata"}` ([`shared::chat`]). Where an effect waits for
 //!   consent, `metadata.pending_action` names it; the next message with `metadata.consent` `{"id", "approved"}` decides.
-//!   With an `Idempotency-Key` the same request again gets the same answer, and nothing happens twice.
+//!   `metadata.receipt` says what was done. With an `Idempotency-Key` the same request again gets the same answer, also while it
+//!   is being answered, and nothing happens twice.
 //! - POST /copilotkit/action `{"action": "chat", …}`: the same for CopilotKit's remote actions, as
-//!   `{"result": {"type": "response", "content", "role", "widget"?, "metadata"}, "widget"}`. Another action is a 400.
+//!   `{"result": {"type": "response", "content", "role", "widget"?, "metadata"}, "widget"}`; the receipt stands below the
+//!   content, in one line an entry. Another action is a 400.
 //! - GET /agent/threads?limit=&cursor=: the user's threads, newest first (`threads.rs`).
-//! - GET /agent/threads/{id}?limit=&cursor=: a thread with its messages, newest first.
+//! - GET /agent/threads/{id}?limit=&cursor=: a thread with its messages, newest first, and the turn that is being answered.
 //! - DELETE /agent/threads/{id}: deletes a thread and everything in it.
 //!
 //! None of these paths names an organization: it is the one whose slug is in the header `X-Organization`, or the user's only one.
 
 mod threads;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::{
     Error, Platform, Result,
     chat::{Answer, Asked, Turns},
     http::{self, Access, Person, Reply, Request},
-    planner::{Event, Observer},
+    planner::{Event, Observer, Receipt},
     platform,
 };
 
@@ -68,6 +71,9 @@ async fn chat(deps: &Deps, request: &Request, person: Person) -> Result<Reply> {
 async fn action(deps: &Deps, request: &Request, person: Person) -> Result<Reply> {
     let asked = Asked::of_action(&http::json_body(request)?, http::idempotency_key(request)?)?;
     let Answer { content, widget, metadata, .. } = take(deps, request, person, asked).await?;
+    // Pages show the text, and nothing else.
+    let receipt: Option<Receipt> = metadata.get("receipt").and_then(|receipt| Receipt::deserialize(receipt).ok());
+    let content = receipt.map_or_else(|| content.clone(), |receipt| receipt.below(&content));
     let mut result = json!({"type": "response", "content": content, "role": "assistant", "metadata": metadata});
     if let (Value::Object(result), Some(widget)) = (&mut result, &widget) {
         result.insert("widget".into(), widget.clone());

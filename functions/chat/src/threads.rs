@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
-    chat::{LONGEST_THREAD, waiting_view},
+    chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
     http::{self, Reply, Request},
     models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
     store::Page,
@@ -24,7 +24,10 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
             .map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
     })?;
     let thread = deps.turns.threads.get(member.organization_id, id(member, name)?).await?;
-    let (messages, next) = deps.turns.threads.messages(&thread, before, limit).await?;
+    // What stands in the row until it is answered is newer than all that is written down.
+    let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
+    let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default()).max(1);
+    let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
     let mut body = view(&thread);
     if let Value::Object(body) = &mut body {
         let summary = thread.summary.as_ref();
@@ -33,8 +36,9 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
             summary
                 .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
         );
-        let items = messages.iter().map(message).collect();
+        let items = newest.iter().rev().chain(&messages).map(message).collect();
         let page: Page<Value> = Page { items, next_cursor: next.map(|number| number.to_string()) };
+        body.insert("running".into(), running_view(&thread));
         body.insert("items".into(), json!(page.items));
         body.insert("next_cursor".into(), json!(page.next_cursor));
     }
@@ -76,9 +80,10 @@ fn message(message: &ThreadMessage) -> Value {
         .iter()
         .map(|result| json!({"tool": result.tool, "outcome": result.outcome.as_str()}))
         .collect();
-    let widget: Option<Value> = message.widget.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let parsed = |text: Option<&str>| -> Option<Value> { text.and_then(|text| serde_json::from_str(text).ok()) };
     json!({
-        "number": message.number, "role": role, "content": message.content, "tools": tools, "widget": widget,
+        "number": message.number, "role": role, "content": message.content, "tools": tools,
+        "widget": parsed(message.widget.as_deref()), "metadata": parsed(message.metadata.as_deref()),
         "created_at": message.created_at,
     })
 }

@@ -12,7 +12,7 @@ use shared::{
     Error,
     http::Frames,
     models::{PendingCall, ToolResult, TurnCall},
-    planner::{Event, Observer},
+    planner::{Event, Observer, Step, shown},
 };
 
 /// What a client is asked where an effect waits for consent.
@@ -148,14 +148,27 @@ impl Run {
 
     /// Ends the run with this answer, of which what was not told yet is told now: the answer to a request that came before is
     /// told as a whole.
-    pub fn answered(&mut self, content: &str, widget: Option<&Value>) {
+    pub fn answered(&mut self, content: &str, widget: Option<&Value>, metadata: &Value) {
         if let Some(widget) = widget.filter(|_| !self.told.widget) {
             self.widget(widget);
         }
-        if !self.told.message && !content.is_empty() {
+        // What the person is asked is told once, by the interrupt.
+        if !self.told.message && !content.is_empty() && self.interrupt.is_none() {
             self.message(content);
         }
+        if let Some(receipt) = metadata.get("receipt") {
+            self.end_message();
+            self.end_step();
+            self.custom("receipt", receipt.clone());
+        }
         self.finish();
+    }
+
+    /// Something of our own, which a client that does not know it passes over.
+    pub fn custom(&mut self, name: &str, value: Value) {
+        if !self.over {
+            self.frames.data(&Written::Custom { name, value });
+        }
     }
 
     /// Ends the run.
@@ -201,30 +214,23 @@ impl Run {
         }
     }
 
-    /// Ends the message whose words were coming, and gives its id.
-    fn end_message(&mut self) -> Option<String> {
-        let Message { id, .. } = self.open.take()?;
-        self.frames.data(&Written::TextMessageEnd { message_id: &id });
-        Some(id)
+    /// Ends the message whose words were coming.
+    fn end_message(&mut self) {
+        if let Some(Message { id, .. }) = self.open.take() {
+            self.frames.data(&Written::TextMessageEnd { message_id: &id });
+        }
     }
 
-    /// The whole answer: what of it has not been said, or in its place what is true.
+    /// The whole answer: what of it has not been said.
     fn message(&mut self, whole: &str) {
         self.told.message = true;
         let said = self.open.as_ref().map(|message| message.text.clone()).unwrap_or_default();
         // The whole is without blanks at its ends.
         let rest = whole.strip_prefix(said.as_str()).or_else(|| whole.strip_prefix(said.trim()));
-        if let Some(rest) = rest {
-            self.words(rest);
+        if rest.is_none() {
             self.end_message();
-            return;
         }
-        if let Some(void) = self.end_message() {
-            let replaced_by = format!("{}-{}", self.id, self.messages + 1);
-            let value = json!({"messageId": void, "replacedBy": replaced_by});
-            self.frames.data(&Written::Custom { name: "message_corrected", value });
-        }
-        self.words(whole);
+        self.words(rest.unwrap_or(whole));
         self.end_message();
     }
 
@@ -273,7 +279,13 @@ impl Observer for Run {
             return;
         }
         match event {
-            Event::Progress { step, .. } => self.begin_step(step.as_str()),
+            Event::Progress { step, .. } => {
+                // What was said before another step is a message of its own; the last step ends with the answer.
+                if step != Step::Validate {
+                    self.end_message();
+                }
+                self.begin_step(step.as_str());
+            }
             Event::Token(words) => self.words(words),
             Event::ToolCall { id, tool, arguments } | Event::FrontEndCall { id, tool, arguments } => {
                 self.call(id, tool, arguments);
@@ -300,11 +312,14 @@ fn interrupt(pending: &PendingCall) -> Value {
         "id": id,
         "reason": CONSENT,
         // In words that no model chose: its reason is for whoever wants to know it.
-        "message": format!("May I call {}?", tool.name),
+        "message": format!("May I call {}?", pending.label()),
         "responseSchema": {
             "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],
         },
         "expiresAt": expires_at,
-        "metadata": {"tool": tool.name, "arguments": arguments, "reason": reason},
+        "metadata": {
+            "tool": tool.name, "label": pending.label(), "arguments": arguments, "shows": shown(pending),
+            "reason": reason,
+        },
     })
 }

@@ -39,7 +39,7 @@ pub(crate) async fn agent(
     }
     match action {
         ["run"] => run(deps, person, &http::json_body(request)?, "", deadline).await,
-        ["connect"] => history::connect(deps, &person.member, &http::json_body(request)?, "").await,
+        ["connect"] => history::connect(deps, &person.member, &http::json_body(request)?, "", deadline).await,
         ["stop", thread] => stop(deps, person, &decoded(thread)?).await,
         _ => Err(Error::NotFound("route")),
     }
@@ -59,7 +59,7 @@ pub(crate) async fn call(deps: &'static Deps, request: &Request, person: &Person
     match method.as_str() {
         "agent/run" | "agent/connect" | "agent/stop" if agent != AGENT => unknown(&agent),
         "agent/run" => run(deps, person, body, "body", deadline).await,
-        "agent/connect" => history::connect(deps, &person.member, body, "body").await,
+        "agent/connect" => history::connect(deps, &person.member, body, "body", deadline).await,
         "agent/stop" => match text(params.get("threadId")) {
             Some(thread) => stop(deps, person, &thread).await,
             None => invalid("\"params.threadId\" must name the thread"),

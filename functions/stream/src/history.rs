@@ -1,8 +1,9 @@
-//! A thread as it is, for a front end that shows it anew.
+//! A thread as it is, for a front end that shows it anew, and the turn that is being answered, which it follows to its end.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use shared::{
-    Error, Result,
+    Deadline, Error, Result,
+    chat::{Followed, running_view, unanswered},
     cut::fit,
     http::{Frames, Reply},
     models::{
@@ -13,7 +14,7 @@ use shared::{
 use crate::{
     Deps,
     agui::{self, Run},
-    input,
+    input, within,
 };
 
 /// The newest of a thread, which are shown.
@@ -24,7 +25,13 @@ const LONGEST_RESULT: usize = 8 * 1024;
 
 /// The messages of a thread as one event, and what it waits for. Of a thread that there is not yet, nothing: a snapshot would take
 /// from the front end what it has.
-pub(crate) async fn connect(deps: &Deps, member: &Member, body: &Value, path: &str) -> Result<Reply> {
+pub(crate) async fn connect(
+    deps: &'static Deps,
+    member: &Member,
+    body: &Value,
+    path: &str,
+    deadline: Deadline,
+) -> Result<Reply> {
     let (name, run) = input::thread_and_run(body, path)?;
     let id = ThreadId::of_name(member.organization_id, &member.user_id, &name);
     let threads = &deps.turns.threads;
@@ -36,8 +43,27 @@ pub(crate) async fn connect(deps: &Deps, member: &Member, body: &Value, path: &s
     let frames = Frames::default();
     let mut run = Run::start(frames.clone(), &name, &run);
     if let Some(thread) = thread {
-        let (newest, before) = threads.messages(&thread, None, MOST_MESSAGES).await?;
+        let (mut newest, before) = threads.messages(&thread, None, MOST_MESSAGES).await?;
+        newest.splice(0..0, unanswered(&thread).into_iter().rev());
         run.snapshot(&snapshot(&thread, newest, before.is_some()));
+        let running = running_view(&thread);
+        if let Some(turn) = thread.running_turn().filter(|_| !running.is_null()) {
+            run.custom("running", running);
+            let organization = member.organization_id;
+            let work = async move {
+                match deps.turns.follow(organization, id, &turn, &mut run, deadline).await? {
+                    Followed::Answered(thread, answer) => {
+                        if let Some(pending) = thread.pending_call().filter(is_open) {
+                            run.waits(&pending);
+                        }
+                        run.answered(&answer.content, answer.widget.as_ref(), &answer.metadata);
+                        Ok(())
+                    }
+                    Followed::Failed(why) => Err(Error::Conflict(format!("this message was not answered: {why}"))),
+                }
+            };
+            return Ok(Reply::events(frames, within(deadline, work), agui::failed));
+        }
         if let Some(pending) = thread.pending_call().filter(is_open) {
             run.waits(&pending);
         }
@@ -54,6 +80,7 @@ fn is_open(pending: &PendingCall) -> bool {
 /// The messages, oldest first. Their ids are the same each time.
 fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<Value> {
     let mut messages = Vec::new();
+    let asked = thread.pending_call().filter(is_open);
     if has_more {
         let id = format!("{}-earlier", thread.id);
         messages.push(
@@ -62,7 +89,9 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     }
     for message in newest.into_iter().rev() {
         messages.extend(calls(&format!("{}-{}", thread.id, message.number), message.results()));
-        let ThreadMessage { number, role, content, widget, .. } = message;
+        let ThreadMessage { number, role, content, widget, metadata, .. } = message;
+        let metadata: Map<String, Value> =
+            metadata.and_then(|metadata| serde_json::from_str(&metadata).ok()).unwrap_or_default();
         let id = format!("{}-{number}", thread.id);
         let widget: Option<Value> = widget.and_then(|widget| serde_json::from_str(&widget).ok());
         if let Some(widget) = widget {
@@ -75,8 +104,20 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
             // Of a newer version.
             ChatRole::Unknown => continue,
         };
-        if !content.is_empty() {
-            messages.push(json!({"id": id, "role": role, "content": content}));
+        // What the person is asked just now is told by the interrupt.
+        let is_asked = asked.as_ref().is_some_and(|asked| {
+            metadata.get("pending_action").and_then(|pending| pending.get("id")) == Some(&json!(asked.id))
+        });
+        if !content.is_empty() && !is_asked {
+            let mut shown = json!({"id": id, "role": role, "content": content});
+            let metadata: Map<String, Value> = ["receipt", "failed", "incomplete"]
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), metadata.get(*name)?.clone())))
+                .collect();
+            if let (Value::Object(shown), false) = (&mut shown, metadata.is_empty()) {
+                shown.insert("metadata".into(), Value::Object(metadata));
+            }
+            messages.push(shown);
         }
         if thread.summary.as_ref().is_some_and(|summary| summary.until == number) {
             let content = "What was said before is told to the model as a summary.";

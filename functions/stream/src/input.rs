@@ -129,7 +129,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
             return None;
         }
         // The same message again is the same request, in whatever run.
-        return Some(Asked { message: text, name: id.map(|id| format!("message {id}")), ..Asked::default() });
+        return Some(Asked { message: text, name: id.as_deref().map(Asked::name_of_message), ..Asked::default() });
     }
     let mut read = Vec::new();
     for (at, result) in results {

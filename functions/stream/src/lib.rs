@@ -87,14 +87,14 @@ async fn run(deps: &'static Deps, person: &Person, body: &Value, path: &str, dea
     let mut run = Run::start(frames.clone(), &thread, &run);
     let work = async move {
         let answer = deps.turns.answer(open, &mut run).await?;
-        run.answered(&answer.content, answer.widget.as_ref());
+        run.answered(&answer.content, answer.widget.as_ref(), &answer.metadata);
         Ok(())
     };
     Ok(Reply::events(frames, within(deadline, work), agui::failed))
 }
 
 /// The work as long as Lambda lets it take: what does not heed its deadline is given up, and the stream says so.
-async fn within(deadline: Deadline, work: impl Future<Output = Result<()>>) -> Result<()> {
+pub(crate) async fn within(deadline: Deadline, work: impl Future<Output = Result<()>>) -> Result<()> {
     let limited = tokio::time::timeout(deadline.remaining(), work).await;
     limited.unwrap_or_else(|late| Err(Error::Unavailable("the answer took too long; it", late.into())))
 }

@@ -40,7 +40,6 @@ enum Written<'a> {
     Message {
         content: &'a str,
         role: &'a str,
-        corrected: bool,
     },
     Done {
         thread_id: &'a str,
@@ -59,9 +58,8 @@ enum Written<'a> {
 #[derive(Default)]
 pub(crate) struct Stream {
     frames: Frames,
-    /// The tokens since the last call.
-    said: String,
     message_told: bool,
+    consent_told: bool,
     widget_told: bool,
 }
 
@@ -77,7 +75,8 @@ impl Stream {
         if let Some(widget) = widget.as_ref().filter(|_| !self.widget_told) {
             self.frames.data(&Written::Widget { widget });
         }
-        if !self.message_told {
+        // What the person is asked is told once.
+        if !self.message_told && !self.consent_told {
             self.message(content);
         }
         self.frames.data(&Written::Done { thread_id: thread, timestamp, widget: widget.as_ref(), metadata });
@@ -85,9 +84,7 @@ impl Stream {
 
     fn message(&mut self, content: &str) {
         self.message_told = true;
-        let said = self.said.trim();
-        let corrected = !content.starts_with(said);
-        self.frames.data(&Written::Message { content, role: "assistant", corrected });
+        self.frames.data(&Written::Message { content, role: "assistant" });
     }
 }
 
@@ -104,12 +101,8 @@ impl Observer for Stream {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Progress { node, step } => self.frames.data(&Written::Progress { node, step: step.as_str() }),
-            Event::Token(content) => {
-                self.said.push_str(content);
-                self.frames.data(&Written::Token { content });
-            }
+            Event::Token(content) => self.frames.data(&Written::Token { content }),
             Event::ToolCall { id, tool, arguments } | Event::FrontEndCall { id, tool, arguments } => {
-                self.said.clear();
                 self.frames.data(&Written::ToolCall { id, tool, arguments });
             }
             Event::ToolResult { id, result } => {
@@ -123,7 +116,10 @@ impl Observer for Stream {
                     Err(error) => tracing::error!("a widget cannot be written: {error}"),
                 }
             }
-            Event::Consent(pending) => self.frames.data(&Written::Consent { pending_action: &waiting_view(pending) }),
+            Event::Consent(pending) => {
+                self.consent_told = true;
+                self.frames.data(&Written::Consent { pending_action: &waiting_view(pending) });
+            }
             Event::Message(content) => self.message(content),
         }
     }

@@ -18,6 +18,8 @@ pub struct ActionTool {
     /// Its effects, its limits and its history are kept under this id.
     pub id: ToolId,
     pub spec: ToolSpec,
+    /// What people call it.
+    pub label: String,
     pub action: Action,
     pub limits: Limits,
     pub chat: ChatRules,
@@ -71,6 +73,7 @@ impl ActionTool {
                 effect,
                 repeatable: config.repeatable && !effect,
             },
+            label: tool.label.clone(),
             static_config: config.action.with_marked(tool.static_config.clone()),
             action: config.action,
             limits: config.limits,

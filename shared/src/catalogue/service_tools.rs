@@ -93,6 +93,7 @@ pub(super) fn service_tool(
     Ok(Ok(ActionTool {
         id: tool.id,
         spec,
+        label: format!("{} ({})", tool.name, service.name),
         action,
         limits: Limits::default(),
         chat: ChatRules { consent: tool.destructive, ..ChatRules::default() }.for_effect(tool.effect),

@@ -15,6 +15,8 @@ const ACTION: &str = "chat";
 const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
 /// How clients name the thread.
 const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
+/// Before the id of a message, in the name of its request.
+const MESSAGE: &str = "message ";
 
 /// What somebody says to a thread, or what it waits for.
 #[derive(Debug, Clone, Default)]
@@ -48,9 +50,16 @@ pub struct Consent {
 }
 
 impl Consent {
+    pub(super) const WORDS_OF_APPROVAL: &str = "Yes, do it.";
+
     /// The decision in the words in which it stands in the thread.
     pub const fn words(&self) -> &'static str {
-        if self.approved { "Yes, do it." } else { "No, do not do it." }
+        if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
+    }
+
+    /// The name of the request that brings it.
+    pub(super) fn name(&self) -> String {
+        format!("consent {}", self.id)
     }
 
     /// The decision as a request: the same one again gets the same answer.
@@ -58,7 +67,7 @@ impl Consent {
         Asked {
             message: self.words().to_owned(),
             thread,
-            name: Some(format!("consent {}", self.id)),
+            name: Some(self.name()),
             awaited: Some(Awaited::Consent(self)),
             tools: Vec::new(),
         }
@@ -76,6 +85,16 @@ pub struct FrontEndResult {
 }
 
 impl Asked {
+    /// As the client calls the message, if it does.
+    pub(super) fn message_id(&self) -> Option<String> {
+        self.name.as_deref()?.strip_prefix(MESSAGE).map(str::to_owned)
+    }
+
+    /// The name of a request by the client's id of its message.
+    pub fn name_of_message(id: &str) -> String {
+        format!("{MESSAGE}{id}")
+    }
+
     /// Reads the body of `POST /agent/chat`, and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key` is the request's
     /// `Idempotency-Key`.
     ///
@@ -139,7 +158,7 @@ impl Asked {
             if strict {
                 fields.finish();
             }
-            let name = key.or_else(|| consent.as_ref().map(|consent| format!("consent {}", consent.id)));
+            let name = key.or_else(|| consent.as_ref().map(Consent::name));
             Some(Self {
                 message: message?,
                 thread: thread.unwrap_or_else(|| DEFAULT_THREAD.to_owned()),

@@ -1,13 +1,19 @@
 //! What a request means for a thread: an answer that it has had before, or what the thread waits for.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Answer, Asked, Awaited, FrontEndResult};
+use super::{Answer, Asked, Awaited, Consent, FrontEndResult, running::SAME_WITHIN};
 use crate::{
     Error, Result,
-    models::{ChatRole, PendingCall, Thread, ThreadMessage, Timestamp, WaitsFor},
+    idempotency::Key,
+    models::{ChatRole, PendingCall, Thread, ThreadMessage, Timestamp, ToolResult, WaitsFor},
     planner::{Decided, Event, Observer, Widget},
 };
+
+/// The name of a request as it stands in a thread.
+pub(super) fn stored_name(name: &str) -> String {
+    Key::new(&["chat", name], &Value::Null).as_str().to_owned()
+}
 
 /// The answer to the same request, if it came before.
 ///
@@ -19,36 +25,84 @@ pub(super) fn earlier(
     name: Option<&str>,
     asked: &Asked,
 ) -> Result<Option<Answer>> {
-    let Some(name) = name else { return Ok(None) };
+    let Some(name) = name else { return Ok(just_answered(thread, messages, asked)) };
     let Some(at) = messages.iter().position(|message| message.request.as_deref() == Some(name)) else {
         return Ok(None);
     };
     let told = messages.get(at..).unwrap_or_default();
-    if told.first().is_some_and(|said| said.role == ChatRole::User && said.content != asked.message) {
-        let sentence = "this Idempotency-Key, message id or consent came with another message before; use another one";
-        return Err(Error::Conflict(sentence.into()));
+    if let Some(said) = told.first()
+        && said.role == ChatRole::User
+        && said.content != asked.message
+    {
+        return Err(another_message(&said.content, asked));
     }
+    Ok(Some(answer_of(thread, told)))
+}
+
+/// The answer to the same text without a name that came a moment ago, if something was done for it: whether it arrived is not
+/// known, and it must not be done twice.
+fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> Option<Answer> {
+    let at = messages.iter().rposition(|message| message.role == ChatRole::User)?;
+    let told = messages.get(at..)?;
+    let answer = told.iter().find(|message| message.role == ChatRole::Assistant)?;
+    let acted = answer.results().iter().any(ToolResult::acted);
+    let recent = answer.created_at.plus(SAME_WITHIN) > Timestamp::now();
+    if asked.awaited.is_some() || told.first()?.content != asked.message || !acted || !recent {
+        return None;
+    }
+    let mut answer = answer_of(thread, told);
+    if let Value::Object(metadata) = &mut answer.metadata {
+        metadata.insert("repeated".into(), true.into());
+    }
+    Some(answer)
+}
+
+/// What is said to a request whose name came with another message before.
+pub(super) fn another_message(before: &str, asked: &Asked) -> Error {
+    if let Some(Awaited::Consent(_)) = &asked.awaited {
+        return decided_before(before == Consent::WORDS_OF_APPROVAL);
+    }
+    Error::Conflict("this Idempotency-Key or message id came with another message before; use another one".into())
+}
+
+fn decided_before(approved: bool) -> Error {
+    if approved {
+        Error::ConsentDecided {
+            decided: "approved",
+            sentence: "you have allowed this already, in another window or client",
+        }
+    } else {
+        Error::ConsentDecided {
+            decided: "refused",
+            sentence: "you have refused this already, in another window or client",
+        }
+    }
+}
+
+/// The answer to a request, of which `told` are the messages from its own on, oldest first.
+pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> Answer {
     // What waits is what the newest request led to: one before it must not be told as if it had.
-    let is_newest = told.iter().skip(1).all(|message| message.role != ChatRole::User);
+    let is_newest =
+        told.iter().skip(1).all(|message| message.role != ChatRole::User) && thread.running_turn().is_none();
     let is_open = |pending: &PendingCall| is_newest && pending.expires_at > Timestamp::now();
     let waits = thread.pending_call().filter(is_open);
     let answered = told.iter().take(2).find(|message| message.role == ChatRole::Assistant);
     let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
-    Ok(Some(Answer {
+    Answer {
         thread: thread.name.clone(),
         content: answered.map(|answer| answer.content.clone()).unwrap_or_default(),
         timestamp: answered.map_or(thread.updated_at, |answer| answer.created_at),
         widget: answered.and_then(|answer| parsed(answer.widget.as_deref())),
         metadata: answered.and_then(|answer| parsed(answer.metadata.as_deref())).unwrap_or_else(|| json!({})),
         waits,
-    }))
+    }
 }
 
 /// The call that waited for what this request brings.
 ///
 /// # Errors
-/// [`Error::Conflict`] if it does not wait any more.
-pub(super) fn awaited(thread: &Thread, asked: &Asked) -> Result<Option<PendingCall>> {
+/// [`Error::Conflict`] or [`Error::ConsentDecided`] if it does not wait any more.
+pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> Result<Option<PendingCall>> {
     let Some(awaited) = &asked.awaited else { return Ok(None) };
     let is_meant = |pending: &PendingCall| match awaited {
         Awaited::Consent(consent) => pending.waits_for == WaitsFor::Consent && pending.id == consent.id,
@@ -56,16 +110,40 @@ pub(super) fn awaited(thread: &Thread, asked: &Asked) -> Result<Option<PendingCa
             pending.waits_for == WaitsFor::FrontEnd && results.iter().any(|result| result.id == pending.id)
         }
     };
-    let waits = thread.pending_call().filter(is_meant).filter(|pending| pending.expires_at > Timestamp::now());
-    waits.map(Some).ok_or_else(|| {
-        let what = match awaited {
-            Awaited::Consent(_) => "this consent",
-            Awaited::Results(_) => "the result of this tool call",
-        };
-        Error::Conflict(format!(
-            "nothing waits for {what}: it was decided or ran out, or another message came in between; ask for it again"
-        ))
-    })
+    let waits = thread.pending_call().filter(is_meant);
+    let expired = waits.as_ref().is_some_and(|pending| pending.expires_at <= Timestamp::now());
+    if let Some(waits) = waits.filter(|_| !expired) {
+        return Ok(Some(waits));
+    }
+    match awaited {
+        Awaited::Consent(consent) => Err(not_waited_for(consent, messages, expired)),
+        Awaited::Results(_) => Err(Error::Conflict(
+            "nothing waits for the result of this tool call: it ran out, or another message came in between; ask for it again".into(),
+        )),
+    }
+}
+
+/// What became of a consent that is not waited for.
+fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) -> Error {
+    let name = stored_name(&consent.name());
+    if let Some(decided) = messages.iter().find(|message| message.request.as_ref() == Some(&name)) {
+        return decided_before(decided.content == Consent::WORDS_OF_APPROVAL);
+    }
+    let asked = messages.iter().rev().find_map(|message| {
+        let metadata: Value = serde_json::from_str(message.metadata.as_deref()?).ok()?;
+        let pending = metadata.get("pending_action")?;
+        (pending.get("id")? == consent.id.as_str()).then(|| pending.get("expires_at").cloned().unwrap_or_default())
+    });
+    let over = asked.as_ref().and_then(|at| serde_json::from_value::<Timestamp>(at.clone()).ok());
+    if expired || over.is_some_and(|over| over <= Timestamp::now()) {
+        let sentence = "the time to decide about this is over, and nothing was done; ask for it again";
+        return Error::ConsentDecided { decided: "expired", sentence };
+    }
+    if asked.is_some() {
+        let sentence = "another message came in between, so this is not done any more; ask for it again";
+        return Error::ConsentDecided { decided: "withdrawn", sentence };
+    }
+    Error::Conflict("nothing waits for this consent; ask for it again".into())
 }
 
 pub(super) fn decided<'a>(pending: &PendingCall, awaited: &'a Awaited) -> Decided<'a> {
@@ -93,7 +171,7 @@ pub(super) fn tell_again(answer: &Answer, observer: &mut impl Observer) {
             let PendingCall { id, tool, arguments, .. } = pending;
             observer.event(Event::FrontEndCall { id, tool: &tool.name, arguments });
         }
-        Some(pending) => observer.event(Event::Consent(pending)),
+        Some(pending) => return observer.event(Event::Consent(pending)),
         None => {}
     }
     if !answer.content.is_empty() {

@@ -1,56 +1,48 @@
-//! A turn: the thread is held, the planner answers, and message and answer are written down together.
+//! A turn: the thread is held, the message is written down, the planner answers, each call that acts is written down before and
+//! after it is made, and at the end all of it is written as messages.
 //!
 //! The turn's number is the thread's count of turns and one. A turn that died was not counted, so whoever sends the message again
-//! takes the same turn, and its effects, which are claimed for thread, turn and arguments, do not happen a second time.
+//! takes the same turn and goes on with what was done. Its effects, which are claimed for thread, turn and arguments, do not happen
+//! a second time.
 
 use std::{ops::ControlFlow, time::Duration};
 
-use futures_util::try_join;
 use serde_json::{Value, json};
 
 use super::{
     Asked,
-    request::{awaited, decided, earlier, tell_again},
+    opening::title,
+    request::{decided, tell_again},
+    running::{Followed, Teller, kept},
 };
 use crate::{
     Deadline, Error, Result,
     accounts::{Accounts, LlmInUse},
     catalogue::Catalogue,
     clients::{Llm, llm::Account},
-    cut::fit,
     discovery::Discovery,
     error,
     execution::Executor,
-    fields::is_unseen,
-    idempotency::Key,
     models::{
-        Budget, ChatRole, Member, PendingCall, Spent, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp,
-        Trigger, WaitsFor,
+        ChatRole, FailedTurn, Member, PendingCall, RunningTurn, Thread, ThreadId, ThreadMessage, ThreadSummary,
+        Timestamp, Trigger,
     },
     planner::{
-        AgentState, ChatMessage, Ended, Event, LlmModel, Observer, Offer, OfferedTools, Planner, Stop, StopSignal,
-        TurnLimits, UserContext, is_long, summarize,
+        AgentState, ChatMessage, Ended, Event, LlmModel, Observer, OfferedTools, Planner, Receipt, Stop, StopSignal,
+        TurnLimits, UserContext, is_long, shown, summarize,
     },
     store::{Budgets, Lease, SavedTurn, StopRequest, Threads, over},
     tool::{CallContext, Conversation, Subject},
 };
 
-/// Kept back from the time for which another turn of the same thread is waited for.
-const TURN_NEEDS: Duration = Duration::from_secs(8);
-/// For so long another turn of the same thread is waited for at most.
-const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(10);
-/// A lease outlasts the invocation that holds it.
-const LEASE_RESERVE: Duration = Duration::from_secs(5);
+/// Kept back from the time for whatever comes before the turn itself: another turn of the thread, a summary.
+pub(super) const TURN_NEEDS: Duration = Duration::from_secs(8);
 /// Within which a person must have consented, or a front end have brought a result.
 const WAIT_WITHIN: Duration = Duration::from_secs(60 * 60);
 /// Between two looks at whether the turn is asked to end.
 const LOOKS_FOR_STOP: Duration = Duration::from_millis(400);
 /// Answers before this one whose tool results the model is still told.
 const ANSWERS_WITH_RESULTS: usize = 3;
-/// What is kept of a turn's tool results, in bytes.
-const LARGEST_RESULTS: usize = 96 * 1024;
-/// Of a thread's first message, what names the thread, in characters.
-const LONGEST_TITLE: usize = 80;
 
 /// Takes turns: everything that one needs.
 pub struct Turns {
@@ -85,8 +77,8 @@ pub struct Answer {
     pub timestamp: Timestamp,
     /// A [`crate::planner::Widget`] as JSON.
     pub widget: Option<Value>,
-    /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "summarized", "corrected", "incomplete",
-    /// "pending_action"?}`
+    /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "receipt", "summarized", "incomplete",
+    /// "pending_action"?, "repeated"?}`
     pub metadata: Value,
     /// The call that waits.
     pub waits: Option<PendingCall>,
@@ -94,50 +86,55 @@ pub struct Answer {
 
 /// A turn that nothing stands against any more. Its thread is held until it is answered, or its time is over.
 pub struct OpenTurn {
-    asked: Asked,
-    deadline: Deadline,
-    begun: Begun,
+    pub(super) asked: Asked,
+    pub(super) deadline: Deadline,
+    pub(super) begun: Begun,
 }
 
-enum Begun {
+pub(super) enum Begun {
     /// The same request came before.
     Earlier(Box<Answer>),
+    /// The same request is being answered.
+    Running(Box<Following>),
     New(Box<NewTurn>),
 }
 
-struct NewTurn {
-    member: Member,
-    email: Option<String>,
-    account: Account,
-    held: Held,
-    /// The name of the request, as it stands in the thread.
-    name: Option<String>,
-    pending: Option<PendingCall>,
-    offered: OfferedTools,
+pub(super) struct Following {
+    pub(super) member: Member,
+    pub(super) email: Option<String>,
+    pub(super) thread: ThreadId,
+    pub(super) running: RunningTurn,
 }
 
-/// How a request begins.
-enum Beginning {
-    Earlier(Answer),
-    New { name: Option<String>, pending: Option<PendingCall>, offered: OfferedTools },
+pub(super) struct NewTurn {
+    pub(super) member: Member,
+    pub(super) email: Option<String>,
+    pub(super) account: Account,
+    pub(super) held: Held,
+    /// As it is written down.
+    pub(super) running: RunningTurn,
+    pub(super) pending: Option<PendingCall>,
+    pub(super) offered: OfferedTools,
 }
 
 /// A thread that is held while its turn is taken.
-struct Held {
-    thread: Thread,
-    lease: Lease,
+pub(super) struct Held {
+    pub(super) thread: Thread,
+    pub(super) lease: Lease,
     /// Those that no summary stands for.
-    messages: Vec<ThreadMessage>,
+    pub(super) messages: Vec<ThreadMessage>,
     /// Its older messages have just been summarized.
-    summarized: bool,
+    pub(super) summarized: bool,
 }
 
-/// What the door's observer is told of a turn, with what the model's answers cost: they are counted, and a turn ends when the
-/// organization's money is gone.
+/// What the door's observer is told of a turn, with what the model's answers cost and what is written down: costs are counted, and
+/// a turn ends when the organization's money is gone.
 struct Metered<'a, O> {
     turns: &'a Turns,
     member: &'a Member,
     on_own_key: bool,
+    lease: &'a Lease,
+    running: &'a RunningTurn,
     observer: &'a mut O,
 }
 
@@ -150,11 +147,21 @@ impl<O: Observer> Observer for Metered<'_, O> {
         self.observer.event(event);
     }
 
+    async fn record(&mut self, state: &AgentState) -> Result<()> {
+        self.turns.threads.record(self.lease, &self.running.with(state)).await
+    }
+
     async fn spent(&mut self, cost: f64) -> ControlFlow<Stop> {
+        self.turns.spend(self.member, self.on_own_key, cost).await
+    }
+}
+
+impl Turns {
+    async fn spend(&self, member: &Member, on_own_key: bool, cost: f64) -> ControlFlow<Stop> {
         if cost <= 0.0 {
             return ControlFlow::Continue(());
         }
-        match self.turns.budgets.spend(self.member.organization_id, self.on_own_key, cost).await {
+        match self.budgets.spend(member.organization_id, on_own_key, cost).await {
             Ok(usage) if usage.is_used_up(Timestamp::now()) => ControlFlow::Break(Stop::OverBudget(over(&usage))),
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
@@ -162,58 +169,6 @@ impl<O: Observer> Observer for Metered<'_, O> {
                 ControlFlow::Continue(())
             }
         }
-    }
-}
-
-impl Turns {
-    /// Opens a turn of a member's thread, which is made if it is not there. Everything that can be refused is refused here.
-    ///
-    /// # Errors
-    /// [`Error::OverBudget`]; [`Error::NotFound`] for a name that is somebody else's thread; [`Error::Conflict`] if another turn of it is
-    /// not over in time, if nothing waits for what this request brings, or if its name came with another message.
-    pub async fn open(
-        &self,
-        member: &Member,
-        email: Option<String>,
-        asked: Asked,
-        deadline: Deadline,
-    ) -> Result<OpenTurn> {
-        let organization = member.organization_id;
-        let deadline = deadline.at_most(self.settings.turn_within);
-        let (account, usage) = try_join!(self.accounts.llm(organization), self.budgets.usage(organization, deadline))?;
-        let cost = Budget::of_cost(account.is_own());
-        if let Some(used_up) = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now())) {
-            return Err(over(used_up).into());
-        }
-        let new = self.new_thread(member, &asked);
-        let wait = deadline.reserving(TURN_NEEDS).at_most(WAITS_FOR_ANOTHER);
-        let (thread, lease) = self.threads.open(&new, deadline.remaining() + LEASE_RESERVE, wait).await?;
-        let mut held = Held { thread, lease, messages: Vec::new(), summarized: false };
-        match Box::pin(self.begin(member, &mut held, &asked, deadline)).await {
-            Ok(Beginning::New { name, pending, offered }) => {
-                let new = NewTurn { member: member.clone(), email, account, held, name, pending, offered };
-                Ok(OpenTurn { asked, deadline, begun: Begun::New(Box::new(new)) })
-            }
-            Ok(Beginning::Earlier(answer)) => {
-                self.release(held.lease).await;
-                Ok(OpenTurn { asked, deadline, begun: Begun::Earlier(Box::new(answer)) })
-            }
-            Err(error) => {
-                self.release(held.lease).await;
-                Err(error)
-            }
-        }
-    }
-
-    async fn begin(&self, member: &Member, held: &mut Held, asked: &Asked, deadline: Deadline) -> Result<Beginning> {
-        held.messages = self.threads.told(&held.thread).await?;
-        let name = asked.name.as_deref().map(|name| Key::new(&["chat", name], &Value::Null).as_str().to_owned());
-        if let Some(earlier) = earlier(&held.thread, &held.messages, name.as_deref(), asked)? {
-            return Ok(Beginning::Earlier(earlier));
-        }
-        let pending = awaited(&held.thread, asked)?;
-        let offered = self.offered(member, held, asked, pending.as_ref(), deadline).await?;
-        Ok(Beginning::New { name, pending, offered })
     }
 
     /// Takes the turn, and tells `observer` what happens as it happens. The answer is written down when this returns.
@@ -228,17 +183,35 @@ impl Turns {
                 tell_again(&answer, observer);
                 return Ok(*answer);
             }
+            Begun::Running(following) => return self.follow_same(*following, asked, observer, deadline).await,
             Begun::New(new) => new,
         };
         let (stop, request) = (StopSignal::default(), self.threads.stop_request(&new.held.lease));
-        let taken = tokio::select! {
+        tokio::select! {
             taken = Box::pin(self.take(&mut new, &asked, &stop, observer, deadline)) => taken,
             never = pass_on(&request, &stop) => match never {},
-        };
-        if taken.is_err() {
-            self.release(new.held.lease).await;
         }
-        taken
+    }
+
+    /// Follows the same request to its end. If whoever answered it is no more, it is taken up here.
+    async fn follow_same<O: Observer>(
+        &self,
+        following: Following,
+        asked: Asked,
+        observer: &mut O,
+        deadline: Deadline,
+    ) -> Result<Answer> {
+        let Following { member, email, thread, running } = following;
+        match Box::pin(self.follow(member.organization_id, thread, &running, observer, deadline)).await? {
+            Followed::Answered(_, answer) => {
+                tell_again(&answer, observer);
+                Ok(*answer)
+            }
+            Followed::Failed(_) => {
+                let open = Box::pin(self.open(&member, email, asked, deadline)).await?;
+                Box::pin(self.answer(open, observer)).await
+            }
+        }
     }
 
     async fn take<O: Observer>(
@@ -249,11 +222,16 @@ impl Turns {
         observer: &mut O,
         deadline: Deadline,
     ) -> Result<Answer> {
-        let NewTurn { member, email, account, held, name, pending, offered } = new;
+        let NewTurn { member, email, account, held, running, pending, offered } = new;
         let in_use = LlmInUse { accounts: &self.accounts, organization: member.organization_id, account };
         let model = LlmModel { llm: &self.llm, account: in_use, model: None };
-        let mut observer = Metered { turns: self, member, on_own_key: account.is_own(), observer };
-        self.shorten(held, &model, &mut observer, deadline).await;
+        let on_own_key = account.is_own();
+        if let Some(cost) = self.shorten(held, &model, deadline).await {
+            let _the_next_request_finds_it = self.spend(member, on_own_key, cost).await;
+        }
+        Teller::default().tell(&AgentState::calls_of(running), observer);
+        let (held, running) = (&*held, &*running);
+        let mut observer = Metered { turns: self, member, on_own_key, lease: &held.lease, running, observer };
 
         let turn = pending.as_ref().map_or(held.thread.turns + 1, |pending| pending.turn);
         let no_call = Conversation::default();
@@ -276,16 +254,33 @@ impl Turns {
             stop: stop.clone(),
         };
         let mut state = state(member, email.take(), held, asked);
-        let ended = match (&pending, &asked.awaited) {
-            (Some(pending), Some(awaited)) => {
-                state = state.resumed(pending);
-                planner.resume(pending, decided(pending, awaited), &mut state, &mut observer).await?
-            }
-            _ => planner.run(&mut state, &mut observer).await?,
+        let made = pending.as_ref().map_or(0, |pending| pending.tool_results.len());
+        let taken = async {
+            let ended = match (&pending, &asked.awaited) {
+                // It broke off when something had been done.
+                _ if running.calls.len() > made => {
+                    state.go_on(running);
+                    planner.go_on(&mut state, &mut observer).await?
+                }
+                (Some(pending), Some(awaited)) => {
+                    state.resume(pending);
+                    planner.resume(pending, decided(pending, awaited), &mut state, &mut observer).await?
+                }
+                _ => planner.run(&mut state, &mut observer).await?,
+            };
+            let answer = answer(held, asked, &state, offered, &ended);
+            self.save(held, asked, running, &state, &answer).await?;
+            Ok(answer)
         };
-        let answer = answer(held, asked, &state, &ended);
-        self.save(held, asked, name.take(), &state, &answer).await?;
-        Ok(answer)
+        let taken: Result<Answer> = Box::pin(taken).await;
+        if let Err(error) = &taken {
+            let failed = Some(FailedTurn { why: error.to_string() });
+            let running = RunningTurn { failed, ..running.with(&state) };
+            if let Err(error) = self.threads.fail(&held.lease, &running).await {
+                tracing::warn!("a thread is held until its lease runs out: {}", error::chain(&error));
+            }
+        }
+        taken
     }
 
     /// Asks the turn of a member's thread that is just being answered to end. False if there is none.
@@ -297,49 +292,30 @@ impl Turns {
         self.threads.ask_to_stop(member.organization_id, id).await
     }
 
-    async fn release(&self, lease: Lease) {
+    pub(super) async fn release(&self, lease: Lease) {
         if let Err(error) = self.threads.release(lease).await {
             tracing::warn!("a thread is held until its lease runs out: {}", error::chain(&error));
         }
     }
 
-    /// The thread that is made if there is none of this name. It has its title at once: its first turn may fail.
-    fn new_thread(&self, member: &Member, asked: &Asked) -> Thread {
-        let (now, name) = (Timestamp::now(), asked.thread.as_str());
-        Thread {
-            id: ThreadId::of_name(member.organization_id, &member.user_id, name),
-            organization_id: member.organization_id,
-            user_id: member.user_id.clone(),
-            name: name.to_owned(),
-            title: title(&asked.message),
-            turns: 0,
-            messages: 0,
-            summary: None,
-            pending: None,
-            spent: Spent::default(),
-            created_at: now,
-            updated_at: now,
-            expires_at: now.plus(self.settings.threads_kept).as_seconds(),
-        }
-    }
-
     /// Summarizes the older messages of a long conversation. If that fails, they are all told.
-    async fn shorten<O: Observer>(&self, held: &mut Held, model: &LlmModel<'_>, observer: &mut O, deadline: Deadline) {
-        let Some(older) = is_long(&held.messages) else { return };
-        let (Some(to_summarize), before) = (held.messages.get(..older), held.thread.summary.as_ref()) else { return };
-        let Some(until) = to_summarize.last().map(|message| message.number) else { return };
+    /// Gives what that has cost.
+    async fn shorten(&self, held: &mut Held, model: &LlmModel<'_>, deadline: Deadline) -> Option<f64> {
+        let older = is_long(&held.messages)?;
+        let (to_summarize, before) = (held.messages.get(..older)?, held.thread.summary.as_ref());
+        let until = to_summarize.last()?.number;
         let before = before.map(|before| before.text.as_str());
         let completion = match summarize(model, before, to_summarize, deadline.reserving(TURN_NEEDS)).await {
             Ok(completion) => completion,
             Err(error) => {
                 tracing::warn!("a long conversation was not summarized: {}", error::chain(&error));
-                return;
+                return None;
             }
         };
-        let _the_next_request_finds_it = observer.spent(completion.usage.cost.unwrap_or_default()).await;
+        let cost = Some(completion.usage.cost.unwrap_or_default());
         let text = completion.text.trim();
         if text.is_empty() {
-            return;
+            return cost;
         }
         let summary = ThreadSummary { text: text.to_owned(), until, at: Timestamp::now() };
         match self.threads.summarize(&held.lease, &summary).await {
@@ -350,32 +326,7 @@ impl Turns {
             }
             Err(error) => tracing::warn!("the summary of a conversation was not saved: {}", error::chain(&error)),
         }
-    }
-
-    /// What may be called in the turn.
-    async fn offered(
-        &self,
-        member: &Member,
-        held: &Held,
-        asked: &Asked,
-        pending: Option<&PendingCall>,
-        deadline: Deadline,
-    ) -> Result<OfferedTools> {
-        let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
-        let organization = member.organization_id;
-        // What is asked now, and what it may refer to.
-        let said = held.messages.iter().rev().filter(|message| message.role == ChatRole::User).take(2);
-        let words: Vec<&str> =
-            std::iter::once(asked.message.as_str()).chain(said.map(|message| message.content.as_str())).collect();
-        let mut offered = OfferedTools::default();
-        for tool in &asked.tools {
-            tool.offer(&mut offered);
-        }
-        offer.add_tools(organization, member.role, &words.join(" "), &mut offered, deadline).await?;
-        if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent) {
-            offer.pinned(organization, member.role, &pending.tool, &mut offered, deadline).await?;
-        }
-        Ok(offered)
+        cost
     }
 
     /// Writes the turn down. One that waits for the front end is not over: its answer is still to come.
@@ -383,7 +334,7 @@ impl Turns {
         &self,
         held: &Held,
         asked: &Asked,
-        name: Option<String>,
+        running: &RunningTurn,
         state: &AgentState,
         answer: &Answer,
     ) -> Result<()> {
@@ -404,6 +355,7 @@ impl Turns {
             turns: turn,
             messages: before.messages + count,
             pending: state.pending.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?,
+            running: None,
             spent,
             updated_at: answer.timestamp,
             expires_at: answer.timestamp.plus(self.settings.threads_kept).as_seconds(),
@@ -421,16 +373,15 @@ impl Turns {
             created_at: answer.timestamp,
         };
         let mut messages = Vec::with_capacity(2);
-        let mut name = name;
+        let mut name = running.request.clone();
         if is_said {
             let question = message(before.messages + 1, ChatRole::User, &asked.message);
-            messages.push(ThreadMessage { request: name.take(), ..question });
+            messages.push(ThreadMessage { request: name.take(), created_at: running.since, ..question });
         }
         if is_answered {
-            let some = !state.tool_results.is_empty();
             messages.push(ThreadMessage {
                 request: name,
-                tool_results: some.then(|| fit(json!(state.tool_results), LARGEST_RESULTS).to_string()),
+                tool_results: kept(&state.tool_results),
                 widget: answer.widget.as_ref().map(Value::to_string),
                 metadata: Some(answer.metadata.to_string()),
                 ..message(before.messages + count, ChatRole::Assistant, &answer.content)
@@ -453,11 +404,6 @@ async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infa
     }
 }
 
-/// What a conversation that begins with this is called.
-fn title(message: &str) -> String {
-    message.chars().map(|letter| if is_unseen(letter) { ' ' } else { letter }).take(LONGEST_TITLE).collect()
-}
-
 fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> AgentState {
     let told = held.messages.iter().map(|message| ChatMessage { role: message.role, content: message.content.clone() });
     let said = (!asked.message.is_empty()).then(|| ChatMessage::user(&asked.message));
@@ -467,12 +413,21 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> 
     let mut newest: Vec<_> = answers.rev().take(ANSWERS_WITH_RESULTS).collect();
     newest.reverse();
     let mut state = AgentState::new(messages, who);
+    if asked.awaited.is_none()
+        && let Some(withdrawn) = held.thread.pending_call()
+    {
+        state.problems.push(format!(
+            "A call of {} waited for the person, with {} more behind it. This message came instead: none of them was made.",
+            withdrawn.tool.name,
+            withdrawn.rest.len()
+        ));
+    }
     state.summary = held.thread.summary.as_ref().map(|summary| summary.text.clone());
     state.earlier_results = newest.into_iter().flat_map(ThreadMessage::results).collect();
     state
 }
 
-fn answer(held: &Held, asked: &Asked, state: &AgentState, ended: &Ended) -> Answer {
+fn answer(held: &Held, asked: &Asked, state: &AgentState, offered: &OfferedTools, ended: &Ended) -> Answer {
     let tools: Vec<Value> = state
         .tool_results
         .iter()
@@ -483,9 +438,9 @@ fn answer(held: &Held, asked: &Asked, state: &AgentState, ended: &Ended) -> Answ
         "iteration_count": state.iteration,
         "current_step": state.current_step.as_str(),
         "tools": tools,
+        "receipt": Receipt::of(state, offered),
         "summarized": held.summarized,
-        "corrected": !state.claims.is_empty(),
-        "incomplete": matches!(ended, Ended::BrokenOff(_)),
+        "incomplete": state.cut || matches!(ended, Ended::BrokenOff(_)),
     });
     if let (Value::Object(metadata), Some(pending)) = (&mut metadata, &state.pending) {
         metadata.insert("pending_action".into(), waiting_view(pending));
@@ -500,10 +455,11 @@ fn answer(held: &Held, asked: &Asked, state: &AgentState, ended: &Ended) -> Answ
     }
 }
 
-/// A call that waits, as its person sees it: `{"id", "tool", "arguments", "reason", "expires_at"}`.
+/// A call that waits, as its person sees it: `{"id", "tool", "label", "arguments", "shows": [{"name", "value", "fixed"}], "reason",
+/// "expires_at"}`.
 pub fn waiting_view(pending: &PendingCall) -> Value {
     json!({
-        "id": pending.id, "tool": pending.tool.name, "arguments": pending.arguments, "reason": pending.reason,
-        "expires_at": pending.expires_at,
+        "id": pending.id, "tool": pending.tool.name, "label": pending.label(), "arguments": pending.arguments,
+        "shows": shown(pending), "reason": pending.reason, "expires_at": pending.expires_at,
     })
 }

@@ -45,6 +45,8 @@ pub enum Failure {
     Refused(String),
     /// No answer in time, or the connection broke after the request was sent.
     NoAnswer,
+    /// The connection broke in the middle of the answer.
+    BrokenOff,
     /// 429, or what a service says means as much: not processed.
     RateLimited,
     /// Any other status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is cleaned; [`Error::said`] tells
@@ -158,7 +160,7 @@ impl Error {
     /// Whether the request may have had its effect although we know nothing of it.
     pub const fn effect_possible(&self) -> bool {
         let by_this_try = match self.failure {
-            Failure::NoAnswer | Failure::Broken { .. } | Failure::Undecodable(_) => true,
+            Failure::NoAnswer | Failure::BrokenOff | Failure::Broken { .. } | Failure::Undecodable(_) => true,
             Failure::Rejected { status, .. } => !matches!(StatusEffect::of(status), StatusEffect::Refused),
             Failure::Unreachable | Failure::Refused(_) | Failure::RateLimited => false,
         };
@@ -167,7 +169,14 @@ impl Error {
 
     /// Whether the same request may be sent again if sending it twice does no harm.
     pub const fn transient(&self) -> bool {
-        matches!(self.failure, Failure::Unreachable | Failure::NoAnswer | Failure::RateLimited | Failure::Broken { .. })
+        matches!(
+            self.failure,
+            Failure::Unreachable
+                | Failure::NoAnswer
+                | Failure::BrokenOff
+                | Failure::RateLimited
+                | Failure::Broken { .. }
+        )
     }
 
     /// Whether the same request may be sent again although it must not act twice.
@@ -215,6 +224,7 @@ impl Error {
             Failure::Unreachable => format!("{service} cannot be reached; try again in a moment"),
             Failure::Refused(why) => why.clone(),
             Failure::NoAnswer => format!("{service} did not answer in time"),
+            Failure::BrokenOff => format!("{service} broke off in the middle of its answer; try again in a moment"),
             Failure::RateLimited => format!("{service} allows no more requests just now; try again in a moment"),
             Failure::Rejected { status: 401 | 403, .. } => format!("{service} refused our credentials; check its key"),
             Failure::Rejected { status, .. } => match self.said().filter(|_| self.is_told()) {

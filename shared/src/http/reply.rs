@@ -153,6 +153,9 @@ impl Reply {
                 Error::Invalid(problems) => {
                     problem.insert("errors".into(), json!(problems));
                 }
+                Error::ConsentDecided { decided, .. } => {
+                    problem.insert("decided".into(), (*decided).into());
+                }
                 Error::Partly { done, left, .. } => {
                     problem.insert("agents_done".into(), json!(done));
                     problem.insert("agents_left".into(), json!(left));

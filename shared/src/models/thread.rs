@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::cut::fit;
+
 use super::{OfferedTool, OrganizationId, Role, Spent, ThreadId, Timestamp, UserId};
 
 /// A conversation of one user of an organization: the row of `threads` whose part is `thread`.
@@ -29,6 +31,12 @@ pub struct Thread {
     /// The [`PendingCall`] that waits, as JSON text: DynamoDB's own maps do not take every name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,
+    /// The [`RunningTurn`] that is not written down as messages yet, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<String>,
+    /// Until when the turn that is being answered holds the thread; milliseconds since 1970.
+    #[serde(default, skip_serializing)]
+    pub lease_until: Option<i64>,
     #[serde(default)]
     pub spent: Spent,
     pub created_at: Timestamp,
@@ -41,6 +49,17 @@ impl Thread {
     /// The call that waits for consent; none that a newer version wrote in a way that cannot be read here.
     pub fn pending_call(&self) -> Option<PendingCall> {
         serde_json::from_str(self.pending.as_deref()?).ok()
+    }
+
+    /// The turn that is being answered, or that broke off without an answer; none that an older version has left behind.
+    pub fn running_turn(&self) -> Option<RunningTurn> {
+        let running: RunningTurn = serde_json::from_str(self.running.as_deref()?).ok()?;
+        (running.turn == self.turns + 1).then_some(running)
+    }
+
+    /// Whether a turn holds the thread.
+    pub fn is_held(&self) -> bool {
+        self.lease_until.is_some_and(|until| until > Timestamp::now().as_millis())
     }
 
     /// The first message that a model is told as it is.
@@ -102,10 +121,60 @@ impl ThreadMessage {
     }
 }
 
+/// A turn that has no answer yet: what was said, and what has been done. It is written when it happens, so that a reload, a
+/// second tab and the process that goes on after a crash all see the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunningTurn {
+    /// Counted from 1 in its thread.
+    pub turn: u32,
+    /// The name of its request, as it will stand at the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// As the client calls the message, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Empty where the request brought results of the front end's.
+    #[serde(default)]
+    pub message: String,
+    pub since: Timestamp,
+    /// When it was last written.
+    pub at: Timestamp,
+    /// In the order in which they were made.
+    #[serde(default)]
+    pub calls: Vec<ToolResult>,
+    /// Planned, and not made yet.
+    #[serde(default)]
+    pub rest: Vec<PlannedCall>,
+    #[serde(default)]
+    pub iteration: u32,
+    /// Present once the turn has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedTurn>,
+}
+
+/// How a turn failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedTurn {
+    /// A sentence for the person.
+    pub why: String,
+}
+
+/// A call that a plan asks for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCall {
+    pub tool: String,
+    #[serde(default)]
+    pub reason: String,
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+}
+
 /// What became of a call that a plan asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
+    /// It has begun, and its outcome is not known yet.
+    Running,
     Succeeded,
     Failed,
     /// It may have acted.
@@ -122,6 +191,7 @@ pub enum TurnCall {
 impl TurnCall {
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Running => "running",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Unconfirmed => "unconfirmed",
@@ -132,10 +202,16 @@ impl TurnCall {
     }
 }
 
-/// What a tool gave: `{"tool", "arguments", "outcome", "effect", "result"}`.
+/// What a tool gave: `{"tool", "arguments", "outcome", "effect", "result"}`, and what a receipt needs to know of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
+    /// The call's, as streams name it. Empty for a call that was not made.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     pub tool: String,
+    /// What people call the tool.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
     #[serde(default)]
     pub arguments: Map<String, Value>,
     pub outcome: TurnCall,
@@ -145,6 +221,44 @@ pub struct ToolResult {
     /// What it gave, or the sentence that says why it did not.
     #[serde(default)]
     pub result: Value,
+    /// What became of each recipient, of a tool that has some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<Delivered>,
+    /// It had been done before in this turn, and was not done again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeats: bool,
+}
+
+impl ToolResult {
+    /// The same results with no more than so many bytes of what they gave, all together.
+    pub fn within(results: &[Self], budget: usize) -> Vec<Self> {
+        let each = budget / results.len().max(1);
+        let fitted = |result: &Self| Self { result: fit(result.result.clone(), each), ..result.clone() };
+        results.iter().map(fitted).collect()
+    }
+
+    /// Whether it changed something outside, or may have.
+    pub fn acted(&self) -> bool {
+        self.effect && !matches!(self.outcome, TurnCall::NotCalled | TurnCall::Refused)
+    }
+}
+
+/// What became of one recipient of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    pub to: String,
+    pub state: Delivery,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    Sent,
+    /// By an earlier call, and not once more.
+    AlreadySent,
+    NotSent,
+    #[serde(other)]
+    Unknown,
 }
 
 /// For whom a call waits.
@@ -167,7 +281,19 @@ pub struct PendingCall {
     pub waits_for: WaitsFor,
     /// A tool of the front end stands here by its name alone.
     pub tool: OfferedTool,
+    /// What people call the tool.
+    #[serde(default)]
+    pub label: String,
     pub arguments: Map<String, Value>,
+    /// All that will be sent, as the person is shown it.
+    #[serde(default)]
+    pub shows: Vec<Shown>,
+    /// Whether the tool changes something outside.
+    #[serde(default)]
+    pub effect: bool,
+    /// Calls of the same plan that come behind it.
+    #[serde(default)]
+    pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub reason: String,
     /// The turn that asked; the effect is this turn's.
@@ -178,6 +304,23 @@ pub struct PendingCall {
     #[serde(default)]
     pub iteration: u32,
     pub expires_at: Timestamp,
+}
+
+impl PendingCall {
+    /// What people call the tool; a row of an older version has its name alone.
+    pub fn label(&self) -> &str {
+        if self.label.is_empty() { &self.tool.name } else { &self.label }
+    }
+}
+
+/// A value that a call will send: `{"name", "value", "fixed"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    pub name: String,
+    pub value: String,
+    /// The tool's author set it, not the model.
+    #[serde(default)]
+    pub fixed: bool,
 }
 
 /// `chat` of a tool: what must be seen to before it is called for a person in a chat.

@@ -3,24 +3,29 @@
 mod ask;
 mod execute;
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use self::ask::Unanswered;
 use super::{
-    AgentState, ChatMessage, Event, Observer, OfferedTools, PlannerModel, Step, Stop, StopSignal, claims,
+    AgentState, ChatMessage, Event, Observer, OfferedTools, PlannerModel, Step, Stop, StopSignal, answer_text,
     plan::{self, Plan},
     prompt,
 };
 use crate::{
     Error, Result,
-    clients::llm::{Completion, Message},
-    models::{PendingCall, TurnCall},
+    clients::llm::{Completion, Finish, Message},
+    models::{PendingCall, PlannedCall, ToolResult, TurnCall},
     tool::{CallContext, NotBound},
 };
 
 /// How freely the model writes when it chooses tools, and when it answers.
 const PLAN_TEMPERATURE: f64 = 0.0;
 const ANSWER_TEMPERATURE: f64 = 0.3;
+
+/// Calls of one plan.
+const MOST_CALLS: usize = 5;
+/// What is said of a call that was asked for when it was time to answer.
+const TOO_LATE: &str = "Not called: it was asked for where the answer was due, when nothing could be called any more.";
 
 /// What is left for a person to read where the model said nothing.
 const NO_ANSWER: &str = "I have no answer to this. Please put it in other words.";
@@ -101,6 +106,10 @@ struct Turn<'p, 'a, 's, M, O> {
     repaired: bool,
     /// Calls that were made.
     calls: u32,
+    /// Tools of which, when this turn broke off, nobody knew whether they had acted.
+    unconfirmed: BTreeSet<String>,
+    /// Calls that it had planned by then.
+    planned_before: Vec<PlannedCall>,
     /// What the person has read of the answer so far.
     said: String,
     /// Why the model is not asked again.
@@ -129,6 +138,21 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
+    /// Goes on where a turn broke off ([`AgentState::go_on`]): with what is left of its plan, and then with an answer.
+    ///
+    /// # Errors
+    /// As [`Planner::run`].
+    pub async fn go_on<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<Ended> {
+        let mut turn = self.begin(state, observer);
+        let unknown =
+            turn.state.tool_results.iter().filter(|call| call.effect && call.outcome == TurnCall::Unconfirmed);
+        turn.unconfirmed = unknown.map(|call| call.tool.clone()).collect();
+        let calls = std::mem::take(&mut turn.state.rest);
+        turn.planned_before.clone_from(&calls);
+        let ended = query_execution_node(&mut turn, Plan { calls }).await;
+        turn.over(ended)
+    }
+
     /// Goes on where a call waited: with consent, exactly that call is carried out, once.
     ///
     /// # Errors
@@ -143,15 +167,27 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         let mut turn = self.begin(state, observer);
         let ended = async {
             turn.step(Step::Execute);
-            turn.decided(pending, decided).await?;
-            query_execution_node(&mut turn, Plan::default()).await
+            let calls = turn.decided(pending, decided).await?;
+            query_execution_node(&mut turn, Plan { calls }).await
         };
         let ended = ended.await;
         turn.over(ended)
     }
 
     fn begin<'p, 's, O>(&'p self, state: &'s mut AgentState, observer: &'s mut O) -> Turn<'p, 'a, 's, M, O> {
-        Turn { planner: self, state, observer, repaired: false, calls: 0, said: String::new(), stop: None }
+        let made = |call: &&ToolResult| !matches!(call.outcome, TurnCall::NotCalled | TurnCall::Refused);
+        let calls = u32::try_from(state.tool_results.iter().filter(made).count()).unwrap_or(u32::MAX);
+        Turn {
+            planner: self,
+            state,
+            observer,
+            repaired: false,
+            calls,
+            unconfirmed: BTreeSet::new(),
+            planned_before: Vec::new(),
+            said: String::new(),
+            stop: None,
+        }
     }
 }
 
@@ -167,33 +203,17 @@ async fn query_execution_node<M: PlannerModel, O: Observer>(
             return Ok(turn.wait(question));
         }
         match turn.answer().await? {
-            Said::Answer(text) => return validate_node(turn, text).await,
+            Said::Answer(text) => return Ok(validate_node(turn, text)),
             Said::Plan(next) => plan = next,
         }
     }
 }
 
-/// Holds the answer against what was done. One that claims more is written again, once; if it still does, it is marked.
-async fn validate_node<M: PlannerModel, O: Observer>(
-    turn: &mut Turn<'_, '_, '_, M, O>,
-    mut text: String,
-) -> Result<Ended, Unanswered> {
+/// Tells the answer.
+fn validate_node<M: PlannerModel, O: Observer>(turn: &mut Turn<'_, '_, '_, M, O>, text: String) -> Ended {
     turn.step(Step::Validate);
-    let first = turn.claims(&text);
-    if !first.is_empty() {
-        tracing::info!(claims = first.len(), "an answer claims what was not done");
-        turn.state.claims.clone_from(&first);
-        let mut messages = turn.answering(false);
-        messages.push(Message::assistant(text.clone()));
-        messages.push(prompt::correction(&first, turn.state));
-        match turn.ask(&messages, ANSWER_TEMPERATURE, &[], false).await {
-            Ok(corrected) if !corrected.text.trim().is_empty() => corrected.text.trim().clone_into(&mut text),
-            Ok(_) | Err(Unanswered::Failed(_) | Unanswered::Stopped(_)) => {}
-        }
-        turn.mark_claims(&mut text);
-    }
     turn.observer.event(Event::Message(&text));
-    Ok(Ended::Answered(text))
+    Ended::Answered(text)
 }
 
 impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
@@ -225,8 +245,8 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         }
         if self.planner.function_calling {
             // What it says beside its calls is no plan: some write one all the same.
-            let written = plan::instead_of_answer(&completion.text, |name| self.is_offered(name));
-            return Ok(written.unwrap_or_default());
+            let answer_text::Read { text, plans } = answer_text::read(&completion.text);
+            return if text.is_empty() { plan::of_values(&plans) } else { Ok(Plan::default()) };
         }
         plan::read(&completion.text, |name| self.is_offered(name))
     }
@@ -244,7 +264,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     ) -> Result<Plan, Unanswered> {
         let problem = match &plan {
             Err(problem) => Some(problem.clone()),
-            Ok(plan) => self.wrong_arguments(plan),
+            Ok(plan) => self.too_much(plan).or_else(|| self.wrong_arguments(plan)),
         };
         let Some(problem) = problem else { return Ok(plan.unwrap_or_default()) };
         if self.repaired {
@@ -261,6 +281,12 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
 
     /// A plan that is not asked about any more: what is wrong with it is said in the answer.
     fn as_it_is(&mut self, plan: Result<Plan, String>) -> Plan {
+        if let Ok(plan) = &plan
+            && let Some(problem) = self.too_much(plan)
+        {
+            self.leave(plan.calls.clone(), &format!("Not called: {problem}"));
+            return Plan::default();
+        }
         plan.unwrap_or_else(|problem| {
             self.state.problems.push(format!(
                 "No tool was called: the choice of a tool could not be read ({problem}). Answer from the conversation alone, and if \
@@ -268,6 +294,21 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             ));
             Plan::default()
         })
+    }
+
+    /// Why a plan has more calls than can be made: then none of them is.
+    fn too_much(&self, plan: &Plan) -> Option<String> {
+        let (calls, left) = (plan.calls.len(), self.planner.limits.calls.saturating_sub(self.calls));
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        if calls <= MOST_CALLS.min(left) {
+            return None;
+        }
+        let limit = if left < MOST_CALLS {
+            format!("this turn has {left} calls left")
+        } else {
+            format!("a plan may have {MOST_CALLS}; you are asked again for the others")
+        };
+        Some(format!("The plan has {calls} calls, and {limit}. None of them was made."))
     }
 
     /// What is wrong with the arguments of the first call that does not fit. That there is no such tool is no mistake to be
@@ -292,47 +333,65 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let messages = self.answering(more);
         let tools = self.functions(more);
         let completion = self.ask(&messages, ANSWER_TEMPERATURE, &tools, true).await?;
-        if more {
-            let next = if completion.tool_calls.is_empty() {
-                plan::instead_of_answer(&completion.text, |name| self.is_offered(name)).map(Ok)
-            } else {
-                Some(plan::of_functions(&completion))
-            };
-            if let Some(next) = next {
+        let (text, asked) = self.meant(&completion);
+        match asked {
+            // One that needs a tool after all may have it, unless the person has just said no.
+            Some(plan)
+                if text.is_empty() && (more || (self.is_within_limits() && self.state.tool_results.is_empty())) =>
+            {
                 self.step(Step::Plan);
                 self.state.iteration += 1;
-                return Ok(Said::Plan(self.usable(next, &completion, messages).await?));
+                Ok(Said::Plan(self.usable(plan, &completion, messages).await?))
             }
+            asked => self.last_answer(text, asked, &completion, messages).await.map(Said::Answer),
         }
-        let text = completion.text.trim();
-        Ok(Said::Answer(if text.is_empty() { NO_ANSWER.to_owned() } else { text.to_owned() }))
+    }
+
+    /// What a model says to the person, and what it asks for in its place or beside it. Whatever becomes an answer comes through
+    /// here.
+    fn meant(&mut self, completion: &Completion) -> (String, Option<Result<Plan, String>>) {
+        self.state.cut = completion.finish == Finish::Length;
+        let answer_text::Read { text, plans } = answer_text::read(&completion.text);
+        if !completion.tool_calls.is_empty() {
+            return (String::new(), Some(plan::of_functions(completion)));
+        }
+        let asked = (!plans.is_empty()).then(|| plan::of_values(&plans));
+        // "None" is no call, and no answer either.
+        (text, asked)
+    }
+
+    /// An answer where nothing more is called: what was asked for is noted, and one that only asked is asked once more, for words.
+    async fn last_answer(
+        &mut self,
+        text: String,
+        asked: Option<Result<Plan, String>>,
+        completion: &Completion,
+        mut messages: Vec<Message>,
+    ) -> Result<String, Unanswered> {
+        let Some(asked) = asked else { return Ok(or_nothing(text)) };
+        self.leave(asked.unwrap_or_default().calls, TOO_LATE);
+        if !text.is_empty() || !self.may_spend() {
+            return Ok(or_nothing(text));
+        }
+        messages.push(Message::assistant(as_text(completion)));
+        messages.push(prompt::in_words());
+        self.said.clear();
+        let second = self.ask(&messages, ANSWER_TEMPERATURE, &[], true).await?;
+        Ok(or_nothing(self.meant(&second).0))
     }
 
     fn may_call_more(&self) -> bool {
+        self.state.tool_results.iter().any(|result| result.outcome != TurnCall::Refused) && self.is_within_limits()
+    }
+
+    fn is_within_limits(&self) -> bool {
+        let limits = self.planner.limits;
+        self.state.iteration < limits.iterations && self.calls < limits.calls && self.may_spend()
+    }
+
+    fn may_spend(&self) -> bool {
         let (limits, spent) = (self.planner.limits, &self.state.spent);
-        let called = self.state.tool_results.iter().any(|result| result.outcome != TurnCall::Refused);
-        called
-            && self.state.iteration < limits.iterations
-            && self.calls < limits.calls
-            && spent.tokens() < limits.tokens
-            && spent.cost < limits.cost
-    }
-
-    /// Says so behind a text that claims what was not done.
-    fn mark_claims(&mut self, text: &mut String) {
-        let left = self.claims(text);
-        if !left.is_empty() {
-            self.state.claims = left;
-            text.push_str("\n\n(To be precise: nothing of this kind was carried out for this message.)");
-        }
-    }
-
-    fn claims(&self, text: &str) -> Vec<String> {
-        let describe = |name: &str| {
-            let spec = self.planner.offered.toolbox.spec(name);
-            spec.map(|spec| spec.description.clone()).unwrap_or_default()
-        };
-        claims::unsupported(text, &self.state.tool_results, &self.state.earlier_results, describe)
+        spent.tokens() < limits.tokens && spent.cost < limits.cost
     }
 
     /// Writes the end into the state. What failed after something had been done is told with what was done; the person could
@@ -342,17 +401,13 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             Ok(ended) => ended,
             Err(Unanswered::Stopped(Stop::Requested)) if !self.said.trim().is_empty() => {
                 let mut text = std::mem::take(&mut self.said);
-                self.mark_claims(&mut text);
                 text.push_str("\n\n(Stopped.)");
                 self.list_calls(&mut text);
                 self.observer.event(Event::Message(&text));
                 Ended::BrokenOff(text)
             }
             Err(unanswered) => {
-                let acted =
-                    self.state.tool_results.iter().any(|result| {
-                        result.effect && !matches!(result.outcome, TurnCall::NotCalled | TurnCall::Refused)
-                    });
+                let acted = self.state.tool_results.iter().any(ToolResult::acted);
                 let why = match unanswered {
                     Unanswered::Stopped(Stop::Requested) => "it was stopped".to_owned(),
                     Unanswered::Stopped(Stop::OverBudget(over)) if !acted => return Err(over.into()),
@@ -376,20 +431,29 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
 
     /// What was done, without a model.
     fn report(&self, why: &str) -> String {
-        let mut text = format!("I could not finish this answer: {why}.");
+        let mut text = self.said.clone();
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(text, "I could not finish this answer: {why}.");
         self.list_calls(&mut text);
         text
     }
 
     fn list_calls(&self, text: &mut String) {
         for result in &self.state.tool_results {
-            // Writing to a string cannot fail.
             let _ = write!(text, "\n- {}: {}", result.tool, result.outcome.as_str());
         }
         if !self.state.tool_results.is_empty() {
             text.push_str("\nNothing else was done.");
         }
     }
+}
+
+/// An answer has words.
+fn or_nothing(text: String) -> String {
+    if text.is_empty() { NO_ANSWER.to_owned() } else { text }
 }
 
 /// What a model said, for the conversation with it: calls of functions as the plan that they are.

@@ -12,8 +12,9 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::{Step, Widget};
+use super::{AgentState, Step, Widget};
 use crate::{
+    Result,
     error::OverBudget,
     models::{PendingCall, ToolResult},
 };
@@ -25,7 +26,7 @@ pub enum Event<'a> {
         node: &'static str,
         step: Step,
     },
-    /// A part of the answer. The parts together are the message, unless it is corrected.
+    /// A part of the answer. The parts since the last step together are how the message begins.
     Token(&'a str),
     ToolCall {
         id: &'a str,
@@ -45,7 +46,7 @@ pub enum Event<'a> {
     Widget(&'a Widget),
     /// Nothing more happens in this turn until the person has decided.
     Consent(&'a PendingCall),
-    /// The answer, whole; what it says in the place of tokens that claimed too much.
+    /// The answer, whole.
     Message(&'a str),
 }
 
@@ -97,6 +98,14 @@ pub trait Observer: Send {
     }
 
     fn event(&mut self, event: Event<'_>);
+
+    /// Writes down what has been done so far: before each call that acts, and when it has.
+    ///
+    /// # Errors
+    /// If it is not written down: then nothing more may be done.
+    fn record(&mut self, _state: &AgentState) -> impl Future<Output = Result<()>> + Send {
+        ready(Ok(()))
+    }
 
     /// Counts what an answer of the model cost, in the gateway's credits. `Break`: there is no money for another.
     fn spent(&mut self, _cost: f64) -> impl Future<Output = ControlFlow<Stop>> + Send {

@@ -8,10 +8,9 @@ use serde_json::{Map, Value};
 use crate::{
     clients::llm::{Completion, ToolCall},
     fields::kind,
+    models::PlannedCall,
 };
 
-/// Calls of one plan that are made; what a model wants beyond them it can ask for again.
-const MOST_CALLS: usize = 5;
 /// Places of a text at which JSON may begin that are tried.
 const MOST_BEGINNINGS: usize = 200;
 
@@ -20,13 +19,6 @@ const MOST_BEGINNINGS: usize = 200;
 pub(super) struct Plan {
     /// None: no tool is needed.
     pub(super) calls: Vec<PlannedCall>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct PlannedCall {
-    pub(super) tool: String,
-    pub(super) reason: String,
-    pub(super) arguments: Map<String, Value>,
 }
 
 /// Reads a plan that a model wrote as text. `is_tool` knows the tools that it was offered.
@@ -45,12 +37,19 @@ pub(super) fn read(text: &str, is_tool: impl Fn(&str) -> bool) -> Result<Plan, S
     Err("There is no plan in your message that can be read.".to_owned())
 }
 
-/// The plan that an answer is in place of an answer: nothing else may stand beside it, and it must name a tool that there is.
-pub(super) fn instead_of_answer(text: &str, is_tool: impl Fn(&str) -> bool) -> Option<Plan> {
-    let text = unfenced(text.trim());
-    let value = serde_json::from_str(text).ok().filter(is_plan)?;
-    let plan = of_value(&value).ok()?;
-    (!plan.calls.is_empty() && plan.calls.iter().all(|call| is_tool(&call.tool))).then_some(plan)
+/// The plan that stood in an answer, in one piece or several.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn of_values(values: &[Value]) -> Result<Plan, String> {
+    let mut calls = Vec::new();
+    for value in values {
+        if value.is_null() {
+            return Err("The plan was cut off.".to_owned());
+        }
+        calls.extend(of_value(value)?.calls);
+    }
+    Ok(Plan { calls })
 }
 
 /// Reads the functions that a model called by itself. None: no tool is needed.
@@ -67,7 +66,7 @@ pub(super) fn of_functions(completion: &Completion) -> Result<Plan, String> {
             arguments: arguments_of(Some(&arguments), &call.name)?,
         })
     };
-    let calls = completion.tool_calls.iter().take(MOST_CALLS).map(call).collect::<Result<_, String>>()?;
+    let calls = completion.tool_calls.iter().map(call).collect::<Result<_, String>>()?;
     Ok(Plan { calls })
 }
 
@@ -109,9 +108,24 @@ fn is_plan(value: &Value) -> bool {
     }
 }
 
+/// Whether JSON in an answer is a plan, and no data that happens to speak of a tool.
+pub(super) fn is_call(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            let named = [members.get("tool"), members.get("tool_name")];
+            let named = named.into_iter().flatten().next();
+            let may_be_name = named.is_some_and(|tool| tool.is_string() || tool.is_null() || tool.is_object());
+            may_be_name
+                && (members.len() == 1 || ["arguments", "args", "reason"].iter().any(|it| members.contains_key(*it)))
+        }
+        Value::Array(items) => !items.is_empty() && items.iter().all(|item| item.is_object() && is_call(item)),
+        _ => false,
+    }
+}
+
 fn of_value(value: &Value) -> Result<Plan, String> {
     let calls = match value {
-        Value::Array(items) => items.iter().take(MOST_CALLS).filter_map(|item| call(item).transpose()).collect(),
+        Value::Array(items) => items.iter().filter_map(|item| call(item).transpose()).collect(),
         value => call(value).map(|call| call.into_iter().collect()),
     };
     Ok(Plan { calls: calls? })
@@ -220,7 +234,7 @@ mod tests {
         let names: Vec<String> = tools(&two).unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["sales_report", "send_sms"]);
         let many = format!("[{}]", [SALES; 9].join(","));
-        assert_eq!(tools(&many).unwrap().len(), MOST_CALLS);
+        assert_eq!(tools(&many).unwrap().len(), 9, "what is too much is not cut in silence");
     }
 
     #[test]
@@ -246,26 +260,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_answer_is_a_plan_only_if_it_is_nothing_else() {
-        assert!(instead_of_answer(SALES, is_tool).is_some());
-        assert!(instead_of_answer(&format!("```json\n{SALES}\n```"), is_tool).is_some());
-        for answer in [
-            format!("The plan was {SALES}"),
-            r#"{"tool": "none"}"#.to_owned(),
-            r#"{"tool": "hammer", "price": 3}"#.to_owned(),
-            r#"{"total": 3}"#.to_owned(),
-            "42".to_owned(),
-        ] {
-            assert_eq!(instead_of_answer(&answer, is_tool), None, "{answer}");
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn any_text_is_read_or_refused_never_a_panic(text in "[\\[\\]{}\":,a-z0-9 `\\n\\\\]{0,80}") {
             let _ = read(&text, is_tool);
-            let _ = instead_of_answer(&text, is_tool);
         }
     }
 }

@@ -3,7 +3,13 @@
 use serde::Serialize;
 
 use super::Widget;
-use crate::models::{ChatRole, OfferedTool, PendingCall, Role, Spent, Timestamp, ToolResult, UserId, WaitsFor};
+use crate::models::{
+    ChatRole, OfferedTool, PendingCall, PlannedCall, Role, RunningTurn, Shown, Spent, Timestamp, ToolResult, TurnCall,
+    UserId, WaitsFor,
+};
+
+/// What is kept of the results of a turn that waits, in bytes.
+const LARGEST_RESULTS: usize = 64 * 1024;
 
 /// Who asks: of the verified token and the membership that it leads to, and of nothing that a request says.
 #[derive(Debug, Clone, Serialize)]
@@ -45,7 +51,7 @@ pub enum Step {
     Plan,
     Execute,
     Answer,
-    /// The answer is there; a turn that is over is here.
+    /// The answer is there, without what is none; a turn that is over is here.
     Validate,
     /// An effect waits for the person's consent.
     Consent,
@@ -82,6 +88,8 @@ pub struct AgentState {
     pub earlier_results: Vec<ToolResult>,
     /// What tools gave in this turn.
     pub tool_results: Vec<ToolResult>,
+    /// Calls of the present plan that are still to be made.
+    pub rest: Vec<PlannedCall>,
     pub current_step: Step,
     /// How often tools were chosen in this turn.
     pub iteration: u32,
@@ -93,8 +101,8 @@ pub struct AgentState {
     pub pending: Option<PendingCall>,
     /// Why the answer had to do without a tool, or without the model.
     pub problems: Vec<String>,
-    /// Actions that the answer claimed and that did not happen, in the words of the answer.
-    pub claims: Vec<String>,
+    /// The model had more to say, and was cut off at its longest answer.
+    pub cut: bool,
 }
 
 impl AgentState {
@@ -104,6 +112,7 @@ impl AgentState {
             summary: None,
             earlier_results: Vec::new(),
             tool_results: Vec::new(),
+            rest: Vec::new(),
             current_step: Step::default(),
             iteration: 0,
             user_context,
@@ -111,16 +120,32 @@ impl AgentState {
             widget: None,
             pending: None,
             problems: Vec::new(),
-            claims: Vec::new(),
+            cut: false,
         }
     }
 
     /// Goes on where a call waited that the person has now decided about.
-    #[must_use]
-    pub fn resumed(mut self, pending: &PendingCall) -> Self {
+    pub fn resume(&mut self, pending: &PendingCall) {
         self.tool_results.clone_from(&pending.tool_results);
         self.iteration = pending.iteration;
-        self
+    }
+
+    /// The calls of a turn that broke off.
+    pub fn calls_of(running: &RunningTurn) -> Vec<ToolResult> {
+        let mut calls = running.calls.clone();
+        for call in calls.iter_mut().filter(|call| call.outcome == TurnCall::Running) {
+            call.outcome = TurnCall::Unconfirmed;
+            call.result =
+                "The program ended before the outcome was known. It may have been done; do not repeat it.".into();
+        }
+        calls
+    }
+
+    /// Goes on where a turn broke off. Of a call that had begun nobody knows whether it acted.
+    pub fn go_on(&mut self, running: &RunningTurn) {
+        self.tool_results = Self::calls_of(running);
+        self.rest.clone_from(&running.rest);
+        self.iteration = running.iteration;
     }
 }
 
@@ -129,7 +154,10 @@ impl AgentState {
 pub(super) struct Question {
     pub(super) waits_for: WaitsFor,
     pub(super) tool: OfferedTool,
+    pub(super) label: String,
+    pub(super) effect: bool,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
+    pub(super) shows: Vec<Shown>,
     pub(super) reason: String,
 }
 
@@ -139,10 +167,14 @@ impl Question {
             id: uuid::Uuid::now_v7().to_string(),
             waits_for: self.waits_for,
             tool: self.tool,
+            label: self.label,
+            effect: self.effect,
             arguments: self.arguments,
+            shows: self.shows,
+            rest: state.rest.clone(),
             reason: self.reason,
             turn,
-            tool_results: state.tool_results.clone(),
+            tool_results: ToolResult::within(&state.tool_results, LARGEST_RESULTS),
             iteration: state.iteration,
             expires_at,
         }

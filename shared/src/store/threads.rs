@@ -6,12 +6,13 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | `thread` | the row: counts, summary, what waits, the lease of the turn that is being answered, `stop_token` if that turn is asked to end; the only one in the indexes |
+//! | `thread` | the row: counts, summary, what waits, the turn that has no answer yet (`running`), the lease of the turn that is being answered, `stop_token` if that turn is asked to end; the only one in the indexes |
 //! | `m#000001` | the first message |
 //! | `name` | under an id of its own, made of a name that holds a UUID: whose it is |
 //!
-//! A turn is written in one transaction, its message, its answer and the row, under the lease: two messages at the same moment
-//! are answered one after the other, and whoever lost the lease can write nothing.
+//! What a turn has done is written into the row when it happens: the message before the model is asked, each call that acts before
+//! and after it is made, a failure. At its end it is written in one transaction, its message, its answer and the row. All of this
+//! under the lease: two messages at the same moment are answered one after the other, and whoever lost the lease can write nothing.
 
 use std::time::Duration;
 
@@ -28,10 +29,11 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{E164, OrganizationId, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp, UserId},
+    models::{E164, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp, UserId},
 };
 
 const THREAD: &str = "thread";
+const LOST: &str = "this thread was deleted, or is answered by somebody else";
 const NAME: &str = "name";
 /// No message has a higher part.
 const LAST: &str = "m#~";
@@ -72,12 +74,18 @@ impl Threads {
     }
 
     /// Acquires the lease on a thread for `length`, and makes the thread if it is not there: `new` is what it then is. A turn
-    /// that is being answered is waited for until `deadline`.
+    /// that is being answered is waited for until `wait`; what is left of a thread whose time is over is deleted until `deadline`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if it is still being answered then, [`Error::NotFound`] if the name is that of somebody else's thread.
-    pub async fn open(&self, new: &Thread, length: Duration, deadline: Deadline) -> Result<(Thread, Lease)> {
-        match self.acquire(new, length, deadline).await {
+    pub async fn open(
+        &self,
+        new: &Thread,
+        length: Duration,
+        wait: Deadline,
+        deadline: Deadline,
+    ) -> Result<(Thread, Lease)> {
+        match self.acquire(new, length, wait).await {
             Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
             // Its time is over, and DynamoDB has not dropped it yet.
             Ok((thread, lease)) => {
@@ -88,7 +96,7 @@ impl Threads {
             Err(error) => return Err(error),
         }
         self.create(new).await?;
-        self.acquire(new, length, deadline).await
+        self.acquire(new, length, wait).await
     }
 
     async fn acquire(&self, thread: &Thread, length: Duration, deadline: Deadline) -> Result<(Thread, Lease)> {
@@ -134,6 +142,56 @@ impl Threads {
         summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await
     }
 
+    /// Writes down what a turn has done so far. One write.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the lease is no longer ours.
+    pub async fn record(&self, lease: &Lease, running: &RunningTurn) -> Result<()> {
+        self.set_running(lease, running, "").await
+    }
+
+    /// Writes down that a turn failed, with what it has done, and releases the lease.
+    ///
+    /// # Errors
+    /// As [`Threads::record`].
+    pub async fn fail(&self, lease: &Lease, running: &RunningTurn) -> Result<()> {
+        self.set_running(lease, running, " REMOVE #stop_token, #lease_token, #lease_until").await
+    }
+
+    async fn set_running(&self, lease: &Lease, running: &RunningTurn, and: &str) -> Result<()> {
+        let written = lease.update_in_transaction(format!("SET #running = :running{and}"));
+        let written = written.with([(":running", text(as_text(running)?))]);
+        if written.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(LOST.into())) }
+    }
+
+    /// Begins a turn where an earlier one has no answer: that one is over now, and stands in the thread with what is said of it.
+    /// `thread` is the row as it is to be.
+    ///
+    /// # Errors
+    /// As [`Threads::record`].
+    pub async fn begin_after(
+        &self,
+        lease: &Lease,
+        thread: &Thread,
+        over: &[ThreadMessage],
+        running: &RunningTurn,
+    ) -> Result<()> {
+        let mut row =
+            lease.update_in_transaction("SET #turns = :turns, #messages = :messages, #running = :running").with([
+                (":turns", number(thread.turns.into())),
+                (":messages", number(thread.messages.into())),
+                (":running", text(as_text(running)?)),
+            ]);
+        if thread.pending.is_none() {
+            row = row.and(" REMOVE #pending");
+        }
+        let mut writes = vec![row];
+        for message in over {
+            writes.push(self.put(thread, message)?);
+        }
+        transact(writes).await.map_err(|refused| refused.or(LOST))
+    }
+
     /// Writes a turn down, and releases the lease.
     ///
     /// # Errors
@@ -155,9 +213,9 @@ impl Threads {
             ]);
         row = match &thread.pending {
             Some(pending) => row
-                .and(", #pending = :pending REMOVE #stop_token, #lease_token, #lease_until")
+                .and(", #pending = :pending REMOVE #running, #stop_token, #lease_token, #lease_until")
                 .with([(":pending", text(pending))]),
-            None => row.and(" REMOVE #pending, #stop_token, #lease_token, #lease_until"),
+            None => row.and(" REMOVE #pending, #running, #stop_token, #lease_token, #lease_until"),
         };
         let mut writes = vec![row];
         for message in messages {
@@ -167,7 +225,7 @@ impl Threads {
             let kept = self.table.update(key, "SET #thread_id = :thread, #expires_at = :expires");
             writes.push(kept.with([(":thread", text(thread.id)), (":expires", number(thread.expires_at))]));
         }
-        transact(writes).await.map_err(|refused| refused.or("this thread was deleted, or is answered by somebody else"))
+        transact(writes).await.map_err(|refused| refused.or(LOST))
     }
 
     /// Asks the turn that is just being answered to end. False if there is none.
@@ -312,6 +370,10 @@ impl Threads {
     pub(super) async fn mentions(&self, organization: OrganizationId, id: ThreadId, number: &E164) -> Result<bool> {
         mentions(&self.table, organization, id, number).await
     }
+}
+
+fn as_text(running: &RunningTurn) -> Result<String> {
+    serde_json::to_string(running).map_err(Error::internal)
 }
 
 fn row(id: ThreadId) -> Item {

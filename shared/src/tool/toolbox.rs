@@ -86,6 +86,14 @@ impl Toolbox {
         }
     }
 
+    /// What people call the tool of this name, and whether it changes something outside, if it was offered.
+    pub fn known(&self, name: &str) -> Option<(&str, bool)> {
+        match self.tools.get(name)? {
+            Offered::Here(tool) => Some((tool.label(), tool.spec().effect)),
+            Offered::Gone(_) => None,
+        }
+    }
+
     /// Holds a call against what was offered. Members that the tool does not have are refused, at any depth.
     ///
     /// # Errors
@@ -111,6 +119,18 @@ impl<'a> Bound<'a> {
 
     pub fn chat_rules(&self) -> ChatRules {
         self.tool.chat_rules()
+    }
+
+    pub fn label(&self) -> &'a str {
+        self.tool.label()
+    }
+
+    /// As [`Tool::preview`].
+    ///
+    /// # Errors
+    /// Only for an outage of our own.
+    pub async fn preview(&self, context: &CallContext<'_>) -> Result<Result<Value, String>> {
+        self.tool.preview(&self.arguments, context).await
     }
 
     /// Makes the call, within its share of the time. A tool that panics, or fails for a reason of its own, has failed.

@@ -81,7 +81,8 @@ pub(crate) fn tell(run: &mut Run, told: &Told, said: &mut String) {
         }
         Told::Result(number) => {
             let (outcome, result) = (TurnCall::Succeeded, json!({"found": null}));
-            let result = ToolResult { tool: "find".to_owned(), arguments, outcome, effect: false, result };
+            let named = json!({"tool": "find", "arguments": arguments, "outcome": outcome, "result": result});
+            let result: ToolResult = serde_json::from_value(named).unwrap();
             run.event(Event::ToolResult { id: &id(number), result: &result });
         }
         Told::Widget => run.event(Event::Widget(&Widget::List { title: None, items: vec!["x".to_owned()] })),
@@ -110,7 +111,7 @@ proptest! {
         }
         match ends {
             0 => run.finish(),
-            1 => run.answered("The answer.", Some(&json!({"type": "list", "items": []}))),
+            1 => run.answered("The answer.", Some(&json!({"type": "list", "items": []})), &json!({"receipt": {"entries": []}})),
             2 => failed(&frames, &Error::NotFound("thread")),
             _ => {
                 run.finish();
@@ -151,7 +152,7 @@ proptest! {
         }
         let whole = if grows { format!("{}{whole}", said.trim_start()) } else { whole };
         run.event(Event::Message(&whole));
-        run.answered(&whole, None);
+        run.answered(&whole, None, &json!({}));
         let client = Client::read(&frames.written()).unwrap();
         let last = client.messages.last().unwrap()["content"].as_str().unwrap();
         prop_assert_eq!(last.split_whitespace().collect::<String>(), whole.split_whitespace().collect::<String>());

@@ -70,7 +70,11 @@ fn the_clients_take_whatever_a_run_of_ours_tells() {
             }
             match number % 3 {
                 0 => run.finish(),
-                1 => run.answered("The answer.", Some(&json!({"type": "list", "items": []}))),
+                1 => run.answered(
+                    "The answer.",
+                    Some(&json!({"type": "list", "items": []})),
+                    &json!({"receipt": {"entries": []}}),
+                ),
                 _ => failed(&frames, &Error::NotFound("thread")),
             }
             json!({"name": number.to_string(), "body": frames.written()})

@@ -100,7 +100,7 @@ async fn every_documented_stream_is_read_however_it_arrives() {
                     let expected = match name {
                         "mid_stream_error_numeric_code" => "rate limited",
                         "mid_stream_error_string_code" => "broken 502",
-                        _ => "no answer",
+                        _ => "broken off",
                     };
                     assert_eq!(class, expected, "{name}");
                     assert!(error.transient(), "{name}");
@@ -156,11 +156,11 @@ async fn a_stream_ends_in_many_ways() {
         ("without [DONE]", format!("{}{}", text("Zoë"), finished("length")), Ok(Finish::Length)),
         ("without a blank line", format!("{}{}", text("Zoë"), finished("stop").trim_end()), Ok(Finish::Stop)),
         ("without a finish_reason", format!("{}{done}", text("Zoë")), Ok(Finish::Other)),
-        ("with neither", text("Zoë"), Err("no answer")),
-        ("in the middle of an event", format!("{}{}", text("Zoë"), &text("xyz")[..40]), Err("no answer")),
+        ("with neither", text("Zoë"), Err("broken off")),
+        ("in the middle of an event", format!("{}{}", text("Zoë"), &text("xyz")[..40]), Err("broken off")),
         ("with finish_reason error", format!("{}{}", text("Zoë"), finished("error")), Err("broken 502")),
         ("with what is no JSON", format!("{}data: {{\n\n{done}", text("Zoë")), Err("undecodable")),
-        ("before it begins", String::new(), Err("no answer")),
+        ("before it begins", String::new(), Err("broken off")),
         ("with nothing but [DONE]", done.to_owned(), Err("undecodable")),
     ] {
         let (texts, end) = streamed_from(body).await;

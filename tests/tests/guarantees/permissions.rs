@@ -499,12 +499,12 @@ async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
         let argument = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
         let arguments: serde_json::Map<String, Value> =
             argument.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
-        for fault in [None, Some(Fault::status(400))] {
+        for (number, fault) in [None, Some(Fault::status(400))].into_iter().enumerate() {
             if let Some(fault) = fault {
                 world.twilio.inject(fault);
             }
             world.llm.script([call(&named(tool), json!(arguments)), Turn::text("That is it.")]);
-            world.chat("Hi").await.expect(200);
+            world.chat(&format!("{} {number}", named(tool))).await.expect(200);
         }
         world.twilio.clear_faults();
     }

@@ -9,6 +9,7 @@
 )]
 
 mod consent;
+mod crashes;
 mod doors;
 mod honesty;
 mod threads;

@@ -9,6 +9,7 @@
 
 mod copilotkit;
 mod endings;
+mod following;
 mod refusals;
 mod waiting;
 
@@ -36,6 +37,11 @@ pub(crate) async fn taken(stream: &mut Streamed) -> (Vec<Value>, Client) {
     (events, client)
 }
 
+/// The names of our own events.
+pub(crate) fn customs(events: &[Value]) -> Vec<&str> {
+    events.iter().filter(|event| event["type"] == "CUSTOM").map(|event| event["name"].as_str().unwrap()).collect()
+}
+
 /// What the events tell of steps and calls left out, in one line.
 fn said(events: &[Value], member: &str) -> String {
     events.iter().filter_map(|event| event[member].as_str()).collect()
@@ -60,8 +66,8 @@ async fn words_are_told_as_the_model_says_them() {
     model.ends();
     let rest = stream.rest().await;
     assert_eq!(types(&rest), ["progress", "message", "done"]);
-    assert_eq!(rest[1], json!({"type": "message", "content": "Hello, Ada", "role": "assistant", "corrected": false}));
-    assert_eq!((&rest[2]["thread_id"], &rest[2]["metadata"]["corrected"]), (&json!("default"), &json!(false)));
+    assert_eq!(rest[1], json!({"type": "message", "content": "Hello, Ada", "role": "assistant"}));
+    assert_eq!((&rest[2]["thread_id"], &rest[2]["metadata"]["incomplete"]), (&json!("default"), &json!(false)));
     assert_eq!(rest[2].get("widget"), None);
 
     let mut stream = world.run_agent(&run_input("t1", "u1", "Hi")).await;
@@ -108,7 +114,7 @@ async fn a_call_and_its_result_are_told_before_the_answer() {
         let function = json!({"name": "find", "arguments": r#"{"query":"sales 2024"}"#});
         assert_eq!(client.messages[0]["toolCalls"][0]["function"], function);
         assert_eq!(client.messages[1]["toolCallId"], client.messages[0]["id"]);
-        assert!(!types(&events).contains(&"CUSTOM"), "nothing is said of what succeeded: {events:#?}");
+        assert_eq!(customs(&events), ["receipt"], "nothing is said of what succeeded: {events:#?}");
         let result: Value = serde_json::from_str(client.messages[1]["content"].as_str().unwrap()).unwrap();
         assert!(result.to_string().contains("The sales of 2024 were 7 million"), "{result}");
         assert_eq!(client.messages[2]["content"], "They were 7 million.");
@@ -160,42 +166,34 @@ async fn a_result_may_be_drawn() {
 }
 
 #[tokio::test]
-async fn a_claim_that_was_told_is_taken_back() {
-    for way in WAYS {
-        let world = way.world().await;
+async fn a_receipt_says_what_was_done_whatever_the_answer_says() {
+    for answer in ["C'est fait\u{202f}!", "¡Listo! Ya lo he enviado.", "I have sent nothing."] {
+        let world = World::start().await;
         send(&world).await;
-        let script =
-            || [way.none(), Turn::text("Sure! I have sent the SMS."), Turn::text("I have not sent it. Shall I?")];
-        world.llm.script(script());
-        let events = world.chat_stream(&json!({"message": "Tell Ada I am late"})).await.rest().await;
-        let message = events.iter().find(|event| event["type"] == "message").unwrap();
-        assert_eq!(
-            (&message["content"], &message["corrected"]),
-            (&json!("I have not sent it. Shall I?"), &json!(true))
-        );
-
+        let script = || [Way::Written.call("send_confirmation", json!({"text": "Late"})), Turn::text(answer)];
         world.llm.script(script());
         let (events, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "Tell Ada I am late")).await).await;
-        let custom = events.iter().find(|event| event["type"] == "CUSTOM").unwrap();
-        assert_eq!(custom["name"], "message_corrected");
-        let messages = client.messages;
-        assert_eq!(custom["value"], json!({"messageId": messages[0]["id"], "replacedBy": messages[1]["id"]}));
-        assert_eq!(messages[1]["content"], "I have not sent it. Shall I?");
-        assert_eq!(sent(&world), 0);
-    }
-}
+        assert_eq!(client.messages.last().unwrap()["content"], answer);
+        assert_eq!((customs(&events), types(&events).last()), (vec!["receipt"], Some(&"RUN_FINISHED")));
+        let receipt = &events[events.len() - 2]["value"];
+        let entry = &receipt["entries"][0];
+        assert_eq!((&entry["tool"], &entry["state"]), (&json!("send_confirmation"), &json!("done")), "{receipt}");
+        assert_eq!(entry["text"], "Send confirmation: sent to +14155550101.", "the author fixed the number");
+        assert_eq!((&receipt["no_action"], sent(&world)), (&json!(false), 1));
+        // It is there again when the page is.
+        let (_, shown) = taken(&mut world.connect("t1").await).await;
+        assert_eq!(&shown.messages.last().unwrap()["metadata"]["receipt"], receipt);
 
-#[tokio::test]
-async fn an_answer_that_only_grew_gets_the_rest() {
+        world.llm.script(script());
+        let events = world.chat_stream(&json!({"message": "Tell Ada I am late"})).await.rest().await;
+        assert_eq!(events.last().unwrap()["metadata"]["receipt"]["entries"][0]["state"], "done");
+    }
+    // Nothing was done, and something could have been.
     let world = World::start().await;
     send(&world).await;
-    let insists = "I have sent the SMS.";
-    world.llm.script([Way::Written.none(), Turn::text(insists), Turn::text(insists)]);
-    let (events, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "Tell Ada")).await).await;
-    assert!(!types(&events).contains(&"CUSTOM"), "{events:#?}");
-    let content = client.messages[0]["content"].as_str().unwrap();
-    assert!(content.starts_with(insists) && content.contains("nothing of this kind was carried out"), "{content}");
-    assert_eq!(client.messages.len(), 1);
+    world.llm.script([Way::Written.none(), Turn::text("SMS sent to Ana!")]);
+    let (events, _) = taken(&mut world.run_agent(&run_input("t1", "u1", "Tell Ada")).await).await;
+    assert_eq!(events[events.len() - 2]["value"], json!({"entries": [], "no_action": true}));
 }
 
 #[tokio::test]

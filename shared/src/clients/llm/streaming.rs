@@ -125,7 +125,7 @@ impl Reading {
                 }
             }
             if self.ended {
-                return self.cut_off("the stream ended before the answer did");
+                return self.ended_by(Failure::BrokenOff, "the stream ended before the answer did");
             }
             match tokio::time::timeout(SILENCE, self.response.chunk()).await {
                 Ok(Ok(Some(bytes))) => {
@@ -135,8 +135,11 @@ impl Reading {
                     self.ended = true;
                     self.events.end();
                 }
-                Ok(Err(error)) => return self.cut_off(error.without_url()),
-                Err(silence) => return self.cut_off(silence),
+                Ok(Err(error)) if error.is_timeout() => {
+                    return self.ended_by(Failure::NoAnswer, error.without_url());
+                }
+                Ok(Err(error)) => return self.ended_by(Failure::BrokenOff, error.without_url()),
+                Err(silence) => return self.ended_by(Failure::NoAnswer, silence),
             }
         }
     }
@@ -202,10 +205,14 @@ impl Reading {
     }
 
     /// The connection has ended, which is no harm if the answer had.
-    fn cut_off(&mut self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Result<Delta, Error> {
+    fn ended_by(
+        &mut self,
+        failure: Failure,
+        why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Result<Delta, Error> {
         match self.finish {
             Some(_) => self.done(),
-            None => Err(Error::because(Service::Llm, Failure::NoAnswer, why)),
+            None => Err(Error::because(Service::Llm, failure, why)),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
         self,
         llm::{Completion, Message, Request},
     },
-    planner::{Event, Observer, PlannerModel, Stop, StopSignal},
+    planner::{Event, Observer, PlannerModel, Stop, StopSignal, answer_text::AnswerText},
 };
 
 /// Kept back from the turn's time to write it down.
@@ -40,18 +40,17 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let stop = &self.planner.stop;
         let answered = if aloud && self.observer.wants_tokens() {
             let (observer, said) = (&mut *self.observer, &mut self.said);
-            let mut gate = Gate::default();
-            let mut token = |text: &str| {
-                if let Some(text) = gate.let_through(text) {
-                    said.push_str(&text);
-                    observer.event(Event::Token(&text));
+            let mut words = AnswerText::default();
+            let mut tell = |text: &str| {
+                if !text.is_empty() {
+                    said.push_str(text);
+                    observer.event(Event::Token(text));
                 }
             };
+            let mut token = |text: &str| tell(&words.push(text));
             let answered = unless_stopped(stop, self.planner.model.answer(&request, Some(&mut token), deadline)).await;
-            if let (Ok(completion), Some(held)) = (&answered, gate.held())
-                && !self.is_another_plan(completion)
-            {
-                self.observer.event(Event::Token(&held));
+            if answered.is_ok() {
+                tell(&words.finish().0);
             }
             answered
         } else {
@@ -78,10 +77,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         }
         self.stop.clone().map_or(Ok(()), |stop| Err(Unanswered::Stopped(stop)))
     }
-
-    fn is_another_plan(&self, completion: &Completion) -> bool {
-        super::plan::instead_of_answer(&completion.text, |name| self.is_offered(name)).is_some()
-    }
 }
 
 /// What a model answers, unless somebody wants the turn to end before it has.
@@ -93,39 +88,5 @@ async fn unless_stopped(
         biased;
         () = stop.given() => Err(Unanswered::Stopped(Stop::Requested)),
         answered = answer => answered.map_err(|error| Unanswered::Failed(error.into())),
-    }
-}
-
-/// Holds back what may be a plan in place of an answer: one that begins as JSON or a fence does.
-#[derive(Default)]
-struct Gate {
-    begun: bool,
-    held: Option<String>,
-}
-
-impl Gate {
-    fn let_through(&mut self, text: &str) -> Option<String> {
-        if let Some(held) = &mut self.held {
-            held.push_str(text);
-            return None;
-        }
-        if self.begun {
-            return Some(text.to_owned());
-        }
-        match text.trim_start().chars().next() {
-            None => None,
-            Some('{' | '[' | '`') => {
-                self.held = Some(text.to_owned());
-                None
-            }
-            Some(_) => {
-                self.begun = true;
-                Some(text.trim_start().to_owned())
-            }
-        }
-    }
-
-    fn held(self) -> Option<String> {
-        self.held
     }
 }

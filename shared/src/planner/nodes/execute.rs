@@ -4,86 +4,159 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::{Ended, Plan, Turn, Unanswered};
+use super::{Ended, Plan, PlannedCall, Turn, Unanswered};
 use crate::{
-    cut::{cut, fit},
-    models::{ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor},
-    planner::{Decided, Event, Observer, PlannerModel, Step, Widget, plan::PlannedCall, state::Question},
+    Error,
+    cut::fit,
+    models::{
+        Delivered, Delivery, ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor,
+    },
+    planner::{Decided, Event, Observer, PlannerModel, Step, Widget, consent::shows, state::Question},
+    redaction::SECRET,
     tool::{Bound, NotBound, ToolOutcome},
 };
 
 /// What a model is given back of one call, in bytes.
 const LONGEST_RESULT: usize = 32 * 1024;
-/// Of an argument, what a person who is asked is shown, in bytes.
-const LONGEST_SHOWN: usize = 1_000;
 
 impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
-    /// Makes the calls of a plan, one after the other. Gives the first that must wait, for the person or for the front end; what
-    /// comes behind it waits for the next plan.
+    /// Makes the calls of a plan, one after the other. Gives the first that must wait, for the person or for the front end; those
+    /// behind it stay in the state, and are made when it has been decided.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<Option<Question>, Unanswered> {
         self.step(Step::Execute);
-        for PlannedCall { tool, reason, arguments } in plan.calls {
-            self.may_go_on()?;
-            let offered = self.planner.offered;
-            let bound = match offered.toolbox.check(&tool, &arguments) {
-                Ok(bound) => bound,
-                Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
-                    self.not_called(&tool, arguments, &format!("Not called: {why}"));
-                    continue;
+        let mut calls = plan.calls.into_iter();
+        while let Some(planned) = calls.next() {
+            self.state.rest = calls.as_slice().to_vec();
+            let made = match self.may_go_on() {
+                Ok(()) => self.take_up(planned.clone()).await,
+                Err(unanswered) => {
+                    self.leave([planned], "Not called: the turn ended before it.");
+                    Err(unanswered)
                 }
             };
-            let effect = bound.spec().effect;
-            if self.calls >= self.planner.limits.calls {
-                self.not_called(&tool, arguments, "Not called: this turn has had all its calls.");
-                continue;
+            match made {
+                Ok(None) => {}
+                Ok(question) => return Ok(question),
+                Err(unanswered) => {
+                    let rest = std::mem::take(&mut self.state.rest);
+                    self.leave(rest, "Not called: the turn ended before it.");
+                    return Err(unanswered);
+                }
             }
-            if offered.front_end.contains(&tool) {
-                let tool = OfferedTool::of_front_end(&tool);
-                return Ok(Some(Question { waits_for: WaitsFor::FrontEnd, tool, arguments: bound.arguments, reason }));
-            }
-            if offered.rules.get(&tool).is_some_and(|rules| rules.consent) {
-                let Some(tool) = offered.references.get(&tool).cloned() else { continue };
-                return Ok(Some(Question { waits_for: WaitsFor::Consent, tool, arguments: bound.arguments, reason }));
-            }
-            self.call(&tool, bound, effect).await?;
         }
         Ok(None)
     }
 
-    /// Carries out what the person consented to, or notes that they did not, or what the front end gave.
-    pub(super) async fn decided(&mut self, pending: &PendingCall, decided: Decided<'_>) -> Result<(), Unanswered> {
+    /// Makes a call, or says why not, or that it waits.
+    async fn take_up(&mut self, planned: PlannedCall) -> Result<Option<Question>, Unanswered> {
+        let PlannedCall { tool, reason, arguments } = planned;
+        let offered = self.planner.offered;
+        let bound = match offered.toolbox.check(&tool, &arguments) {
+            Ok(bound) => bound,
+            Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
+                self.not_called(&tool, &arguments, &format!("Not called: {why}"));
+                return Ok(None);
+            }
+        };
+        let (label, effect) = (bound.label().to_owned(), bound.spec().effect);
+        if self.calls >= self.planner.limits.calls {
+            self.not_called(&tool, &arguments, "Not called: this turn has had all its calls.");
+            return Ok(None);
+        }
+        if effect && self.unconfirmed.contains(&tool) && !self.is_planned_before(&tool, &arguments) {
+            let why = "Not called: an earlier call of this tool was broken off, and may have acted. Say so, and ask the person first.";
+            self.not_called(&tool, &arguments, why);
+            return Ok(None);
+        }
+        if offered.front_end.contains(&tool) {
+            let (tool, arguments) = (OfferedTool::of_front_end(&tool), bound.arguments);
+            let waits_for = WaitsFor::FrontEnd;
+            return Ok(Some(Question { waits_for, tool, label, effect, arguments, shows: Vec::new(), reason }));
+        }
+        if offered.rules.get(&tool).is_some_and(|rules| rules.consent) {
+            let Some(reference) = offered.references.get(&tool).cloned() else {
+                self.not_called(&tool, &arguments, "Not called: the tool cannot be found any more.");
+                return Ok(None);
+            };
+            let preview = match bound.preview(&self.planner.context).await? {
+                Ok(preview) => preview,
+                Err(why) => {
+                    self.not_called(&tool, &arguments, &format!("Not called: {why}"));
+                    return Ok(None);
+                }
+            };
+            let (shows, arguments) = (shows(&preview, &bound.arguments), bound.arguments);
+            let waits_for = WaitsFor::Consent;
+            return Ok(Some(Question { waits_for, tool: reference, label, effect, arguments, shows, reason }));
+        }
+        self.call(&tool, bound).await?;
+        Ok(None)
+    }
+
+    /// Whether the turn had planned this call before it broke off.
+    fn is_planned_before(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
+        self.planned_before.iter().any(|planned| planned.tool == tool && planned.arguments == *arguments)
+    }
+
+    /// Carries out what the person consented to, or notes that they did not, or what the front end gave. Gives the calls of the same
+    /// plan that come behind it.
+    pub(super) async fn decided(
+        &mut self,
+        pending: &PendingCall,
+        decided: Decided<'_>,
+    ) -> Result<Vec<PlannedCall>, Unanswered> {
         let (tool, arguments) = (&pending.tool.name, &pending.arguments);
+        self.state.rest.clone_from(&pending.rest);
         match decided {
             Decided::Refused => {
                 let told = "The person was asked and said no. It was not carried out.";
-                self.note(tool, arguments.clone(), TurnCall::Refused, true, told.into());
-                return Ok(());
+                self.note(ToolResult {
+                    effect: true,
+                    ..self.result_of(tool, arguments, TurnCall::Refused, told.into())
+                });
+                // What comes behind may depend on it, and what acts cannot be taken back.
+                let rest = std::mem::take(&mut self.state.rest);
+                let why = "Not called: the person said no to the call before it. Ask whether it is still wanted.";
+                self.leave(rest, why);
+                return Ok(Vec::new());
             }
             Decided::Gave { content, failed } => {
                 self.calls += 1;
                 let outcome = if failed { TurnCall::Failed } else { TurnCall::Succeeded };
                 let told = serde_json::from_str(content).unwrap_or_else(|_no_json| content.into());
-                self.note(tool, arguments.clone(), outcome, false, fit(told, LONGEST_RESULT));
-                return Ok(());
+                let result = self.result_of(tool, arguments, outcome, fit(told, LONGEST_RESULT));
+                self.note(ToolResult { label: pending.label().to_owned(), effect: false, ..result });
             }
-            Decided::Approved => {}
+            Decided::Approved => match self.planner.offered.toolbox.check(tool, arguments) {
+                Ok(bound) => {
+                    if let Err(unanswered) = self.call(tool, bound).await {
+                        let rest = std::mem::take(&mut self.state.rest);
+                        self.leave(rest, "Not called: the turn ended before it.");
+                        return Err(unanswered);
+                    }
+                }
+                Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
+                    self.not_called(tool, arguments, &format!("Not called: {why}"));
+                }
+            },
         }
-        match self.planner.offered.toolbox.check(tool, arguments) {
-            Ok(bound) => {
-                let effect = bound.spec().effect;
-                self.call(tool, bound, effect).await
-            }
-            Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
-                self.not_called(tool, arguments.clone(), &format!("Not called: {why}"));
-                Ok(())
-            }
-        }
+        Ok(std::mem::take(&mut self.state.rest))
     }
 
-    async fn call(&mut self, tool: &str, bound: Bound<'_>, effect: bool) -> Result<(), Unanswered> {
+    /// Makes a call. One that acts is written down before it is made, and with its outcome.
+    async fn call(&mut self, tool: &str, bound: Bound<'_>) -> Result<(), Unanswered> {
         self.calls += 1;
-        let id = format!("call_{}_{}", self.planner.turn, self.state.tool_results.len() + 1);
+        let (at, effect) = (self.state.tool_results.len(), bound.spec().effect);
         let arguments = bound.arguments.clone();
+        let mut call = self.result_of(tool, &arguments, TurnCall::Running, Value::Null);
+        call.id = format!("call_{}_{}", self.planner.turn, at + 1);
+        let id = call.id.clone();
+        self.note(call.clone());
+        if effect && let Err(error) = self.observer.record(self.state).await {
+            self.state.tool_results.truncate(at);
+            self.not_called(tool, &arguments, "Not called: that it begins could not be written down.");
+            return Err(Unanswered::Failed(error));
+        }
         self.observer.event(Event::ToolCall { id: &id, tool, arguments: &arguments });
         let outcome = match bound.call(&self.planner.context).await {
             Ok(outcome) => outcome,
@@ -93,7 +166,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 ToolOutcome::failed("The tool cannot be reached just now; it was not carried out. Try again soon.")
             }
         };
-        let status = match outcome.status {
+        call.outcome = match outcome.status {
             ExecutionStatus::Unknown => TurnCall::Unconfirmed,
             _ if outcome.is_failed() => TurnCall::Failed,
             _ => TurnCall::Succeeded,
@@ -102,21 +175,75 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             self.observer.event(Event::Widget(&widget));
             self.state.widget = Some(widget);
         }
-        let told = fit(outcome.into_told(), LONGEST_RESULT);
-        self.note(tool, arguments, status, effect, told);
+        call.repeats = outcome.repeats;
+        call.recipients = self.recipients(tool, &arguments, &outcome).await;
+        call.result = fit(outcome.into_told(), LONGEST_RESULT);
+        self.state.tool_results.truncate(at);
+        self.note(call);
+        if effect {
+            match self.observer.record(self.state).await {
+                Ok(()) => {}
+                // Somebody else answers by now.
+                Err(error @ Error::Conflict(_)) => return Err(Unanswered::Failed(error)),
+                Err(error) => tracing::warn!("an outcome is written down later: {}", crate::error::chain(&error)),
+            }
+        }
         if let Some(result) = self.state.tool_results.last() {
             self.observer.event(Event::ToolResult { id: &id, result });
         }
         Ok(())
     }
 
-    fn not_called(&mut self, tool: &str, arguments: Map<String, Value>, why: &str) {
-        tracing::info!("a plan asked for a call that was not made");
-        self.note(tool, arguments, TurnCall::NotCalled, false, why.into());
+    /// What became of each recipient, where the tool says so. The numbers that its author fixed are hidden from the model, and not
+    /// from the person.
+    async fn recipients(&self, tool: &str, arguments: &Map<String, Value>, outcome: &ToolOutcome) -> Vec<Delivered> {
+        let mut told = delivered(&outcome.answer);
+        if told.iter().any(|one| one.to.contains(SECRET))
+            && let Ok(bound) = self.planner.offered.toolbox.check(tool, arguments)
+            && let Ok(Ok(preview)) = bound.preview(&self.planner.context).await
+            && let Some(shown) = preview.get("recipients").and_then(Value::as_array)
+            && shown.len() == told.len()
+        {
+            for (one, shown) in told.iter_mut().zip(shown) {
+                if let Some(to) = shown.get("to").and_then(Value::as_str) {
+                    to.clone_into(&mut one.to);
+                }
+            }
+        }
+        for one in told.iter_mut().filter(|one| outcome.repeats && one.state == Delivery::Sent) {
+            one.state = Delivery::AlreadySent;
+        }
+        told
     }
 
-    fn note(&mut self, tool: &str, arguments: Map<String, Value>, outcome: TurnCall, effect: bool, result: Value) {
-        let result = ToolResult { tool: tool.to_owned(), arguments, outcome, effect, result };
+    /// Notes calls of a plan that are not made any more.
+    pub(super) fn leave(&mut self, calls: impl IntoIterator<Item = PlannedCall>, why: &str) {
+        for PlannedCall { tool, arguments, .. } in calls {
+            self.not_called(&tool, &arguments, why);
+        }
+    }
+
+    fn not_called(&mut self, tool: &str, arguments: &Map<String, Value>, why: &str) {
+        tracing::info!("a plan asked for a call that was not made");
+        self.note(self.result_of(tool, arguments, TurnCall::NotCalled, why.into()));
+    }
+
+    fn result_of(&self, tool: &str, arguments: &Map<String, Value>, outcome: TurnCall, result: Value) -> ToolResult {
+        let known = self.planner.offered.toolbox.known(tool);
+        ToolResult {
+            id: String::new(),
+            tool: tool.to_owned(),
+            label: known.map(|(label, _)| label.to_owned()).unwrap_or_default(),
+            arguments: arguments.clone(),
+            outcome,
+            effect: known.is_some_and(|(_, effect)| effect),
+            result,
+            recipients: Vec::new(),
+            repeats: false,
+        }
+    }
+
+    fn note(&mut self, result: ToolResult) {
         self.state.tool_results.push(result);
     }
 
@@ -125,7 +252,11 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let expires_at = Timestamp::now().plus(self.planner.wait_within);
         let pending = question.pending(self.state, self.planner.turn, expires_at);
         let text = match pending.waits_for {
-            WaitsFor::Consent => self.ask_consent(&pending),
+            WaitsFor::Consent => {
+                self.step(Step::Consent);
+                self.observer.event(Event::Consent(&pending));
+                asks(&pending)
+            }
             WaitsFor::FrontEnd => {
                 let PendingCall { id, tool, arguments, .. } = &pending;
                 self.observer.event(Event::FrontEndCall { id, tool: &tool.name, arguments });
@@ -135,24 +266,28 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.state.pending = Some(pending);
         Ended::Waiting(text)
     }
+}
 
-    /// Asks the person, in words that no model chose: what they consent to is what is carried out.
-    fn ask_consent(&mut self, pending: &PendingCall) -> String {
-        self.step(Step::Consent);
-        let mut text = format!("I need your consent before I call {}", pending.tool.name);
-        if pending.arguments.is_empty() {
-            text.push('.');
-        } else {
-            text.push_str(" with:");
-        }
-        for (name, value) in &pending.arguments {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            // Writing to a string cannot fail.
-            let _ = write!(text, "\n- {name}: {}", cut(value, LONGEST_SHOWN));
-        }
-        text.push_str("\nNothing has been done yet. Shall I do it?");
-        self.observer.event(Event::Consent(pending));
-        self.observer.event(Event::Message(&text));
-        text
+/// Asks the person, in words that no model chose: what they consent to is what is carried out.
+fn asks(pending: &PendingCall) -> String {
+    let mut text = format!("I need your consent before I carry out \"{}\"", pending.label());
+    text.push_str(if pending.shows.is_empty() { "." } else { ":" });
+    for shown in &pending.shows {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n- {}: {}", shown.name, shown.value);
     }
+    text.push_str("\nThis has not been done yet. Shall I do it?");
+    text
+}
+
+/// The recipients in a tool's answer, at its top level or in its result: `{"to", "state"}`, or `outcome` in place of `state`.
+fn delivered(answer: &Map<String, Value>) -> Vec<Delivered> {
+    let result = answer.get("result").and_then(|result| result.get("recipients"));
+    let listed = answer.get("recipients").or(result).and_then(Value::as_array);
+    let delivered = listed.into_iter().flatten().filter_map(|one| {
+        let to = one.get("to")?.as_str()?.to_owned();
+        let state = one.get("state").or_else(|| one.get("outcome"))?;
+        Some(Delivered { to, state: serde_json::from_value(state.clone()).ok()? })
+    });
+    delivered.collect()
 }

@@ -19,12 +19,12 @@ pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[
         let argument = ["text", "query"].into_iter().find(|name| known.get(*name).is_some());
         let arguments: Map<String, Value> = argument.map(|name| (name.to_owned(), json!("Hi"))).into_iter().collect();
         let name = tool["name"].as_str().unwrap().replace('-', "_");
-        for fault in [None, Some(Fault::status(400))] {
+        for (number, fault) in [None, Some(Fault::status(400))].into_iter().enumerate() {
             if let Some(fault) = fault {
                 world.twilio.inject(fault);
             }
             world.llm.script([call(&name, json!(arguments)), Turn::text("That is it.")]);
-            turn(world, &json!({"message": "Hi"})).await;
+            turn(world, &json!({"message": format!("{name} {number}")})).await;
         }
         world.twilio.clear_faults();
     }

@@ -37,7 +37,10 @@ async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
             (&json!("send_confirmation"), &json!({"text": "See you at nine"}))
         );
         assert_eq!(question["metadata"]["current_step"], "consent");
-        assert!(text(&question["message"]).contains("- text: See you at nine"), "{question}");
+        let asked = text(&question["message"]);
+        assert!(asked.contains("- Text: See you at nine") && asked.contains("- Recipients: +14155550101"), "{asked}");
+        assert_eq!(pending["label"], "Send confirmation");
+        assert_eq!(question["metadata"]["receipt"]["entries"][0]["state"], "waiting");
         let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
         assert_eq!(&shown["pending_action"], pending);
 
@@ -59,6 +62,64 @@ async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
 }
 
 #[tokio::test]
+async fn a_person_sees_all_that_will_be_sent_and_no_secret() {
+    let twilio = tests::standins::twilio::Options::default();
+    let service = tests::standins::twilio::start("127.0.0.1:0".parse().unwrap(), twilio).unwrap();
+    service.inject(tests::standins::Fault::body(json!({"paid": true})).times(9));
+    let options = tests::Options { open_hosts: vec![service.address().to_string()], ..tests::Options::default() };
+    let world = World::with(options).await;
+    let mut config = tests::api_request("POST", &service.url);
+    config["label"] = json!("Charge card");
+    config["chat"] = json!({"consent": true});
+    config["headers"] = json!({"Authorization": {"mode": "fixed", "value": "Bearer s3cret-of-the-bank"}});
+    config["body"] = json!({"amount": {"mode": "fixed", "value": 40}, "note": {"mode": "ai", "prompt": "Why"}});
+    world.tool(&config).await;
+    world.llm.script([Way::Written.call("charge_card", json!({"body_note": "Dinner"}))]);
+    let asked = world.chat("Charge her").await.expect(200);
+    let pending = &asked["metadata"]["pending_action"];
+    let shows = pending["shows"].as_array().unwrap();
+    for (name, value, fixed) in [
+        ("Body amount", "40", true),
+        ("Body note", "Dinner", false),
+        ("Headers authorization", "[secret]", true),
+        ("Method", "POST", true),
+    ] {
+        assert!(shows.contains(&json!({"name": name, "value": value, "fixed": fixed})), "{name}: {pending}");
+    }
+    let address = shows.iter().find(|shown| shown["name"] == "Address").unwrap();
+    assert!(text(&address["value"]).starts_with(&service.url) && address["fixed"] == true, "{address}");
+    assert!(text(&asked["message"]).starts_with("I need your consent before I carry out \"Charge card\":"), "{asked}");
+    assert!(!asked.to_string().contains("s3cret"), "{asked}");
+    world.llm.script([Turn::text("Charged.")]);
+    let done = decide(&world, &pending["id"], true).await.expect(200);
+    assert_eq!(done["metadata"]["receipt"]["entries"][0]["text"], "Charge card: done.");
+    let request = service.requests().pop().unwrap();
+    assert_eq!(request.body, json!({"amount": 40, "note": "Dinner"}), "what was shown is what is carried out");
+}
+
+/// A row of the version before has no label and nothing to show.
+#[tokio::test]
+async fn a_question_of_an_older_version_is_shown_and_decided() {
+    let world = World::start().await;
+    asked_first(&world).await;
+    let id = ask(&world, Way::Written).await["metadata"]["pending_action"]["id"].clone();
+    let mut row = world.aws.rows("threads").into_iter().find(|item| item.get("pending").is_some()).unwrap();
+    let mut pending: Value = serde_json::from_str(text(&row["pending"])).unwrap();
+    for newer in ["label", "shows", "effect", "rest"] {
+        pending.as_object_mut().unwrap().remove(newer);
+    }
+    row["pending"] = json!(pending.to_string());
+    world.aws.put("threads", &row);
+    let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+    let pending = &shown["pending_action"];
+    let text = json!([{"name": "Text", "value": "See you at nine", "fixed": false}]);
+    assert_eq!((&pending["label"], &pending["shows"]), (&json!("send_confirmation"), &text));
+    world.llm.script([Turn::text("I have sent it.")]);
+    decide(&world, &id, true).await.expect(200);
+    assert_eq!(sent(&world), 1);
+}
+
+#[tokio::test]
 async fn a_no_is_a_no() {
     for way in WAYS {
         let world = way.world().await;
@@ -69,7 +130,8 @@ async fn a_no_is_a_no() {
         assert_eq!(answer["metadata"]["tools"], json!([{"tool": "send_confirmation", "outcome": "refused"}]));
         let told = said(world.asked_of_model().last().unwrap()).join("\n");
         assert!(told.contains("said no"), "{told}");
-        assert_eq!((sent(&world), decide(&world, &id, true).await.status), (0, 409));
+        let late = decide(&world, &id, true).await;
+        assert_eq!((sent(&world), late.status, &late.body["decided"]), (0, 409, &json!("refused")));
     }
 }
 
@@ -83,7 +145,7 @@ async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
     assert_eq!(decide(&world, &json!("another"), true).await.status, 409);
     world.llm.script([way.none(), Turn::text("It has been a while.")]);
     world.chat("Never mind. How are you?").await.expect(200);
-    assert_eq!(decide(&world, &id, true).await.status, 409);
+    assert_eq!(decide(&world, &id, true).await.body["decided"], "withdrawn");
 
     // Somebody else's consent finds nothing.
     let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
@@ -97,7 +159,7 @@ async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
     pending["expires_at"] = json!(Timestamp::from_millis(0));
     row["pending"] = json!(pending.to_string());
     world.aws.put("threads", &row);
-    assert_eq!(decide(&world, &id, true).await.status, 409);
+    assert_eq!(decide(&world, &id, true).await.body["decided"], "expired");
 
     // The tool is another one by now.
     let world = way.world().await;

@@ -19,7 +19,7 @@ async fn ask(world: &World, way: Way, message: &str) -> Value {
     let mut stream = world.run_agent(&run_input("t1", message, "Send her: see you at nine")).await;
     let (events, client) = taken(&mut stream).await;
     assert_eq!((client.interrupts.len(), sent(world)), (1, 0), "{events:#?}");
-    assert!(client.messages[0]["content"].as_str().unwrap().contains("- text: See you at nine"));
+    assert!(client.messages.is_empty(), "it is told once, by the interrupt: {:#?}", client.messages);
     client.interrupts[0].clone()
 }
 
@@ -44,6 +44,11 @@ async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
             (&json!("tool_consent"), &json!("send_confirmation"))
         );
         assert_eq!(interrupt["metadata"]["arguments"], json!({"text": "See you at nine"}));
+        let shows = interrupt["metadata"]["shows"].as_array().unwrap();
+        let text = json!({"name": "Text", "value": "See you at nine", "fixed": false});
+        let recipient = json!({"name": "Recipients", "value": "+14155550101", "fixed": true});
+        assert!(shows.contains(&text) && shows.contains(&recipient), "{shows:?}");
+        assert_eq!(interrupt["metadata"]["label"], "Send confirmation");
         assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
         assert!(interrupt["expiresAt"].as_str().unwrap().ends_with('Z') && interrupt["message"].is_string());
         // A page that comes back is asked the same.
@@ -73,7 +78,9 @@ async fn an_effect_is_an_interrupt_and_happens_when_it_is_approved() {
         let (_, again) = taken(&mut world.run_agent(&input).await).await;
         assert_eq!((again.messages[0]["content"].as_str(), sent(&world)), (Some("I have sent the message."), 1));
         let no = resume(&interrupt["id"], json!({"status": "cancelled"}));
-        assert_eq!((refused(&world, &no).await.status, sent(&world)), (409, 1));
+        let late = refused(&world, &no).await;
+        let told = (&late.body["code"], &late.body["decided"]);
+        assert_eq!((late.status, told, sent(&world)), (409, (&json!("consent_decided"), &json!("approved")), 1));
     }
 }
 
@@ -101,7 +108,8 @@ async fn an_interrupt_runs_out() {
     row["pending"] = json!(pending.to_string());
     world.aws.put("threads", &row);
     let input = resume(&interrupt["id"], json!({"status": "resolved", "payload": {"approved": true}}));
-    assert_eq!((refused(&world, &input).await.status, sent(&world)), (409, 0));
+    let late = refused(&world, &input).await;
+    assert_eq!((&late.body["decided"], sent(&world)), (&json!("expired"), 0), "{}", late.body);
     let (_, client) = taken(&mut world.connect("t1").await).await;
     assert_eq!(client.interrupts.len(), 0);
 }
@@ -137,6 +145,7 @@ async fn consent_is_an_event_of_the_plain_stream_too() {
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"}))]);
     let events = world.chat_stream(&json!({"message": "Send Hi"})).await.rest().await;
     let consent = events.iter().find(|event| event["type"] == "consent").unwrap();
+    assert!(!types(&events).contains(&"message"), "it is told once: {events:#?}");
     assert_eq!(consent["pending_action"], events.last().unwrap()["metadata"]["pending_action"]);
     world.llm.script([Turn::text("I have sent it.")]);
     let decision = json!({"metadata": {"consent": {"id": consent["pending_action"]["id"], "approved": true}}});

@@ -1,0 +1,236 @@
+//! How a turn opens: its thread is held, what the request means for it is found out, and that it begins is written down. Whatever
+//! can be refused is refused here.
+
+use std::time::Duration;
+
+use futures_util::try_join;
+
+use super::{
+    Answer, Asked, Turns,
+    request::{awaited, earlier, stored_name},
+    running::unanswered,
+    turn::{Begun, Following, Held, NewTurn, OpenTurn, TURN_NEEDS},
+};
+use crate::{
+    Deadline, Error, Result,
+    fields::is_unseen,
+    models::{
+        Budget, ChatRole, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor,
+    },
+    planner::{Offer, OfferedTools},
+    store::over,
+};
+
+/// For so long another turn of the same thread is waited for at most.
+const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(10);
+/// For so long it is waited for before it is looked at whose turn it is.
+const LOOKS_FOR_SAME: Duration = Duration::from_millis(250);
+/// A lease outlasts the invocation that holds it.
+const LEASE_RESERVE: Duration = Duration::from_secs(5);
+/// Of a thread's first message, what names the thread, in characters.
+const LONGEST_TITLE: usize = 80;
+
+/// How a request begins.
+enum Beginning {
+    Earlier(Answer),
+    New { running: RunningTurn, pending: Option<PendingCall>, offered: OfferedTools },
+}
+
+/// Who holds a thread.
+enum Holder {
+    /// We do.
+    Us(Box<Held>),
+    /// Whoever answers the same request.
+    Same(ThreadId, RunningTurn),
+}
+
+impl Turns {
+    /// Opens a turn of a member's thread, which is made if it is not there. Everything that can be refused is refused here.
+    ///
+    /// # Errors
+    /// [`Error::OverBudget`]; [`Error::NotFound`] for a name that is somebody else's thread; [`Error::Conflict`] if another turn of it is
+    /// not over in time, if nothing waits for what this request brings, or if its name came with another message.
+    pub async fn open(
+        &self,
+        member: &Member,
+        email: Option<String>,
+        asked: Asked,
+        deadline: Deadline,
+    ) -> Result<OpenTurn> {
+        let organization = member.organization_id;
+        let deadline = deadline.at_most(self.settings.turn_within);
+        let (account, usage) = try_join!(self.accounts.llm(organization), self.budgets.usage(organization, deadline))?;
+        let cost = Budget::of_cost(account.is_own());
+        if let Some(used_up) = usage.iter().find(|usage| usage.budget == cost && usage.is_used_up(Timestamp::now())) {
+            return Err(over(used_up).into());
+        }
+        let name = asked.name.as_deref().map(stored_name);
+        let mut held = match self.hold(member, &asked, name.as_deref(), deadline).await? {
+            Holder::Us(held) => *held,
+            Holder::Same(thread, running) => {
+                let following = Following { member: member.clone(), email, thread, running };
+                return Ok(OpenTurn { asked, deadline, begun: Begun::Running(Box::new(following)) });
+            }
+        };
+        match Box::pin(self.begin(member, &mut held, &asked, name, deadline)).await {
+            Ok(Beginning::New { running, pending, offered }) => {
+                let new = NewTurn { member: member.clone(), email, account, held, running, pending, offered };
+                Ok(OpenTurn { asked, deadline, begun: Begun::New(Box::new(new)) })
+            }
+            Ok(Beginning::Earlier(answer)) => {
+                self.release(held.lease).await;
+                Ok(OpenTurn { asked, deadline, begun: Begun::Earlier(Box::new(answer)) })
+            }
+            Err(error) => {
+                self.release(held.lease).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Holds the thread, which another turn is waited for, unless that is the same request.
+    async fn hold(&self, member: &Member, asked: &Asked, name: Option<&str>, deadline: Deadline) -> Result<Holder> {
+        let new = self.new_thread(member, asked);
+        let wait = deadline.reserving(TURN_NEEDS).at_most(WAITS_FOR_ANOTHER);
+        loop {
+            let length = deadline.remaining() + LEASE_RESERVE;
+            let busy = match self.threads.open(&new, length, wait.at_most(LOOKS_FOR_SAME), wait).await {
+                Ok((thread, lease)) => {
+                    return Ok(Holder::Us(Box::new(Held { thread, lease, messages: Vec::new(), summarized: false })));
+                }
+                Err(busy @ Error::Conflict(_)) => busy,
+                Err(error) => return Err(error),
+            };
+            let thread = match self.threads.get(new.organization_id, new.id).await {
+                Ok(thread) => Some(thread),
+                // Deleted, or over: the next try makes it.
+                Err(Error::NotFound(_)) => None,
+                Err(error) => return Err(error),
+            };
+            let running = thread.filter(Thread::is_held).and_then(|thread| thread.running_turn());
+            if let Some(running) = running.filter(|running| running.failed.is_none())
+                && running.is_of(asked, name, true, self.settings.turn_within)?
+            {
+                return Ok(Holder::Same(new.id, running));
+            }
+            if wait.remaining().is_zero() {
+                return Err(busy);
+            }
+        }
+    }
+
+    async fn begin(
+        &self,
+        member: &Member,
+        held: &mut Held,
+        asked: &Asked,
+        name: Option<String>,
+        deadline: Deadline,
+    ) -> Result<Beginning> {
+        held.messages = self.threads.told(&held.thread).await?;
+        let before = held.thread.running_turn();
+        let same = match &before {
+            Some(before) => before.is_of(asked, name.as_deref(), false, self.settings.turn_within)?,
+            None => false,
+        };
+        if !same && let Some(earlier) = earlier(&held.thread, &held.messages, name.as_deref(), asked)? {
+            return Ok(Beginning::Earlier(earlier));
+        }
+        let pending = awaited(&held.thread, &held.messages, asked)?;
+        let offered = self.offered(member, held, asked, pending.as_ref(), deadline).await?;
+        let now = Timestamp::now();
+        // A lease that ran out says the same as a failure: it is taken up again.
+        let (running, over) = if let Some(before) = before.filter(|_| same) {
+            (RunningTurn { failed: None, at: now, ..before }, Vec::new())
+        } else {
+            let over = unanswered_before(&mut held.thread, pending.as_ref());
+            held.messages.extend(over.iter().cloned());
+            let running = RunningTurn {
+                turn: held.thread.turns + 1,
+                request: name,
+                message_id: asked.message_id(),
+                message: asked.message.clone(),
+                since: now,
+                at: now,
+                calls: pending.as_ref().map(|pending| pending.tool_results.clone()).unwrap_or_default(),
+                rest: Vec::new(),
+                iteration: pending.as_ref().map_or(0, |pending| pending.iteration),
+                failed: None,
+            };
+            (running, over)
+        };
+        if over.is_empty() {
+            self.threads.record(&held.lease, &running).await?;
+        } else {
+            self.threads.begin_after(&held.lease, &held.thread, &over, &running).await?;
+        }
+        Ok(Beginning::New { running, pending, offered })
+    }
+
+    /// The thread that is made if there is none of this name. It has its title at once: its first turn may fail.
+    fn new_thread(&self, member: &Member, asked: &Asked) -> Thread {
+        let (now, name) = (Timestamp::now(), asked.thread.as_str());
+        Thread {
+            id: ThreadId::of_name(member.organization_id, &member.user_id, name),
+            organization_id: member.organization_id,
+            user_id: member.user_id.clone(),
+            name: name.to_owned(),
+            title: title(&asked.message),
+            turns: 0,
+            messages: 0,
+            summary: None,
+            pending: None,
+            running: None,
+            lease_until: None,
+            spent: Spent::default(),
+            created_at: now,
+            updated_at: now,
+            expires_at: now.plus(self.settings.threads_kept).as_seconds(),
+        }
+    }
+
+    /// What may be called in the turn.
+    async fn offered(
+        &self,
+        member: &Member,
+        held: &Held,
+        asked: &Asked,
+        pending: Option<&PendingCall>,
+        deadline: Deadline,
+    ) -> Result<OfferedTools> {
+        let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
+        let organization = member.organization_id;
+        // What is asked now, and what it may refer to.
+        let said = held.messages.iter().rev().filter(|message| message.role == ChatRole::User).take(2);
+        let words: Vec<&str> =
+            std::iter::once(asked.message.as_str()).chain(said.map(|message| message.content.as_str())).collect();
+        let mut offered = OfferedTools::default();
+        for tool in &asked.tools {
+            tool.offer(&mut offered);
+        }
+        offer.add_tools(organization, member.role, &words.join(" "), &mut offered, deadline).await?;
+        if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent) {
+            offer.pinned(organization, member.role, &pending.tool, &mut offered, deadline).await?;
+        }
+        Ok(offered)
+    }
+}
+
+/// The messages of a turn that nobody answers any more, which then stand in the thread; the row counts them.
+fn unanswered_before(thread: &mut Thread, awaited: Option<&PendingCall>) -> Vec<ThreadMessage> {
+    let over = unanswered(&Thread { lease_until: None, ..thread.clone() });
+    if !over.is_empty() {
+        thread.turns += 1;
+        thread.messages += u32::try_from(over.len()).unwrap_or(u32::MAX);
+        thread.running = None;
+        if awaited.is_none() {
+            thread.pending = None;
+        }
+    }
+    over
+}
+
+/// A conversation's title: the beginning of its first message, without control and direction marks.
+pub(super) fn title(message: &str) -> String {
+    message.chars().map(|letter| if is_unseen(letter) { ' ' } else { letter }).take(LONGEST_TITLE).collect()
+}

@@ -1,0 +1,200 @@
+//! A turn that has no answer yet: whether a request is the same one, what is shown of it, and how somebody who comes later
+//! follows it to its end.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Asked, Turns,
+    request::{another_message, answer_of},
+};
+use crate::{
+    Deadline, Error, Result,
+    cut::fit,
+    models::{ChatRole, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall},
+    planner::{AgentState, Event, Observer, Receipt},
+};
+
+/// Between two looks at a turn that somebody else answers.
+const LOOKS: Duration = Duration::from_millis(400);
+/// For so long the same text is the same message after its answer broke off, or came without anybody knowing whether it arrived.
+pub(super) const SAME_WITHIN: Duration = Duration::from_secs(60);
+/// What is kept of the results of a turn that is under way, in bytes.
+const LARGEST_RESULTS: usize = 64 * 1024;
+/// What is kept of a turn's tool results at its end, in bytes.
+const LARGEST_RESULTS_OF_ANSWER: usize = 96 * 1024;
+
+/// How a turn that somebody else answered has ended.
+#[derive(Debug)]
+pub enum Followed {
+    /// The row after it, and its answer.
+    Answered(Box<Thread>, Box<Answer>),
+    /// It failed, or whoever answered it is no more. A sentence says which.
+    Failed(String),
+}
+
+impl RunningTurn {
+    /// The same with what has been done by now.
+    pub(super) fn with(&self, state: &AgentState) -> Self {
+        Self {
+            calls: ToolResult::within(&state.tool_results, LARGEST_RESULTS),
+            rest: state.rest.clone(),
+            iteration: state.iteration,
+            at: Timestamp::now(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a request is the one that this turn answers: by its name, or, without any, by its text. `turn_within`: the longest
+    /// time of a turn; `held`: somebody answers it now.
+    ///
+    /// # Errors
+    /// If its name came with another message.
+    pub(super) fn is_of(&self, asked: &Asked, name: Option<&str>, held: bool, turn_within: Duration) -> Result<bool> {
+        if let Some(name) = name {
+            let same = self.request.as_deref() == Some(name);
+            return if same && self.message != asked.message {
+                Err(another_message(&self.message, asked))
+            } else {
+                Ok(same)
+            };
+        }
+        let cut = if self.failed.is_some() { self.at } else { self.at.plus(turn_within) };
+        let recent = held || cut.plus(SAME_WITHIN) > Timestamp::now();
+        Ok(recent && !asked.message.is_empty() && self.message == asked.message)
+    }
+
+    fn why(&self) -> &str {
+        self.failed.as_ref().map_or("the program that answered it has ended", |failed| &failed.why)
+    }
+}
+
+/// The messages of a turn that has none in the thread yet, oldest first: the person's, and, if nobody answers it any more, what is to
+/// be said of that.
+pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
+    let Some(running) = thread.running_turn() else { return Vec::new() };
+    let message = ThreadMessage {
+        number: thread.messages + 1,
+        turn: running.turn,
+        role: ChatRole::User,
+        content: running.message.clone(),
+        request: running.request.clone(),
+        tool_results: None,
+        widget: None,
+        metadata: None,
+        created_at: running.since,
+    };
+    let mut messages = Vec::with_capacity(2);
+    let is_said = !running.message.is_empty();
+    if is_said {
+        messages.push(message.clone());
+    }
+    if thread.is_held() && running.failed.is_none() {
+        return messages;
+    }
+    let state = AgentState::calls_of(&running);
+    let metadata = json!({
+        "conversation_id": thread.name, "failed": true, "incomplete": true, "receipt": Receipt::of_calls(&state),
+    });
+    messages.push(ThreadMessage {
+        number: message.number + u32::from(is_said),
+        role: ChatRole::Assistant,
+        content: format!("This message was not answered: {}.", running.why().trim_end_matches('.')),
+        request: None,
+        tool_results: kept(&state),
+        metadata: Some(metadata.to_string()),
+        created_at: running.at,
+        ..message
+    });
+    messages
+}
+
+/// Tool results as they stand at an answer; none if there are none.
+pub(super) fn kept(results: &[ToolResult]) -> Option<String> {
+    let some = !results.is_empty();
+    some.then(|| {
+        fit(json!(ToolResult::within(results, LARGEST_RESULTS_OF_ANSWER)), 2 * LARGEST_RESULTS_OF_ANSWER).to_string()
+    })
+}
+
+/// A turn that is being answered, as its person sees it; null if none is.
+pub fn running_view(thread: &Thread) -> Value {
+    let Some(running) = thread.running_turn().filter(|running| thread.is_held() && running.failed.is_none()) else {
+        return Value::Null;
+    };
+    let calls: Vec<Value> = running
+        .calls
+        .iter()
+        .map(|call| {
+            let label = if call.label.is_empty() { &call.tool } else { &call.label };
+            json!({
+                "id": call.id, "tool": call.tool, "label": label, "arguments": call.arguments,
+                "state": call.outcome.as_str(),
+            })
+        })
+        .collect();
+    json!({"message_id": running.message_id, "message": running.message, "since": running.since, "calls": calls})
+}
+
+/// Tells an observer of calls, each once, and of each result, once.
+#[derive(Debug, Default)]
+pub(super) struct Teller {
+    begun: HashSet<String>,
+    ended: HashSet<String>,
+}
+
+impl Teller {
+    pub(super) fn tell(&mut self, calls: &[ToolResult], observer: &mut impl Observer) {
+        for call in calls.iter().filter(|call| !call.id.is_empty()) {
+            if self.begun.insert(call.id.clone()) {
+                observer.event(Event::ToolCall { id: &call.id, tool: &call.tool, arguments: &call.arguments });
+            }
+            if call.outcome != TurnCall::Running && self.ended.insert(call.id.clone()) {
+                observer.event(Event::ToolResult { id: &call.id, result: call });
+            }
+        }
+    }
+}
+
+impl Turns {
+    /// Follows a turn that somebody else answers, and tells of its calls as they are written down, until it has ended.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the thread is deleted meanwhile, [`Error::Conflict`] if the turn has not ended until `deadline`.
+    pub async fn follow<O: Observer>(
+        &self,
+        organization: OrganizationId,
+        thread: ThreadId,
+        running: &RunningTurn,
+        observer: &mut O,
+        deadline: Deadline,
+    ) -> Result<Followed> {
+        let mut teller = Teller::default();
+        teller.tell(&running.calls, observer);
+        loop {
+            if deadline.remaining() <= LOOKS {
+                return Err(Error::Conflict("the answer is still under way; look at the thread in a moment".into()));
+            }
+            tokio::time::sleep(LOOKS).await;
+            let row = self.threads.get(organization, thread).await?;
+            match row.running_turn().filter(|now| now.turn == running.turn) {
+                Some(now) if now.failed.is_none() && row.is_held() => teller.tell(&now.calls, observer),
+                Some(now) => return Ok(Followed::Failed(now.why().to_owned())),
+                None => {
+                    let answer = self.answer_to(&row, running).await?;
+                    return Ok(Followed::Answered(Box::new(row), Box::new(answer)));
+                }
+            }
+        }
+    }
+
+    /// What a turn that has ended was answered.
+    async fn answer_to(&self, thread: &Thread, running: &RunningTurn) -> Result<Answer> {
+        let (newest, _) = self.threads.messages(thread, None, 20).await?;
+        let mut messages: Vec<ThreadMessage> =
+            newest.into_iter().filter(|message| message.turn >= running.turn).collect();
+        messages.reverse();
+        Ok(answer_of(thread, &messages))
+    }
+}

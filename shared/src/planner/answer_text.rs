@@ -1,0 +1,215 @@
+//! What of a model's words is an answer: everything but plans. Whatever becomes an answer, whole or word by word, comes through
+//! here, so that no person is ever shown the JSON with which a model asks for a tool.
+
+use serde_json::Value;
+
+use super::plan::is_call;
+
+/// Places of a text at which JSON may begin that are tried.
+const MOST_BEGINNINGS: usize = 200;
+const FENCE: &str = "```";
+
+/// Words on their way to a person. What may turn out to be a plan is held back until it is known.
+#[derive(Debug, Default)]
+pub(super) struct AnswerText {
+    held: String,
+    /// Something was shown.
+    begun: bool,
+    /// Beginnings of JSON that were none.
+    tried: usize,
+    plans: Vec<Value>,
+}
+
+/// A text, read.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Read {
+    pub(super) text: String,
+    /// The plans that stood in it, as they were written; null for one that was cut off.
+    pub(super) plans: Vec<Value>,
+}
+
+enum Next {
+    /// So many bytes are text.
+    Text(usize),
+    /// So many bytes are a plan.
+    Plan(usize, Value),
+    /// It is not known yet.
+    Wait,
+}
+
+/// Reads a whole text.
+pub(super) fn read(text: &str) -> Read {
+    let mut words = AnswerText::default();
+    let mut shown = words.push(text);
+    let (rest, plans) = words.finish();
+    shown.push_str(&rest);
+    Read { text: shown.trim().to_owned(), plans }
+}
+
+impl AnswerText {
+    /// Takes more words; gives those that can be shown now.
+    pub(super) fn push(&mut self, words: &str) -> String {
+        self.held.push_str(words);
+        self.shown(false)
+    }
+
+    /// The words that were held back, and the plans.
+    pub(super) fn finish(mut self) -> (String, Vec<Value>) {
+        let rest = self.shown(true);
+        (rest, self.plans)
+    }
+
+    fn shown(&mut self, last: bool) -> String {
+        let mut shown = String::new();
+        while self.tried < MOST_BEGINNINGS
+            && let Some(at) = self.held.find(['{', '[', '`'])
+        {
+            shown.extend(self.held.drain(..at));
+            match next(&self.held, last) {
+                Next::Text(length) => {
+                    self.tried += usize::from(length == 1);
+                    shown.extend(self.held.drain(..length));
+                }
+                Next::Plan(length, plan) => {
+                    self.held.drain(..length);
+                    self.plans.push(plan);
+                }
+                Next::Wait => return self.without_leading_blanks(shown),
+            }
+        }
+        shown.push_str(&std::mem::take(&mut self.held));
+        self.without_leading_blanks(shown)
+    }
+
+    /// An answer does not begin with blanks.
+    fn without_leading_blanks(&mut self, shown: String) -> String {
+        if self.begun {
+            return shown;
+        }
+        let shown = shown.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}').to_owned();
+        self.begun = !shown.is_empty();
+        shown
+    }
+}
+
+/// What stands at the beginning of a text that begins with a brace, a bracket or a backtick.
+fn next(held: &str, last: bool) -> Next {
+    let Some(fenced) = held.strip_prefix(FENCE) else {
+        return match held.chars().next() {
+            Some('`') if !last && FENCE.starts_with(held) => Next::Wait,
+            Some('`') => Next::Text(1),
+            _ => json(held, last),
+        };
+    };
+    let content = fenced.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric()).trim_start();
+    let before = held.len() - content.len();
+    match content.chars().next() {
+        None if !last => Next::Wait,
+        Some('{' | '[') => match json(content, last) {
+            Next::Text(length) => Next::Text(before + length),
+            Next::Plan(length, plan) => {
+                let behind = content.get(length..).unwrap_or_default().trim_start();
+                if let Some(rest) = behind.strip_prefix(FENCE) {
+                    Next::Plan(held.len() - rest.len(), plan)
+                } else if FENCE.starts_with(behind) {
+                    if last { Next::Plan(held.len(), plan) } else { Next::Wait }
+                } else {
+                    // There is more in the fence: it stays, without the plan.
+                    Next::Text(before)
+                }
+            }
+            Next::Wait => Next::Wait,
+        },
+        _ => Next::Text(before),
+    }
+}
+
+fn json(text: &str, last: bool) -> Next {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(value)) if is_call(&value) => Next::Plan(values.byte_offset(), value),
+        // Somebody else's JSON: what stands in it is no plan either.
+        Some(Ok(_)) => Next::Text(values.byte_offset()),
+        Some(Err(error)) if error.is_eof() && !last => Next::Wait,
+        Some(Err(error)) if error.is_eof() && begins_a_call(text) => Next::Plan(text.len(), Value::Null),
+        _ => Next::Text(1),
+    }
+}
+
+/// Whether a text that was cut off was to be a plan.
+fn begins_a_call(text: &str) -> bool {
+    let member = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '[' || letter == '{');
+    ["\"tool\"", "\"tool_name\""].iter().any(|name| member.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = r#"{"tool": "send_sms", "reason": "r", "arguments": {"text": "Hi {you}"}}"#;
+
+    fn by_words(text: &str) -> Read {
+        let mut words = AnswerText::default();
+        let mut shown = String::new();
+        for letter in text.chars() {
+            shown.push_str(&words.push(&letter.to_string()));
+        }
+        let (rest, plans) = words.finish();
+        shown.push_str(&rest);
+        Read { text: shown.trim().to_owned(), plans }
+    }
+
+    #[test]
+    fn what_parses_as_a_plan_is_never_shown() {
+        for (text, shown) in [
+            (PLAN.to_owned(), ""),
+            (format!("\u{feff}\n{PLAN}\n"), ""),
+            (format!("```json\n{PLAN}\n```"), ""),
+            (format!("```{PLAN}```"), ""),
+            (format!("[{PLAN}, {PLAN}]"), ""),
+            (format!("{PLAN}\n{PLAN}"), ""),
+            (format!("Sure!\n\n```json\n{PLAN}\n```\nShall I?"), "Sure!\n\n\nShall I?"),
+            (format!("I would do this: {PLAN}"), "I would do this:"),
+            (r#"{"tool": "none"}"#.to_owned(), ""),
+            (r#"{"tool": "teleport", "arguments": {}}"#.to_owned(), ""),
+            (r#"{"tool": "send_sms", "arguments": {"text": "cut o"#.to_owned(), ""),
+            (
+                r#"Sure. ```json
+{"tool": "send_sms", "argu"#
+                    .to_owned(),
+                "Sure. ```json",
+            ),
+        ] {
+            let read = read(&text);
+            assert!(!read.plans.is_empty(), "{text}");
+            assert_eq!(read.text.replace("```json", "").trim(), shown.replace("```json", "").trim(), "{text}");
+            assert_eq!(by_words(&text), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_plan_is_shown_as_it_is() {
+        for text in [
+            "Hello!",
+            "[1] is a list, and {this} is none.",
+            "See [the page](https://a.example) and `code` and ``more``.",
+            r#"{"tool": "hammer", "price": 3}"#,
+            r#"{"total": 3, "items": [{"tool": "saw"}]}"#,
+            "```rust\nfn main() { println!(\"{}\", 1) }\n```",
+            "```json\n{\"a\": [1, 2]}\n```",
+            "A set {1, 2, [3",
+            "{\"open\": ",
+            "`",
+        ] {
+            assert_eq!(read(text), Read { text: text.trim().to_owned(), plans: Vec::new() });
+            assert_eq!(by_words(text), read(text), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn word_by_word_is_the_same_as_whole(text in "[\\[\\]{}\":,atol `\\n\\\\]{0,60}") {
+            proptest::prop_assert_eq!(by_words(&text), read(&text));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Turns that end in the middle, requests that come twice, lists of calls that wait: nothing is done twice, and nothing that was
+//! asked for disappears.
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{Event, World, run_input, sms_without_call, standins::llm::Turn};
+
+use super::{Way, send, sent, text};
+
+/// The row of the only thread.
+fn row(world: &World) -> Value {
+    world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap()
+}
+
+/// As if the process that answers had been killed, and its lease had run out.
+fn kill(world: &World, stream: tests::Streamed) {
+    drop(stream);
+    let mut row = row(world);
+    assert!(row.get("lease_until").is_some(), "it had not let go");
+    row["lease_until"] = json!(0);
+    world.aws.put("threads", &row);
+}
+
+fn running(world: &World) -> Value {
+    serde_json::from_str(text(&row(world)["running"])).unwrap()
+}
+
+#[tokio::test]
+async fn what_a_turn_does_is_written_down_when_it_happens() {
+    let world = World::start().await;
+    send(&world).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("I have sent it.")]);
+    let mut stream = world.run_agent(&run_input("t1", "u1", "Send Hi")).await;
+    stream.until_type("STEP_STARTED").await;
+    let before = running(&world);
+    assert_eq!((&before["message"], &before["message_id"]), (&json!("Send Hi"), &json!("u1")));
+    stream.until_type("TOOL_CALL_START").await;
+    assert_eq!((&running(&world)["calls"][0]["outcome"], sent(&world)), (&json!("running"), 0), "before it is made");
+    stream.until_type("TOOL_CALL_RESULT").await;
+    assert_eq!((&running(&world)["calls"][0]["outcome"], sent(&world)), (&json!("succeeded"), 1));
+    stream.rest().await;
+    assert_eq!(row(&world).get("running"), None, "it stands in the messages now");
+    // Rows of the version before have none of this.
+    let shown = world.threads(&world.home.user_id, "GET", "/t1").await.expect(200);
+    assert_eq!((&shown["running"], shown["items"].as_array().unwrap().len()), (&json!(null), 2));
+}
+
+#[tokio::test]
+async fn a_turn_that_was_killed_goes_on_with_what_was_done() {
+    // By the message's id, and by the same text where there is none.
+    for (named, until, state) in
+        [(true, "TOOL_CALL_RESULT", "done"), (true, "TOOL_CALL_START", "unknown"), (false, "TOOL_CALL_RESULT", "done")]
+    {
+        let world = World::start().await;
+        send(&world).await;
+        let two = json!([
+            {"tool": "send_confirmation", "arguments": {"text": "One"}},
+            {"tool": "send_confirmation", "arguments": {"text": "Two"}},
+        ]);
+        world.llm.script([Turn::text(&two.to_string())]);
+        let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;
+        stream.until_type(until).await;
+        kill(&world, stream);
+        let sent_before = sent(&world);
+        let failed = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+        let marker = &failed["items"][0];
+        assert_eq!((&marker["metadata"]["failed"], &failed["items"][1]["content"]), (&json!(true), &json!("Send two")));
+        assert_eq!(marker["metadata"]["receipt"]["entries"][0]["state"], state, "{marker}");
+
+        // The second of the list is still made; the first is not made again, whatever became of it.
+        world.llm.script([Turn::text("Both are sent.")]);
+        let answer = if named {
+            let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;
+            let events = stream.rest().await;
+            assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED", "{events:#?}");
+            events[events.len() - 2]["value"].clone()
+        } else {
+            world.chat("Send two").await.expect(200)["metadata"]["receipt"].clone()
+        };
+        let states: Vec<&str> =
+            answer["entries"].as_array().unwrap().iter().map(|entry| text(&entry["state"])).collect();
+        assert_eq!((states, sent(&world)), (vec![state, "done"], sent_before + 1), "{named} {until}");
+        let told = world.asked_of_model().pop().unwrap().to_string();
+        assert_eq!(told.contains("do not repeat it"), state == "unknown", "{told}");
+        let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+        assert_eq!(
+            (shown["items"].as_array().unwrap().len(), &shown["turns"]),
+            (2, &json!(1)),
+            "one message, one answer"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_outcome_nobody_knows_is_not_made_again_in_other_words() {
+    let world = World::start().await;
+    send(&world).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "I am late"}))]);
+    let mut stream = world.run_agent(&run_input("t1", "u1", "Say I am late")).await;
+    stream.until_type("TOOL_CALL_START").await;
+    kill(&world, stream);
+    world.llm.script([
+        Way::Written.call("send_confirmation", json!({"text": "I'm running late"})),
+        Turn::text("It may have gone out."),
+    ]);
+    let events = world.run_agent(&run_input("t1", "u1", "Say I am late")).await.rest().await;
+    let entries = &events[events.len() - 2]["value"]["entries"];
+    assert_eq!((&entries[0]["state"], &entries[1]["state"]), (&json!("unknown"), &json!("not_called")), "{entries}");
+    assert_eq!(sent(&world), 0);
+}
+
+#[tokio::test]
+async fn another_message_after_a_turn_that_was_killed_is_another_turn() {
+    let world = World::start().await;
+    send(&world).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"}))]);
+    let mut stream = world.run_agent(&run_input("default", "u1", "Send Hi")).await;
+    stream.until_type("TOOL_CALL_RESULT").await;
+    kill(&world, stream);
+    world.llm.script([Way::Written.none(), Turn::text("Yes, once.")]);
+    world.chat("Did it go out?").await.expect(200);
+    let told = world.asked_of_model().pop().unwrap().to_string();
+    assert!(
+        told.contains("What tools gave for earlier messages") && told.contains("This message was not answered"),
+        "{told}"
+    );
+    let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
+    let contents: Vec<&str> = shown["items"].as_array().unwrap().iter().map(|item| text(&item["content"])).collect();
+    assert_eq!((contents.len(), contents[0], contents[3], &shown["turns"]), (4, "Yes, once.", "Send Hi", &json!(2)));
+    // Its own message again, late, is its own record again.
+    let again = world.run_agent(&run_input("default", "u1", "Send Hi")).await.rest().await;
+    let receipt = &again[again.len() - 2]["value"];
+    assert_eq!((&receipt["entries"][0]["state"], sent(&world)), (&json!("done"), 1), "{again:#?}");
+}
+
+#[tokio::test]
+async fn the_same_text_without_an_id_is_the_same_message_for_a_minute() {
+    let world = World::start().await;
+    send(&world).await;
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
+    let first = world.chat("Send Hi").await.expect(200);
+    let again = world.chat("Send Hi").await.expect(200);
+    assert_eq!((&again["message"], sent(&world)), (&first["message"], 1));
+    assert_eq!((&again["metadata"]["repeated"], first["metadata"].get("repeated")), (&json!(true), None));
+    // A minute later it is another one.
+    let long_ago = Timestamp::from_millis(Timestamp::now().as_millis() - 61_000);
+    for mut item in world.aws.rows("threads").into_iter().filter(|item| item["part"] != "thread") {
+        item["created_at"] = json!(long_ago);
+        world.aws.put("threads", &item);
+    }
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
+    world.chat("Send Hi").await.expect(200);
+    assert_eq!(sent(&world), 2);
+    // Where nothing was done, the same words are a new message at once.
+    for answer in ["Yes?", "Still here."] {
+        world.llm.script([Way::Written.none(), Turn::text(answer)]);
+        assert_eq!(world.chat("Next").await.expect(200)["message"], answer);
+    }
+    // So is one with a name of its own.
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
+    world.chat("Send Hi again").await.expect(200);
+    world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
+    let event = Event::post("/agent/chat", &json!({"message": "Send Hi again"})).user(&world.home.user_id);
+    world.send("chat", &event.header("idempotency-key", "another")).await.expect(200);
+    assert_eq!(sent(&world), 4);
+}
+
+#[tokio::test]
+async fn a_list_goes_on_after_a_consent() {
+    for approved in [true, false] {
+        let world = World::start().await;
+        send(&world).await;
+        let mut config = sms_without_call(&world.home);
+        config["label"] = json!("Ask first");
+        config["chat"] = json!({"consent": true});
+        world.tool(&config).await;
+        let call = |tool: &str, text: &str| json!({"tool": tool, "arguments": {"text": text}});
+        let plan =
+            json!([call("send_confirmation", "One"), call("ask_first", "Two"), call("send_confirmation", "Three"),]);
+        world.llm.script([Turn::text(&plan.to_string())]);
+        let asked = world.chat("Send three").await.expect(200);
+        let states = |answer: &Value| -> Vec<String> {
+            let entries = answer["metadata"]["receipt"]["entries"].as_array().unwrap();
+            entries.iter().map(|entry| text(&entry["state"]).to_owned()).collect()
+        };
+        assert_eq!(
+            (states(&asked), sent(&world)),
+            (vec!["done".into(), "waiting".into(), "waiting".into()], 1),
+            "{asked}"
+        );
+        world.llm.script([Turn::text("All three are sent.")]);
+        let id = &asked["metadata"]["pending_action"]["id"];
+        let decision = json!({"metadata": {"consent": {"id": id, "approved": approved}}});
+        let answer = world.chat_with(&decision).await.expect(200);
+        let (expected, count) =
+            if approved { (["done", "done", "done"], 3) } else { (["done", "refused", "not_called"], 1) };
+        assert_eq!((states(&answer), sent(&world)), (expected.map(str::to_owned).to_vec(), count), "{answer}");
+    }
+}
