@@ -164,15 +164,16 @@ function alignment(delimiter) {
   return delimiter.endsWith(':') ? 'end' : 'start';
 }
 
+// The lengths are bounded so that a text without sense is read in no time.
 const SPECIAL = new RegExp(
   [
     /\\(?<escaped>[\\`*_{}[\]()#+\-.!|~<>])/,
-    /(?<ticks>`+)(?!`)(?<code>[\s\S]*?[^`])\k<ticks>(?!`)/,
-    /!?\[(?<label>[^\]\n]*)\]\(\s*<?(?<target>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+["'][^"'\n]*["'])?\s*\)/,
+    /(?<ticks>`+)(?!`)(?<code>[\s\S]{0,4000}?[^`])\k<ticks>(?!`)/,
+    /!?\[(?<label>[^\]\n]{0,1000})\]\(\s*<?(?<target>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+["'][^"'\n]*["'])?\s*\)/,
     /<(?<angled>(?:https?:\/\/|mailto:|tel:)[^\s<>]+)>/,
     /(?<bare>https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?*_~\])}])/,
-    /(?<stars>\*{2,3}|~~|(?<!\p{N})\*)(?=[^\s*])(?<starred>[^\n]*?[^\s*~])\k<stars>(?!\*)/,
-    /(?<![\p{L}\p{N}_])(?<lines>_{1,3})(?=[^\s_])(?<underlined>[^\n]*?[^\s_])\k<lines>(?![\p{L}\p{N}_])/,
+    /(?<stars>\*{2,3}|~~|(?<!\p{N})\*)(?=[^\s*])(?<starred>[^\n]{0,1000}?[^\s*~])\k<stars>(?!\*)/,
+    /(?<![\p{L}\p{N}_])(?<lines>_{1,3})(?=[^\s_])(?<underlined>[^\n]{0,1000}?[^\s_])\k<lines>(?![\p{L}\p{N}_])/,
     /(?<br><br\s*\/?>)/,
   ].map((each) => each.source).join('|'),
   'giu',

@@ -41,7 +41,7 @@ export async function refusal(answer) {
 
 /** Why a run failed, as a sentence with the next step. */
 export function failureOf({ message, code }) {
-  const sentence = sentenceOf(message) || 'The answer could not be given.';
+  const sentence = sentenceOf(message ?? '') || 'The answer could not be given.';
   const says = /\b(again|ask|wait|choose|sign|change|shorten)\b/i.test(sentence);
   return says || code === 'forbidden' ? sentence : `${sentence} Send the message again; what was done already is not done twice.`;
 }
