@@ -42,7 +42,7 @@ export class Api {
     await this.#ask('DELETE', here(`agent/threads/${encodeURIComponent(thread)}`));
   }
 
-  /** The events that tell a thread so far and, while a turn of it is being made, what comes of that. */
+  /** The events that tell a thread so far and the turn that is just being made. */
   history(input) {
     return this.#events('connect', input);
   }

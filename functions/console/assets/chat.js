@@ -1,4 +1,4 @@
-// What a person can do here, and what becomes of it. Everything that is shown stands in the state:
+// The actions of a person, and their consequences. Everything that is shown stands in the state:
 //
 // - `phase`: `starting`, `signed-out`, `choosing` (an organization), `chatting` or `broken`
 // - `person`: name or e-mail address; `organization`, `organizations`: slugs
@@ -7,7 +7,7 @@
 // - `unanswered`: `{id, text}` of a message that got no answer
 // - `readOnly`: why the person may only read, if that is so
 // - `stopping`: whether the person has asked for the end of the answer
-// - `announcement`: what is said to those who listen
+// - `announcement`: a sentence for screen readers
 // - `signOutEverywhere`: address where the issuer ends its own session
 
 import { BrokenOff } from './ag_ui.js';
@@ -148,7 +148,7 @@ export class Chat {
     if (unanswered) await this.send(unanswered.text, unanswered.id, true);
   }
 
-  /** Says yes or no to what waits. */
+  /** Says yes or no to the question that waits. */
   async decide(approved) {
     const { conversation: before } = this.#state.get();
     if (!before.waiting) return;
@@ -257,7 +257,7 @@ export class Chat {
     this.#state.set({ conversation: conversation(thread), unanswered: null, notice: null, answering: false, stopping: false });
   }
 
-  /** Stops listening to what goes on; it goes on all the same. */
+  /** Stops listening to the run; the run goes on all the same. */
   #leave() {
     this.#reading?.abort();
     this.#reading = null;
@@ -367,7 +367,7 @@ export class Chat {
     await this.#goOn(this.#state.get().conversation.thread);
   }
 
-  /** Somebody looks at the page again: what happened elsewhere meanwhile is shown. */
+  /** The person looks at the page again: events of other tabs meanwhile are shown. */
   async lookedAt() {
     const { phase, answering, loading, unanswered, conversation: before, threads } = this.#state.get();
     const isKept = threads.items.some((item) => item.thread_id === before.thread);
@@ -381,7 +381,7 @@ export class Chat {
     }
   }
 
-  /** The thread as it is kept, and what has become of a message that got no answer before the page was loaded. */
+  /** Reads the thread, and then sees to the message that got no answer before the page was loaded. */
   async #goOn(thread) {
     const kept = this.#unanswered.of(thread);
     if (!(await this.#reload())) {

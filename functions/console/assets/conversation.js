@@ -1,4 +1,4 @@
-// A conversation as it is shown, and what each event of a run makes of it. No function here changes what it is given.
+// A conversation as it is shown, before and after each event of a run. No function here changes its arguments.
 
 /**
  * - `items`, in their order:
@@ -7,7 +7,7 @@
  *   - `{kind: 'call', id, name, arguments, state, outcome?, result?}`; `arguments` and `result` are text, `state` is `calling`,
  *     `running` or `over`
  *   - `{kind: 'widget', id, widget}`
- *   - `{kind: 'receipt', id, receipt}`: what was done, from the record and not from the answer's words
+ *   - `{kind: 'receipt', id, receipt}`: the actions of a turn, from the record and not from the answer's words
  *   - `{kind: 'note', id, text}`: a remark of the service's
  * - `earlier`: the cursor of older messages, if there are some that are not shown
  * - `run`: `{id, step}` while an answer is being made
@@ -33,7 +33,7 @@ export function unsaid(before, id) {
   return { ...before, items: before.items.filter((item) => item.id !== id) };
 }
 
-/** The conversation with a page of older messages, as `GET /agent/threads/{id}` gives it, above what is shown. */
+/** The conversation with a page of older messages, as `GET /agent/threads/{id}` gives it, above the messages that are shown. */
 export function withEarlier(before, page) {
   const older = ofPage(page.items);
   const known = new Set(before.items.map((item) => item.id));
@@ -139,7 +139,7 @@ function answered(item, content, outcome = 'succeeded') {
   return { ...item, state: 'over', outcome, result };
 }
 
-/** The items of a history, and the cursor of what is older. */
+/** The items of a history, and the cursor of older messages. */
 function ofMessages(messages) {
   let history = conversation(null);
   for (const [place, told] of messages.entries()) {
@@ -209,7 +209,7 @@ function question(asked) {
   };
 }
 
-/** The last words of the assistant, without the signs of their markup, for who listens in place of reading. */
+/** The last words of the assistant, without the signs of their markup, for screen readers. */
 export function lastAnswer(of) {
   const said = of.items.filter((item) => item.kind === 'message').at(-1);
   return said?.role === 'assistant' ? said.text.replace(/[*`#|]/g, '') : '';

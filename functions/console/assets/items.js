@@ -1,4 +1,4 @@
-// What a conversation is made of: messages, calls of tools, and what tools want drawn.
+// The items of a conversation: messages, calls of tools, drawings, receipts.
 
 import { Component, html } from './htm-preact.js';
 import { Receipt } from './receipt.js';
@@ -47,7 +47,7 @@ function Message({ message }) {
   `;
 }
 
-/** How a call ended, in words, and what kind of end that is. */
+/** The end of a call in words, and the kind of its sign. */
 const OUTCOMES = {
   succeeded: ['done', 'good'],
   failed: ['failed', 'bad'],
@@ -79,7 +79,7 @@ function Call({ call }) {
   `;
 }
 
-/** What unfolds at the end of the messages would unfold behind the field to write in. */
+/** A call at the end of the messages would unfold behind the field to write in. */
 function inSight(event) {
   const details = event.currentTarget;
   if (details.open) requestAnimationFrame(() => details.scrollIntoView({ block: 'nearest' }));

@@ -89,7 +89,7 @@ function quote(lines, at, depth) {
   return { block: { kind: 'quote', blocks: blocksOf(inside, depth + 1) }, next };
 }
 
-/** What is indented further than an item's sign belongs to the item; another sign, or one that stands further left, ends the list. */
+/** Lines that are indented further than an item's sign belong to the item; another sign, or a sign further left, ends the list. */
 function list(lines, at, depth) {
   const first = ITEM.exec(lines[at]);
   const ordered = first[3] !== undefined;
@@ -100,7 +100,7 @@ function list(lines, at, depth) {
     const line = lines[next];
     const item = ITEM.exec(line);
     if (line.trim() === '') {
-      // An empty line goes on with the list if what follows does.
+      // The list goes on behind an empty line if the next line belongs to it.
       const after = lines.slice(next).find((other) => other.trim() !== '');
       const follows = after && (indentOf(after) > edge || (sameList(ITEM.exec(after), ordered) && indentOf(after) === edge));
       if (!follows) break;

@@ -1,8 +1,8 @@
-// What was done, from the record that the service keeps and not from the answer's words.
+// The actions of a turn, from the record that the service keeps and not from the answer's words.
 
 import { html } from './htm-preact.js';
 
-/** What kind of end each state is, in words and as a sign. */
+/** Each state in words, and the kind of its sign. */
 const STATES = {
   done: ['Done', 'good'],
   partial: ['Done in part', 'bad'],

@@ -40,7 +40,7 @@ export class Unanswered {
 }
 
 /**
- * What has become of a message, as a conversation that was just read shows it:
+ * The fate of a message, by a conversation that was just read:
  *
  * - `answered`: there is an answer, or a question back
  * - `failed`: its turn ended without one

@@ -68,7 +68,8 @@ const FILES: &[(&str, Asset)] = &[
 /// All modules but the vendored one as one.
 static SCRIPTS: LazyLock<String> = LazyLock::new(|| {
     let module = |name: &str| {
-        let (_, asset) = FILES.iter().find(|(known, asset)| *known == name && asset.kind == SCRIPT && name != VENDORED)?;
+        let (_, asset) =
+            FILES.iter().find(|(known, asset)| *known == name && asset.kind == SCRIPT && name != VENDORED)?;
         std::str::from_utf8(&asset.bytes).ok().map(str::to_owned)
     };
     linked::linked(ENTRY, &module)

@@ -1,12 +1,12 @@
-//! Modules of JavaScript as one, which a browser asks for once. Each becomes a function that gives what the module exports; imports
+//! Modules of JavaScript as one, which a browser asks for once. Each becomes a function that returns the module's exports; imports
 //! become constants.
 //!
 //! This is no parser. It relies on the form that the page's modules have: each import is one line, `import {…} from './name.js';` or
-//! `import * as name from './name.js';`, and what is exported is declared where it is exported. Tests hold the modules to it.
+//! `import * as name from './name.js';`, and exports are declared where they are exported. Tests hold the modules to it.
 
 use std::fmt::Write;
 
-/// The module `entry` and what it imports, each before the modules that need it. What `module` does not know stays an import.
+/// The module `entry` and its imports, each before the modules that need it. A module that `module` does not know stays an import.
 pub(crate) fn linked(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
     let mut linked = Linked { module, known: Vec::new(), imports: String::new(), modules: String::new() };
     linked.add(entry);
@@ -45,7 +45,11 @@ impl<F: Fn(&str) -> Option<String>> Linked<'_, F> {
             }
         }
         let exported = exported.join(", ");
-        let _ = write!(self.modules, "// {name}\nconst {} = (() => {{\n{body}return {{ {exported} }};\n}})();\n", constant(name));
+        let _ = write!(
+            self.modules,
+            "// {name}\nconst {} = (() => {{\n{body}return {{ {exported} }};\n}})();\n",
+            constant(name)
+        );
     }
 }
 
@@ -58,12 +62,13 @@ fn import(line: &str) -> Option<(&str, &str)> {
 /// The name that a declaration declares.
 fn declared(declaration: &str) -> Option<String> {
     let rest = declaration.strip_prefix("async ").unwrap_or(declaration);
-    let rest = ["function* ", "function ", "class ", "const ", "let "].iter().find_map(|kind| rest.strip_prefix(kind))?;
+    let rest =
+        ["function* ", "function ", "class ", "const ", "let "].iter().find_map(|kind| rest.strip_prefix(kind))?;
     let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != '$');
     rest.get(..end.unwrap_or(rest.len())).map(str::to_owned)
 }
 
-/// The constant that holds what a module exports.
+/// The constant that holds a module's exports.
 fn constant(name: &str) -> String {
     format!("${}", name.trim_end_matches(".js").replace(['-', '.'], "_"))
 }
@@ -76,8 +81,12 @@ mod tests {
     fn modules_become_functions_in_the_order_in_which_they_are_needed() {
         let module = |name: &str| {
             let text = match name {
-                "app.js" => "import { two as both } from './two.js';\nimport * as one from './one.js';\nboth(one.ONE);\n",
-                "two.js" => "import { h } from './of-others.js';\nimport { ONE } from './one.js';\nexport async function* two(x) {}\n",
+                "app.js" => {
+                    "import { two as both } from './two.js';\nimport * as one from './one.js';\nboth(one.ONE);\n"
+                }
+                "two.js" => {
+                    "import { h } from './of-others.js';\nimport { ONE } from './one.js';\nexport async function* two(x) {}\n"
+                }
                 "one.js" => "export const ONE = 1;\nconst own = 2;\nexport class Three extends Error {}\n",
                 _ => return None,
             };

@@ -1,4 +1,4 @@
-//! What a browser may do with the page, and what it need not be sent again.
+//! Headers: the browser's permissions for the page, versions that it has, encodings that it takes.
 
 use shared::{http::Request, platform::ConsoleSettings};
 
@@ -43,7 +43,7 @@ fn origin(address: &str) -> Option<&str> {
     (!host.is_empty() && host.chars().all(plain)).then_some(origin)
 }
 
-/// Whether whoever asks has the version with this tag (`If-None-Match`, RFC 9110, section 13.1.2).
+/// Whether the browser has the version with this tag (`If-None-Match`, RFC 9110, section 13.1.2).
 pub(crate) fn has(request: &Request, tag: &str) -> bool {
     let given = request.headers().get_all("if-none-match").iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).map(str::trim).any(|given| {

@@ -97,7 +97,8 @@ async fn a_browser_that_takes_gzip_is_sent_less_under_another_tag() {
             assert_eq!((answer.headers.get("content-encoding"), &answer.body), (None, &plain.body), "{refused}");
         }
         let Some(length) = plain.body.as_str().map(str::len) else { continue };
-        let zipped = world.send("console", &Event::get(path).header("accept-encoding", "gzip, deflate, br;q=0.5")).await;
+        let zipped =
+            world.send("console", &Event::get(path).header("accept-encoding", "gzip, deflate, br;q=0.5")).await;
         assert_eq!(zipped.headers["content-encoding"], "gzip", "{path}");
         assert!(zipped.body.as_str().unwrap().len() < length, "{path}");
         let tag = &zipped.headers["etag"];
