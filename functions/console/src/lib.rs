@@ -1,11 +1,13 @@
 //! A page where people sign in and chat with their organization's tools.
 //!
 //! - GET /: the page.
-//! - GET /console/{file}: its modules as one script, its style sheet, the vendored library and its licences (`assets.rs`), and `settings.json`:
-//!   `{"issuer", "openid_configuration", "client_id", "stream_url", "scopes"}`. `stream_url` is null where no address is known.
+//! - GET /console/{file}: its modules as one script, its style sheet, the vendored library and its licences (`assets.rs`), and
+//!   `settings.json`: `{"issuer", "openid_configuration", "client_id", "stream_url", "scopes"}`. `stream_url` is null where no
+//!   address is known.
 //!
 //! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the person who signed
-//! in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one that takes gzip; the headers allow the page what it needs and no more (`policy.rs`).
+//! in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one that takes gzip; the headers allow
+//! the page what it needs and no more (`policy.rs`).
 
 mod assets;
 mod linked;
