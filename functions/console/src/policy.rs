@@ -57,7 +57,10 @@ pub(crate) fn takes_gzip(request: &Request) -> bool {
     let given = request.headers().get_all("accept-encoding").iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).any(|given| {
         let (coding, weight) = given.split_once(';').unwrap_or((given, ""));
-        let refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+        let refused = weight
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0));
         coding.trim().eq_ignore_ascii_case("gzip") && !refused
     })
 }

@@ -40,9 +40,9 @@ pub(super) fn turn(request: &Value) -> Option<Turn> {
     let question = of_role("user").next_back().map(text).unwrap_or_default();
     let tools = tools(request, &system);
     if system.starts_with(ANSWERS) {
-        let results =
+        let results: Option<Vec<Map<String, Value>>> =
             of_role("system").map(text).find_map(|text| serde_json::from_str(text.strip_prefix(RESULTS)?).ok());
-        return Some(Turn { pause_ms: Some(25), ..Turn::text(&answer(&question, &tools, results)) });
+        return Some(Turn { pause_ms: Some(25), ..Turn::text(&answer(&question, &tools, results.as_deref())) });
     }
     let repaired =
         of_role("system").next_back().map(text).is_some_and(|text| text.starts_with("This plan cannot be used"));
@@ -203,7 +203,7 @@ fn zone(question: &str) -> Option<String> {
     city.or_else(named).or_else(of_word)
 }
 
-fn answer(question: &str, tools: &[Tool], results: Option<Vec<Map<String, Value>>>) -> String {
+fn answer(question: &str, tools: &[Tool], results: Option<&[Map<String, Value>]>) -> String {
     if let Some(results) = results {
         let told: Vec<String> = results.iter().map(told).collect();
         return told.join("\n\n");
