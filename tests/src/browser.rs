@@ -81,6 +81,18 @@ impl Browser {
         self.session.post("/refresh", &json!({})).await.unwrap();
     }
 
+    /// Opens another tab, which has nothing of this one's but its cookies, and goes on there.
+    pub async fn open_tab(&self) {
+        let tab = self.session.post("/window/new", &json!({"type": "tab"})).await.unwrap();
+        self.session.post("/window", &json!({"handle": tab["handle"]})).await.unwrap();
+    }
+
+    /// Goes to the tab that was opened first.
+    pub async fn first_tab(&self) {
+        let tabs = self.session.get("/window/handles").await.unwrap();
+        self.session.post("/window", &json!({"handle": tabs[0]})).await.unwrap();
+    }
+
     pub async fn address(&self) -> String {
         self.session.get("/url").await.unwrap().as_str().unwrap_or_default().to_owned()
     }

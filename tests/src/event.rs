@@ -153,7 +153,14 @@ impl Answer {
         let at = Instant::now();
         let text = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.starts_with("text/"));
         let text = response.headers().get("content-type").is_some_and(text);
-        let body = match response.body() {
+        let unzipped = response.headers().get("content-encoding").map(|_gzip| {
+            let mut text = String::new();
+            let mut decoder = flate2::read::GzDecoder::new(response.body().as_ref());
+            std::io::Read::read_to_string(&mut decoder, &mut text)
+                .expect("gzip, which nothing else is compressed with");
+            Body::Text(text)
+        });
+        let body = match unzipped.as_ref().unwrap_or_else(|| response.body()) {
             Body::Text(body) if text => body.as_str().into(),
             Body::Binary(bytes) if text => String::from_utf8_lossy(bytes).into(),
             Body::Text(text) => serde_json::from_str(text).expect("an answer is JSON"),

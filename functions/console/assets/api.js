@@ -1,7 +1,7 @@
 // The API's documented routes, as far as the page uses them.
 
 import { runEvents, runInput } from './ag_ui.js';
-import { refusal, Unreachable } from './problems.js';
+import { refusal, Refused, Unreachable } from './problems.js';
 
 export class Api {
   #session;
@@ -21,13 +21,30 @@ export class Api {
     return answer.json();
   }
 
+  /** A page of a thread's messages, newest first, those before the cursor: `{items, next_cursor, …}`. */
+  async messages(thread, cursor = null) {
+    const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
+    const answer = await this.#ask('GET', here(`agent/threads/${encodeURIComponent(thread)}?limit=100${query}`));
+    return answer.json();
+  }
+
+  /** Whether the person may say something here; if not, the sentence that says why. */
+  async whyReadOnly() {
+    try {
+      await this.#ask('GET', `${this.#stream}/copilotkit/info`);
+    } catch (error) {
+      if (error instanceof Refused && error.status === 403) return error.message;
+    }
+    return null;
+  }
+
   async deleteThread(thread) {
     await this.#ask('DELETE', here(`agent/threads/${encodeURIComponent(thread)}`));
   }
 
-  /** The events that tell a thread so far. */
-  history(thread) {
-    return this.#events('connect', { thread, run: crypto.randomUUID() });
+  /** The events that tell a thread so far and the turn that is just being made. */
+  history(input) {
+    return this.#events('connect', input);
   }
 
   /** The events of a run, which this starts. Once the first one is there, the message has been taken. */

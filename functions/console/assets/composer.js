@@ -52,7 +52,7 @@ export function Composer({ field, answering, stopping, onSend, onStop }) {
         onKeyDown=${onKeyDown}
       ></textarea>
       <div class="actions">
-        <p id="keys" class="quiet">Enter sends, Shift + Enter begins a new line.</p>
+        <p id="keys" class="quiet">${answering ? 'Esc stops the answer.' : 'Enter sends, Shift + Enter begins a new line.'}</p>
         ${answering &&
         html`<button type="button" id="stop" aria-disabled=${stopping} onClick=${stop}>${stopping ? 'Stopping …' : 'Stop'}</button>`}
         <button type="submit" id="send" class="main" aria-disabled=${answering || draft.trim() === ''}>Send</button>

@@ -1,24 +1,29 @@
-// A conversation as it is shown, and what each event of a run makes of it. No function here changes what it is given.
+// A conversation as it is shown, before and after each event of a run. No function here changes its arguments.
 
 /**
  * - `items`, in their order:
  *   - `{kind: 'message', id, role: 'user' | 'assistant', text, state}`; `state` is `sending` (not yet known to have arrived), `growing`,
- *     `cut` (the run ended in its middle), `void` (replaced by a later message) or `whole`
+ *     `cut` (the run ended in its middle), `incomplete`, `failed` (the answer to a turn that failed) or `whole`
  *   - `{kind: 'call', id, name, arguments, state, outcome?, result?}`; `arguments` and `result` are text, `state` is `calling`,
  *     `running` or `over`
  *   - `{kind: 'widget', id, widget}`
- *   - `{kind: 'note', id, text}`: what neither of them said
+ *   - `{kind: 'receipt', id, receipt}`: the actions of a turn, from the record and not from the answer's words
+ *   - `{kind: 'note', id, text}`: a remark of the service's
+ * - `earlier`: the cursor of older messages, if there are some that are not shown
  * - `run`: `{id, step}` while an answer is being made
- * - `waiting`: `{id, message, tool, arguments, expires}` if something waits for the person's consent
+ * - `followed`: `{id, text}` of the message whose turn is being made, if somebody else began it: another tab, or this one before a reload
+ * - `waiting`: `{id, message, tool, label, shows, arguments, expires}` if something waits for the person's consent
  * - `failure`: `{message, code}` of the last run
  */
 export function conversation(thread) {
-  return { thread, items: [], run: null, waiting: null, failure: null };
+  return { thread, items: [], earlier: null, run: null, followed: null, waiting: null, failure: null };
 }
 
-/** The conversation with a message that the person has just sent. */
-export function said(before, { id, text }) {
-  const others = before.items.filter((item) => item.id !== id);
+/** The conversation with a message that the person has just sent. `again`: it takes the place of its last try. */
+export function said(before, { id, text }, { again = false } = {}) {
+  const last = before.items.findLastIndex((item) => item.role === 'user');
+  const retried = again && before.items[last]?.text === text;
+  const others = (retried ? before.items.slice(0, last) : before.items).filter((item) => item.id !== id);
   const items = [...others, { kind: 'message', id, role: 'user', text, state: 'sending' }];
   return { ...before, items, waiting: null, failure: null };
 }
@@ -26,6 +31,18 @@ export function said(before, { id, text }) {
 /** The conversation without a message that was not taken. */
 export function unsaid(before, id) {
   return { ...before, items: before.items.filter((item) => item.id !== id) };
+}
+
+/** The conversation with a page of older messages, as `GET /agent/threads/{id}` gives it, above the messages that are shown. */
+export function withEarlier(before, page) {
+  const older = ofPage(page.items);
+  const known = new Set(before.items.map((item) => item.id));
+  return { ...before, items: [...older.filter((item) => !known.has(item.id)), ...before.items], earlier: page.next_cursor ?? null };
+}
+
+/** The conversation as `GET /agent/threads/{id}` shows it, for somebody who may only read. */
+export function ofThread(thread, page) {
+  return withEarlier(conversation(thread), page);
 }
 
 /** The conversation once nothing more comes of a run, however it ended. */
@@ -36,7 +53,7 @@ export function ended(before) {
     if (item.kind === 'call' && item.state !== 'over') return { ...item, state: 'over', outcome: item.outcome ?? 'unknown' };
     return item;
   };
-  return { ...before, run: null, items: before.items.map(close) };
+  return { ...before, run: null, followed: null, items: before.items.map(close) };
 }
 
 /** What an event makes of a conversation. Events that say nothing to a reader leave it as it is. */
@@ -74,12 +91,13 @@ const EVENTS = {
   ACTIVITY_SNAPSHOT: (before, event) =>
     event.activityType === 'widget' ? withItem(before, widget(event.messageId, event.content)) : before,
   CUSTOM: (before, { name, value }) => {
-    if (name === 'message_corrected') return changed(before, value?.messageId, (item) => ({ ...item, state: 'void' }));
     if (name === 'tool_outcome') return changed(before, value?.toolCallId, (item) => ({ ...item, outcome: value.outcome }));
+    if (name === 'receipt') return withReceipt(before, `${before.run?.id}-receipt`, value);
+    if (name === 'running') return { ...before, followed: { id: value?.message_id ?? null, text: value?.message ?? '' } };
     return before;
   },
 
-  MESSAGES_SNAPSHOT: (before, event) => ({ ...before, items: ofMessages(event.messages ?? []) }),
+  MESSAGES_SNAPSHOT: (before, event) => ({ ...before, ...ofMessages(event.messages ?? []) }),
 
   RUN_FINISHED: (before, event) => {
     const whole = before.items.map((item) => (item.state === 'growing' ? { ...item, state: 'whole' } : item));
@@ -95,6 +113,12 @@ const EVENTS = {
 const message = (id, role = 'assistant', text = '', state = 'growing') => ({ kind: 'message', id, role, text, state });
 const call = (id, name, given = '', state = 'calling') => ({ kind: 'call', id, name, arguments: given, state });
 const widget = (id, drawn) => ({ kind: 'widget', id, widget: drawn });
+
+/** Only a receipt that says something is shown. */
+function withReceipt(before, id, receipt) {
+  const says = receipt?.no_action === true || receipt?.entries?.length > 0;
+  return says ? withItem(before, { kind: 'receipt', id, receipt }) : before;
+}
 
 /** At the end, or in the place of the item that has its id. */
 function withItem(before, item) {
@@ -115,28 +139,54 @@ function answered(item, content, outcome = 'succeeded') {
   return { ...item, state: 'over', outcome, result };
 }
 
-/** The items of a history. */
+/** The items of a history, and the cursor of older messages. */
 function ofMessages(messages) {
   let history = conversation(null);
   for (const [place, told] of messages.entries()) {
     const id = told.id ?? `message-${place}`;
     if (told.role === 'user' || told.role === 'assistant') {
       const text = textOf(told.content);
-      if (text !== '') history = withItem(history, message(id, told.role, text, 'whole'));
+      if (text !== '') history = withItem(history, { ...message(id, told.role, text), ...standing(told.metadata) });
       for (const made of told.toolCalls ?? []) {
         history = withItem(history, call(made.id, made.function?.name ?? 'a tool', made.function?.arguments ?? '', 'over'));
       }
+      history = withReceipt(history, `${id}-receipt`, told.metadata?.receipt);
     } else if (told.role === 'tool') {
       history = changed(history, told.toolCallId, (item) =>
         told.error ? answered(item, told.error, 'failed') : answered(item, told.content),
       );
     } else if (told.role === 'system') {
-      history = withItem(history, { kind: 'note', id, text: textOf(told.content) });
+      const cursor = told.metadata?.next_cursor;
+      // There is a button in its place.
+      if (cursor) history = { ...history, earlier: cursor };
+      else history = withItem(history, { kind: 'note', id, text: textOf(told.content) });
     } else if (told.role === 'activity' && told.activityType === 'widget') {
       history = withItem(history, widget(id, told.content));
     }
   }
+  return { items: history.items, earlier: history.earlier };
+}
+
+/** The items of a page of messages, newest first, as `GET /agent/threads/{id}` gives them. */
+function ofPage(messages) {
+  let history = conversation(null);
+  for (const told of [...messages].reverse()) {
+    const id = `number-${told.number}`;
+    for (const [place, made] of (told.tools ?? []).entries()) {
+      history = withItem(history, { ...call(`${id}-call-${place}`, made.tool, null, 'over'), outcome: made.outcome });
+    }
+    if (told.widget) history = withItem(history, widget(`${id}-widget`, told.widget));
+    const known = told.role === 'user' || told.role === 'assistant';
+    if (known && told.content !== '') history = withItem(history, { ...message(id, told.role, told.content), ...standing(told.metadata) });
+    history = withReceipt(history, `${id}-receipt`, told.metadata?.receipt);
+  }
   return history.items;
+}
+
+/** How a stored message stands; `asked` names the message that a failed turn was to answer. */
+function standing(metadata) {
+  if (metadata?.failed) return { state: 'failed', asked: metadata.message_id ?? null };
+  return { state: metadata?.incomplete ? 'incomplete' : 'whole' };
 }
 
 /** A message's text, or that of its parts. */
@@ -152,13 +202,15 @@ function question(asked) {
     id: asked.id,
     message: asked.message ?? '',
     tool: asked.metadata?.tool?.name ?? asked.metadata?.tool ?? 'a tool',
+    label: asked.metadata?.label ?? null,
+    shows: asked.metadata?.shows ?? null,
     arguments: asked.metadata?.arguments ?? {},
     expires: asked.expiresAt ?? null,
   };
 }
 
-/** The last words of the assistant, without the signs of their markup, for who listens in place of reading. */
+/** The last words of the assistant, without the signs of their markup, for screen readers. */
 export function lastAnswer(of) {
-  const said = of.items.filter((item) => item.kind === 'message' && item.state !== 'void').at(-1);
-  return said?.role === 'assistant' ? said.text.replace(/[*`#]/g, '') : '';
+  const said = of.items.filter((item) => item.kind === 'message').at(-1);
+  return said?.role === 'assistant' ? said.text.replace(/[*`#|]/g, '') : '';
 }

@@ -1,6 +1,7 @@
-// What a conversation is made of: messages, calls of tools, and what tools want drawn.
+// The items of a conversation: messages, calls of tools, drawings, receipts.
 
 import { Component, html } from './htm-preact.js';
+import { Receipt } from './receipt.js';
 import { formatted } from './text.js';
 import { Values } from './values.js';
 import { Widget } from './widget.js';
@@ -21,6 +22,7 @@ export class Item extends Component {
     if (broken) return html`<li class="quiet">This cannot be drawn.</li>`;
     if (item.kind === 'call') return html`<${Call} call=${item} />`;
     if (item.kind === 'widget') return html`<li class="drawn"><${Widget} widget=${item.widget} /></li>`;
+    if (item.kind === 'receipt') return html`<${Receipt} receipt=${item.receipt} />`;
     if (item.kind === 'note') return html`<li class="quiet middle">${item.text}</li>`;
     return html`<${Message} message=${item} />`;
   }
@@ -29,7 +31,8 @@ export class Item extends Component {
 const NOTES = {
   sending: 'Being sent',
   cut: 'Cut off',
-  void: 'Withdrawn: the answer below corrects it',
+  incomplete: 'Not complete',
+  failed: 'Not answered',
 };
 
 function Message({ message }) {
@@ -38,13 +41,13 @@ function Message({ message }) {
   return html`
     <li class="message ${role}" data-message-role=${role} data-state=${state}>
       <p class="aloud">${role === 'user' ? 'You:' : 'Assistant:'}</p>
-      <div class="text">${role === 'user' ? html`<p>${text}</p>` : formatted(text)}</div>
+      <div class="text">${role === 'user' ? html`<p dir="auto">${text}</p>` : formatted(text)}</div>
       ${note && html`<p class="quiet note">${note}</p>`}
     </li>
   `;
 }
 
-/** How a call ended, in words, and what kind of end that is. */
+/** The end of a call in words, and the kind of its sign. */
 const OUTCOMES = {
   succeeded: ['done', 'good'],
   failed: ['failed', 'bad'],
@@ -56,19 +59,30 @@ const OUTCOMES = {
 
 function Call({ call }) {
   const [words, kind] = call.state === 'over' ? (OUTCOMES[call.outcome] ?? ['over', 'told']) : ['running', 'open'];
+  const line = html`
+    <span class="sign ${kind}" aria-hidden="true"></span>
+    <span class="aloud">Tool</span> <code>${call.name}</code> <span class="quiet outcome">${words}</span>
+  `;
+  // Of older messages it is only known that it was called.
+  const opens = call.arguments !== null;
   return html`
     <li class="call" data-tool-call=${call.id} data-tool=${call.name} data-outcome=${call.state === 'over' ? (call.outcome ?? '') : 'running'}>
-      <details>
-        <summary>
-          <span class="sign ${kind}" aria-hidden="true"></span>
-          <span class="aloud">Tool</span> <code>${call.name}</code> <span class="quiet outcome">${words}</span>
-        </summary>
-        <p class="part">Arguments</p>
-        <${Values} values=${read(call.arguments)} />
-        ${call.result !== undefined && html`<p class="part">Result</p><${Values} values=${read(call.result)} />`}
-      </details>
+      ${opens
+        ? html`<details onToggle=${inSight}>
+            <summary>${line}</summary>
+            <p class="part">Arguments</p>
+            <${Values} values=${read(call.arguments)} />
+            ${call.result !== undefined && html`<p class="part">Result</p><${Values} values=${read(call.result)} />`}
+          </details>`
+        : html`<p class="closed">${line}</p>`}
     </li>
   `;
+}
+
+/** A call at the end of the messages would unfold behind the field to write in. */
+function inSight(event) {
+  const details = event.currentTarget;
+  if (details.open) requestAnimationFrame(() => details.scrollIntoView({ block: 'nearest' }));
 }
 
 /** JSON if it is, the text if not; nothing is no arguments. */

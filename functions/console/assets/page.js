@@ -18,7 +18,7 @@ export function Page({ state, chat }) {
   }, [phase]);
 
   return html`
-    ${phase === 'chatting' && html`<a class="skip" href="#message">Write a message</a>`}
+    ${phase === 'chatting' && !shown.readOnly && html`<a class="skip" href="#message">Write a message</a>`}
     <${Head} shown=${shown} chat=${chat} />
     ${phase === 'chatting' && html`<${ChatView} shown=${shown} chat=${chat} />`}
     ${phase === 'signed-out' && html`<${SignedOut} shown=${shown} chat=${chat} />`}

@@ -7,12 +7,13 @@ export class SignInNeeded extends Error {
   }
 }
 
-/** The API refused: `status`, `code` (may be empty) and the sentence. */
+/** The API refused: `status`, `code` (may be empty) and the sentence; `decided` says how, if a consent had been decided before. */
 export class Refused extends Error {
-  constructor(status, code, sentence) {
+  constructor(status, code, sentence, decided = null) {
     super(sentence);
     this.status = status;
     this.code = code;
+    this.decided = decided;
   }
 }
 
@@ -35,7 +36,14 @@ export async function refusal(answer) {
   const fields = Array.isArray(body.errors) ? body.errors.map(({ field, problem }) => `${field} ${problem}`).join('; ') : '';
   const said = fields || body.detail || body.message || '';
   const sentence = sentenceOf(said) || usual(answer.status);
-  return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '));
+  return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '), body.decided);
+}
+
+/** Why a run failed, as a sentence with the next step. */
+export function failureOf({ message, code }) {
+  const sentence = sentenceOf(message ?? '') || 'The answer could not be given.';
+  const says = /\b(again|ask|wait|choose|sign|change|shorten)\b/i.test(sentence);
+  return says || code === 'forbidden' ? sentence : `${sentence} Send the message again; what was done already is not done twice.`;
 }
 
 /** With a capital and a full stop. */

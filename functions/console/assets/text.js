@@ -1,84 +1,69 @@
-// The little of Markdown that models write, as elements: paragraphs, headings, lists, code, bold, links. Everything else is text, and
-// nothing is ever read as HTML.
+// The text of an answer as elements. Nothing in it is ever read as HTML, and each block has the direction of its own script.
 
 import { html } from './htm-preact.js';
+import { blocks, directionOf, spans } from './markdown.js';
 
 /** A text as a list of elements. */
 export function formatted(text) {
-  return blocks(text).map((block, place) => html`<${BLOCKS[block.kind]} key=${place} block=${block} />`);
+  return drawn(blocks(text));
 }
 
-/**
- * The blocks of a text: `{kind: 'code' | 'heading' | 'list' | 'paragraph', text | items, ordered?}`. A block that is still being
- * written counts as if it ended where the text does.
- */
-export function blocks(text) {
-  const found = [];
-  let open = null;
-  const begin = (block) => {
-    open = block;
-    found.push(block);
-  };
-  for (const line of text.split('\n')) {
-    const item = /^\s*(?:[-*•]|(\d{1,3})[.)])\s+(.*)$/.exec(line);
-    const heading = /^#{1,6}\s+(.*?)\s*#*$/.exec(line);
-    if (/^\s*```/.test(line)) {
-      if (open?.kind === 'code') open = null;
-      else begin({ kind: 'code', text: '' });
-    } else if (open?.kind === 'code') {
-      open.text += (open.text === '' ? '' : '\n') + line;
-    } else if (line.trim() === '') {
-      open = null;
-    } else if (heading) {
-      begin({ kind: 'heading', text: heading[1] });
-      open = null;
-    } else if (item) {
-      const ordered = item[1] !== undefined;
-      if (open?.kind !== 'list' || open.ordered !== ordered) begin({ kind: 'list', ordered, start: Number(item[1] ?? 1), items: [] });
-      open.items.push(item[2]);
-    } else if (open?.kind === 'list' && /^\s/.test(line)) {
-      open.items.push(`${open.items.pop()}\n${line.trim()}`);
-    } else if (open?.kind === 'paragraph') {
-      open.text += `\n${line}`;
-    } else {
-      begin({ kind: 'paragraph', text: line });
-    }
-  }
-  return found;
-}
+const drawn = (list) => list.map((block, place) => html`<${BLOCKS[block.kind]} key=${place} block=${block} />`);
 
-/** The parts of a line: `{kind: 'text' | 'code' | 'bold' | 'link', text, address?}`. Links are https only. */
-export function spans(text) {
-  const parts = [];
-  const special = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[([^\]\n]+)\]\((https:\/\/[^\s()]+)\)|(https:\/\/[^\s<>()"']*[^\s<>()"'.,;:!?])/g;
-  let end = 0;
-  for (const match of text.matchAll(special)) {
-    if (match.index > end) parts.push({ kind: 'text', text: text.slice(end, match.index) });
-    const [all, code, bold, label, target, bare] = match;
-    if (code !== undefined) parts.push({ kind: 'code', text: code });
-    else if (bold !== undefined) parts.push({ kind: 'bold', text: bold });
-    else parts.push({ kind: 'link', text: label ?? bare, address: target ?? bare });
-    end = match.index + all.length;
-  }
-  if (end < text.length) parts.push({ kind: 'text', text: text.slice(end) });
-  return parts;
-}
+const inline = (text) => parts(spans(text));
 
-const inline = (text) =>
-  spans(text).map((span) => {
-    if (span.kind === 'code') return html`<code>${span.text}</code>`;
-    if (span.kind === 'bold') return html`<strong>${span.text}</strong>`;
-    if (span.kind === 'link') return html`<a href=${span.address} rel="noopener noreferrer" target="_blank">${span.text}</a>`;
+const parts = (list) =>
+  list.map((span) => {
+    if (span.kind === 'code') return html`<code dir="ltr">${span.text}</code>`;
+    if (span.kind === 'bold') return html`<strong>${parts(span.spans)}</strong>`;
+    if (span.kind === 'italic') return html`<em>${parts(span.spans)}</em>`;
+    if (span.kind === 'struck') return html`<s>${parts(span.spans)}</s>`;
+    if (span.kind === 'link') return html`<${Link} link=${span} />`;
     return span.text;
   });
 
+/** Where it leads stands behind words that say something else. */
+function Link({ link }) {
+  const { spans, address, host } = link;
+  return html`<a href=${address} rel="noopener noreferrer" target="_blank">${parts(spans)}</a>${host &&
+    html`<span class="quiet host">${' '}(<bdi>${host}</bdi>)</span>`}`;
+}
+
+/** An item with one line is its words, without a paragraph around them. */
+function Inside({ list }) {
+  const [first, ...rest] = list;
+  if (first?.kind !== 'paragraph') return drawn(list);
+  return html`${inline(first.text)}${drawn(rest)}`;
+}
+
 const BLOCKS = {
-  code: ({ block }) => html`<pre tabindex="0"><code>${block.text}</code></pre>`,
+  code: ({ block }) => html`<pre tabindex="0" dir="ltr"><code>${block.text}</code></pre>`,
   // The page has headings of its own above it.
-  heading: ({ block }) => html`<p class="heading"><strong>${inline(block.text)}</strong></p>`,
-  paragraph: ({ block }) => html`<p>${inline(block.text)}</p>`,
+  heading: ({ block }) => html`<p class="heading" dir="auto"><strong>${inline(block.text)}</strong></p>`,
+  paragraph: ({ block }) => html`<p dir="auto">${inline(block.text)}</p>`,
+  rule: () => html`<hr />`,
+  quote: ({ block }) => html`<blockquote dir=${directionOf(block)}>${drawn(block.blocks)}</blockquote>`,
   list: ({ block }) => {
-    const items = block.items.map((item, place) => html`<li key=${place}>${inline(item)}</li>`);
-    return block.ordered ? html`<ol start=${block.start}>${items}</ol>` : html`<ul>${items}</ul>`;
+    const items = block.items.map((item, place) => html`<li key=${place}><${Inside} list=${item} /></li>`);
+    const dir = directionOf(block);
+    return block.ordered ? html`<ol dir=${dir} start=${block.start}>${items}</ol>` : html`<ul dir=${dir}>${items}</ul>`;
   },
+  table: ({ block, block: { head, rows, aligned } }) => html`
+    <div class="wide" tabindex="0" role="region" aria-label="Table">
+      <table dir=${directionOf(block)}>
+        <thead>
+          <tr>
+            ${head.map((cell, place) => html`<th key=${place} scope="col" class=${aligned[place]}>${inline(cell)}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            (row, place) => html`<tr key=${place}>
+              ${row.map((cell, column) => html`<td key=${column} class=${aligned[column]}>${inline(cell)}</td>`)}
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `,
 };

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from './htm-preact.js';
 
-export function ThreadList({ threads, current, listed, onList, open, begin, remove, more }) {
+export function ThreadList({ threads, current, listed, readOnly, onList, open, begin, remove, more }) {
   const [doomed, doom] = useState(null);
   const fresh = useRef(null);
   const gone = async () => {
@@ -24,7 +24,7 @@ export function ThreadList({ threads, current, listed, onList, open, begin, remo
         >
           Conversations
         </button>
-        <button type="button" id="new-thread" ref=${fresh} onClick=${begin}>New conversation</button>
+        ${!readOnly && html`<button type="button" id="new-thread" ref=${fresh} onClick=${begin}>New conversation</button>`}
       </div>
       <div id="threads" class="listed">
         <h2 class="wide-only">Conversations</h2>
@@ -37,19 +37,20 @@ export function ThreadList({ threads, current, listed, onList, open, begin, remo
                 aria-current=${thread.thread_id === current ? 'true' : null}
                 onClick=${() => open(thread.thread_id)}
               >
-                <span class="title">${thread.title || 'Without a title'}</span>
+                <span class="title" dir="auto">${thread.title || 'Without a title'}</span>
                 <span class="quiet"
                   >${thread.pending_action ? 'Waits for you · ' : ''}<time datetime=${thread.updated_at}>${moment(thread.updated_at)}</time></span
                 >
               </button>
-              <button
+              ${!readOnly &&
+              html`<button
                 type="button"
                 class="plain delete"
                 aria-label=${`Delete the conversation ${thread.title || 'without a title'}`}
                 onClick=${() => doom(thread)}
               >
                 <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="M4 4l8 8M12 4l-8 8" /></svg>
-              </button>
+              </button>`}
             </li>`,
           )}
         </ul>

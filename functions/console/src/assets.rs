@@ -1,8 +1,12 @@
-//! The page's files, as they stand in `assets`: written by hand, built by nothing, and part of the binary.
+//! The page's files as they stand in `assets`, written by hand and part of the binary. Browsers get the modules as one (`linked.rs`):
+//! a request each would cost a far-away person seconds.
 
-use std::{borrow::Cow, fmt::Write};
+use std::{borrow::Cow, fmt::Write, io::Write as _, sync::LazyLock};
 
+use flate2::{Compression, write::GzEncoder};
 use ring::digest::{SHA256, digest};
+
+use crate::linked;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -24,7 +28,10 @@ macro_rules! asset {
 
 pub(crate) const PAGE: Asset = asset!(HTML, "index.html");
 
-/// By the name in `/console/{file}`.
+/// The module that the page begins with, and with it all others but this one, which is served as it came.
+const ENTRY: &str = "app.js";
+const VENDORED: &str = "htm-preact.js";
+
 const FILES: &[(&str, Asset)] = &[
     ("ag_ui.js", asset!(SCRIPT, "ag_ui.js")),
     ("api.js", asset!(SCRIPT, "api.js")),
@@ -42,22 +49,41 @@ const FILES: &[(&str, Asset)] = &[
     ("identity.js", asset!(SCRIPT, "identity.js")),
     ("items.js", asset!(SCRIPT, "items.js")),
     ("map.js", asset!(SCRIPT, "map.js")),
+    ("markdown.js", asset!(SCRIPT, "markdown.js")),
     ("notice.js", asset!(SCRIPT, "notice.js")),
     ("page.js", asset!(SCRIPT, "page.js")),
     ("pkce.js", asset!(SCRIPT, "pkce.js")),
     ("problems.js", asset!(SCRIPT, "problems.js")),
+    ("receipt.js", asset!(SCRIPT, "receipt.js")),
     ("session.js", asset!(SCRIPT, "session.js")),
     ("sse.js", asset!(SCRIPT, "sse.js")),
     ("store.js", asset!(SCRIPT, "store.js")),
     ("text.js", asset!(SCRIPT, "text.js")),
     ("thread_list.js", asset!(SCRIPT, "thread_list.js")),
+    ("unanswered.js", asset!(SCRIPT, "unanswered.js")),
     ("values.js", asset!(SCRIPT, "values.js")),
     ("widget.js", asset!(SCRIPT, "widget.js")),
 ];
 
-/// The file of this name.
+/// All modules but the vendored one as one.
+static SCRIPTS: LazyLock<String> = LazyLock::new(|| {
+    let module = |name: &str| {
+        let (_, asset) =
+            FILES.iter().find(|(known, asset)| *known == name && asset.kind == SCRIPT && name != VENDORED)?;
+        std::str::from_utf8(&asset.bytes).ok().map(str::to_owned)
+    };
+    linked::linked(ENTRY, &module)
+});
+
+/// The file that browsers get under `/console/{name}`.
 pub(crate) fn named(name: &str) -> Option<Asset> {
-    let (_, Asset { kind, bytes }) = FILES.iter().find(|(known, _)| *known == name)?;
+    if name == ENTRY {
+        return Some(Asset { kind: SCRIPT, bytes: SCRIPTS.as_bytes().into() });
+    }
+    let (_, Asset { kind, bytes }) = FILES.iter().find(|(known, asset)| {
+        // The other modules are part of the first.
+        *known == name && (asset.kind != SCRIPT || name == VENDORED)
+    })?;
     Some(Asset { kind, bytes: bytes.clone() })
 }
 
@@ -72,6 +98,13 @@ impl Asset {
         });
         tag.push('"');
         tag
+    }
+
+    /// The file compressed with gzip.
+    pub(crate) fn compressed(&self) -> std::io::Result<Vec<u8>> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&self.bytes)?;
+        encoder.finish()
     }
 }
 
@@ -90,26 +123,39 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_served_and_the_page_asks_for_all_of_them_at_once() {
-        let served: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(served.len(), FILES.len(), "a name stands here twice");
+    fn every_file_is_part_of_the_binary_and_the_page_asks_for_few() {
+        let known: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(known.len(), FILES.len(), "a name stands here twice");
         let mut on_disk = on_disk();
         assert!(on_disk.remove("index.html"));
-        assert_eq!(served, on_disk);
+        assert_eq!(known, on_disk);
         let page = String::from_utf8_lossy(&PAGE.bytes).into_owned();
-        let named = page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next());
-        assert_eq!(named.map(str::to_owned).collect::<BTreeSet<_>>(), served);
+        let asked: BTreeSet<&str> =
+            page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(asked, BTreeSet::from([ENTRY, VENDORED, "console.css", "htm-preact.licences.txt", "settings.json"]));
+        assert!(asked.iter().all(|name| *name == "settings.json" || named(name).is_some()));
+        assert!(named("chat.js").is_none(), "it is part of {ENTRY}");
     }
 
     #[test]
-    fn modules_import_modules_that_are_there() {
-        for (name, asset) in FILES.iter().filter(|(_, asset)| asset.kind == SCRIPT) {
+    fn the_page_is_small_for_a_slow_line() {
+        let files = ["console.css", ENTRY, VENDORED].map(|name| named(name).unwrap().compressed().unwrap().len());
+        assert!(files.iter().sum::<usize>() < 48 * 1024, "{files:?}");
+    }
+
+    #[test]
+    fn the_modules_as_one_have_every_module_once_and_import_the_vendored_one_alone() {
+        for (name, asset) in FILES.iter().filter(|(name, asset)| asset.kind == SCRIPT && *name != VENDORED) {
+            let count = SCRIPTS.matches(&format!("// {name}\n")).count();
+            assert_eq!(count, 1, "{name} is used, and once");
             let text = String::from_utf8_lossy(&asset.bytes).into_owned();
-            for rest in text.split(" from '").skip(1) {
+            for rest in text.split(" from './").skip(1) {
                 let target = rest.split('\'').next().unwrap();
-                let target = target.strip_prefix("./").unwrap_or_else(|| panic!("{name} imports {target}"));
-                assert!(named(target).is_some(), "{name} imports {target}");
+                assert!(FILES.iter().any(|(known, _)| *known == target), "{name} imports {target}");
             }
         }
+        let imports: Vec<&str> = SCRIPTS.lines().filter(|line| line.starts_with("import ")).collect();
+        assert_eq!(imports, [format!("import * as $htm_preact from './{VENDORED}';")]);
+        assert!(!SCRIPTS.lines().any(|line| line.starts_with("export ")));
     }
 }

@@ -1,13 +1,16 @@
 //! A page where people sign in and chat with their organization's tools.
 //!
 //! - GET /: the page.
-//! - GET /console/{file}: its modules, its style sheet and the licences of what it is made of (`assets.rs`), and `settings.json`:
-//!   `{"issuer", "openid_configuration", "client_id", "stream_url", "scopes"}`. `stream_url` is null where no address is known.
+//! - GET /console/{file}: its modules as one script, its style sheet, the vendored library and its licences (`assets.rs`), and
+//!   `settings.json`: `{"issuer", "openid_configuration", "client_id", "stream_url", "scopes"}`. `stream_url` is null where no
+//!   address is known.
 //!
-//! Nothing here is secret and nobody needs to be known: what the page shows comes from the API, with the token of whoever has signed
-//! in. Every answer has an `ETag`, and is a 304 for who has it; the headers allow the page what it needs and no more (`policy.rs`).
+//! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the person who signed
+//! in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one that takes gzip; the headers allow
+//! the page what it needs and no more (`policy.rs`).
 
 mod assets;
+mod linked;
 mod policy;
 
 use serde_json::json;
@@ -40,10 +43,20 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["GET", "console", name] => assets::named(name).ok_or(Error::NotFound("file"))?,
         _ => return Err(Error::NotFound("route")),
     };
+    let zipped = policy::takes_gzip(&request);
     let tag = file.tag();
-    let reply =
-        if policy::has(&request, &tag) { Reply::not_modified() } else { Reply::of(200, file.kind, file.bytes.into()) };
-    Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers([("etag", tag)]))
+    // Other bytes, another tag.
+    let tag = if zipped { format!("{}-gzip\"", tag.trim_end_matches('"')) } else { tag };
+    let reply = if policy::has(&request, &tag) {
+        Reply::not_modified()
+    } else if zipped {
+        let bytes = file.compressed().map_err(Error::internal)?;
+        Reply::of(200, file.kind, bytes).with_headers([("content-encoding", "gzip".to_owned())])
+    } else {
+        Reply::of(200, file.kind, file.bytes.into())
+    };
+    let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
+    Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own))
 }
 
 fn settings(settings: &ConsoleSettings) -> Asset {

@@ -1,4 +1,4 @@
-//! What a browser may do with the page, and what it need not be sent again.
+//! Headers: the browser's permissions for the page, versions that it has, encodings that it takes.
 
 use shared::{http::Request, platform::ConsoleSettings};
 
@@ -42,12 +42,25 @@ fn origin(address: &str) -> Option<&str> {
     (!host.is_empty() && host.chars().all(plain)).then_some(origin)
 }
 
-/// Whether whoever asks has the version with this tag (`If-None-Match`, RFC 9110, section 13.1.2).
+/// Whether the browser has the version with this tag (`If-None-Match`, RFC 9110, section 13.1.2).
 pub(crate) fn has(request: &Request, tag: &str) -> bool {
     let given = request.headers().get_all("if-none-match").iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).map(str::trim).any(|given| {
         // Something on the way may have compressed it, which makes the tag a weak one.
         given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag
+    })
+}
+
+/// Whether the browser takes gzip (`Accept-Encoding`, RFC 9110, section 12.5.3).
+pub(crate) fn takes_gzip(request: &Request) -> bool {
+    let given = request.headers().get_all("accept-encoding").iter().filter_map(|value| value.to_str().ok());
+    given.flat_map(|value| value.split(',')).any(|given| {
+        let (coding, weight) = given.split_once(';').unwrap_or((given, ""));
+        let refused = weight
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0));
+        coding.trim().eq_ignore_ascii_case("gzip") && !refused
     })
 }
 

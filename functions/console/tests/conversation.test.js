@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { applied, conversation, ended, lastAnswer, said, unsaid } from '../assets/conversation.js';
+import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from '../assets/conversation.js';
 
 const after = (events, before = conversation('t')) => events.reduce(applied, before);
 const started = { type: 'RUN_STARTED', threadId: 't', runId: 'r' };
@@ -51,27 +51,52 @@ test('a call is seen when it is made and when it has answered', () => {
   assert.equal(after([finished], shown).items[0].outcome, 'unknown', 'one that never answered');
 });
 
-test('an answer that is corrected is void, and what replaces it is the answer', () => {
-  const shown = after([
-    started,
-    ...words('m1', 'I have sent it.'),
-    { type: 'TEXT_MESSAGE_END', messageId: 'm1' },
-    { type: 'CUSTOM', name: 'message_corrected', value: { messageId: 'm1', replacedBy: 'm2' } },
-    ...words('m2', 'Nothing was sent.'),
-    finished,
-  ]);
-  assert.deepEqual(shown.items.map((item) => item.state), ['void', 'whole']);
-  assert.equal(lastAnswer(shown), 'Nothing was sent.');
+test('a receipt stands under the answer, and one that says nothing does not', () => {
+  const told = (value) => after([started, ...words('m', 'Sent.'), { type: 'CUSTOM', name: 'receipt', value }, finished]).items.slice(1);
+  const receipt = { entries: [{ tool: 'send_sms', label: 'Send', effect: true, state: 'done', text: 'Sent an SMS to +1.' }] };
+  assert.deepEqual(told(receipt), [{ kind: 'receipt', id: 'r-receipt', receipt }]);
+  assert.deepEqual(told({ entries: [], no_action: true }).map((item) => item.receipt.no_action), [true]);
+  for (const nothing of [{ entries: [] }, null, undefined, {}]) assert.deepEqual(told(nothing), []);
+});
+
+test('a turn that somebody else began is told, and what comes of it', () => {
+  const messages = [{ id: '1', role: 'user', content: 'Hi' }];
+  const running = { type: 'CUSTOM', name: 'running', value: { message_id: 'm', message: 'Hi', since: 'x', calls: [] } };
+  const shown = after([started, { type: 'MESSAGES_SNAPSHOT', messages }, running]);
+  assert.deepEqual(shown.followed, { id: 'm', text: 'Hi' });
+  const over = after([...words('a', 'Hello'), finished], shown);
+  assert.deepEqual([over.followed, over.items.map((item) => item.text)], [null, ['Hi', 'Hello']]);
+});
+
+test('older messages come in above, and what is known already is not shown twice', () => {
+  const note = { id: 'e', role: 'system', content: 'Earlier messages are not shown.', metadata: { next_cursor: '3' } };
+  const messages = [note, { id: '3', role: 'user', content: 'three' }, { id: '4', role: 'assistant', content: 'cut', metadata: { incomplete: true } }];
+  let shown = after([started, { type: 'MESSAGES_SNAPSHOT', messages }, finished]);
+  assert.deepEqual([shown.earlier, shown.items.length, shown.items[1].state], ['3', 2, 'incomplete']);
+  const receipt = { entries: [], no_action: true };
+  const page = {
+    items: [
+      { number: 2, role: 'assistant', content: 'two', tools: [{ tool: 'look_up', outcome: 'failed' }], widget: { type: 'list', items: [] }, metadata: { receipt } },
+      { number: 1, role: 'user', content: 'one', tools: [], widget: null, metadata: null },
+      { number: 0, role: 'unknown', content: 'of a newer version', tools: [], widget: null },
+    ],
+    next_cursor: '0',
+  };
+  shown = withEarlier(withEarlier(shown, page), page);
+  assert.deepEqual(shown.items.map((item) => item.text ?? item.kind), ['one', 'call', 'widget', 'two', 'receipt', 'three', 'cut']);
+  assert.deepEqual([shown.earlier, shown.items[1].outcome, shown.items[1].arguments], ['0', 'failed', null]);
+  assert.equal(ofThread('t', page).items.length, 5);
 });
 
 test('what waits for consent is named, and another message withdraws the question', () => {
   const interrupt = {
     id: 'i1', reason: 'tool_consent', message: 'May I?', expiresAt: '2026-11-22T15:00:00.000Z',
-    metadata: { tool: 'send_sms', arguments: { text: 'Hi' } },
+    metadata: { tool: 'send_sms', label: 'Send reminder', arguments: { text: 'Hi' }, shows: [{ name: 'Text', value: 'Hi', fixed: false }] },
   };
   const shown = after([started, { ...finished, outcome: { type: 'interrupt', interrupts: [interrupt] } }]);
   assert.deepEqual(shown.waiting, {
-    id: 'i1', message: 'May I?', tool: 'send_sms', arguments: { text: 'Hi' }, expires: '2026-11-22T15:00:00.000Z',
+    id: 'i1', message: 'May I?', tool: 'send_sms', label: 'Send reminder', shows: [{ name: 'Text', value: 'Hi', fixed: false }],
+    arguments: { text: 'Hi' }, expires: '2026-11-22T15:00:00.000Z',
   });
   assert.equal(said(shown, { id: 'u2', text: 'Wait' }).waiting, null);
   for (const outcome of [undefined, null, { type: 'success' }, { type: 'interrupt' }, { type: 'of a newer version' }]) {

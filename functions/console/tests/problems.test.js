@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { organizationsIn, refusal, Refused } from '../assets/problems.js';
+import { failureOf, organizationsIn, refusal, Refused } from '../assets/problems.js';
 
 const answer = (status, body, headers = {}) =>
   new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers });
@@ -32,4 +32,22 @@ test('the question which organization is meant is told from other refusals', asy
   assert.equal(organizationsIn(await refusal(answer(404, { detail }))), null);
   assert.equal(organizationsIn(new Error(detail)), null);
   assert.equal(new Refused(400, '', 'x').status, 400);
+});
+
+test('a run that failed says why in a sentence, with what to do', () => {
+  const again = 'Send the message again; what was done already is not done twice.';
+  for (const [message, code, expected] of [
+    ['the LLM failed (status 500)', 'upstream', `The LLM failed (status 500). ${again}`],
+    ['the answer took too long; try again', 'unavailable', 'The answer took too long; try again.'],
+    ['', 'internal', `The answer could not be given. ${again}`],
+    [undefined, null, `The answer could not be given. ${again}`],
+    ['this needs the role member', 'forbidden', 'This needs the role member.'],
+  ]) {
+    assert.equal(failureOf({ message, code }), expected);
+  }
+});
+
+test('a consent that was decided before says how', async () => {
+  const refused = await refusal(answer(409, { code: 'consent_decided', decided: 'refused', detail: 'you refused it in another tab' }));
+  assert.deepEqual([refused.code, refused.decided, refused.message], ['consent_decided', 'refused', 'You refused it in another tab.']);
 });

@@ -83,9 +83,12 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     let asked = thread.pending_call().filter(is_open);
     if has_more {
         let id = format!("{}-earlier", thread.id);
-        messages.push(
-            json!({"id": id, "role": "system", "content": "Earlier messages of this conversation are not shown."}),
-        );
+        // The cursor of the page of older messages in `GET /agent/threads/{id}`.
+        let cursor = newest.last().map(|oldest| oldest.number.to_string());
+        messages.push(json!({
+            "id": id, "role": "system", "content": "Earlier messages of this conversation are not shown.",
+            "metadata": {"next_cursor": cursor},
+        }));
     }
     for message in newest.into_iter().rev() {
         messages.extend(calls(&format!("{}-{}", thread.id, message.number), message.results()));

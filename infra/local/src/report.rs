@@ -106,24 +106,14 @@ fn commands(stack: &Stack, played: Option<&Played>) -> Vec<(&'static str, String
 fn chat(stack: &Stack) -> Vec<(&'static str, String)> {
     let about = &stack.description;
     let Some(stream_url) = &about.stream_url else { return Vec::new() };
-    let mut commands = Vec::new();
-    if about.llm_url.starts_with(&about.standins.llm) {
-        let plan = json!({"tool": "none", "reason": "A greeting needs no tool.", "arguments": {}}).to_string();
-        let script = json!([{"content": plan}, {"content": "Hello! What can I do for you?"}]);
-        commands.push((
-            "what the LLM's stand-in says next: the plan, then the answer",
-            format!("curl -s -X PUT {}/script -d '{}'", about.standins.llm, quoted(&script)),
-        ));
-    }
-    commands.push((
+    vec![(
         "a chat to try, here or in the console",
         format!(
             "curl -sN -H \"authorization: Bearer $TOKEN\" -H 'content-type: application/json' {stream_url}/agent/stream \
              -d '{}'",
             quoted(&json!({"message": "Hello!"}))
         ),
-    ));
-    commands
+    )]
 }
 
 /// JSON for between single quotes of a shell.

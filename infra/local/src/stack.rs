@@ -294,7 +294,7 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
     for account in &data.pipedream.accounts {
         pipedream = pipedream.with_account(&account.id, &data.organization.id, &account.app);
     }
-    let llm = standins::llm::Options { api_key: data.llm.api_key.clone(), ..Default::default() };
+    let llm = standins::llm::Options { api_key: data.llm.api_key.clone(), plain: true, ..Default::default() };
     let crm = standins::crm::Options { api_key: data.crm.api_key.clone(), customers: data.crm.customers.clone() };
     Ok((
         standins::vapi::start(ports::address(ports.vapi), vapi).map_err(failed("VAPI's stand-in", ports.vapi))?,

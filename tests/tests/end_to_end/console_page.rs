@@ -14,6 +14,9 @@ pub(crate) async fn serves_a_person(chat: &Chat, browser: &Browser) {
     growing_answer(chat, browser).await;
     widget(chat, browser).await;
     consent(chat, browser).await;
+    receipt(chat, browser).await;
+    reloaded(chat, browser).await;
+    second_tab(chat, browser).await;
     everybody_can_use(browser).await;
     stopped(chat, browser).await;
     kept(browser).await;
@@ -78,6 +81,56 @@ async fn consent(chat: &Chat, browser: &Browser) {
         browser.until_shown(says_then).await;
         assert_eq!(chat.sent().await, before + more);
     }
+}
+
+/// Under the answer stands what was done, from the record; and that nothing was, where nothing was.
+async fn receipt(chat: &Chat, browser: &Browser) {
+    let text = json!({"text": "12 Harbour Street, second floor"});
+    chat.script(&[plan(&chat.directions, &text), says("Ana has the address now.", 0)]).await;
+    ask(browser, "Send Ana the way").await;
+    browser.until_shown("Ana has the address now.").await;
+    browser.find("[data-receipt=entries] [data-receipt-state=done]").await;
+    let receipt = browser.texts("[data-receipt=entries]").await.pop().unwrap_or_default();
+    assert!(receipt.contains("+14155550123") && receipt.contains("Send directions"), "{receipt}");
+    chat.script(&[no_tool(), says("I have sent it to everybody!", 0)]).await;
+    ask(browser, "And to everybody else").await;
+    browser.until_shown("I have sent it to everybody!").await;
+    browser.until_shown("No action was taken.").await;
+}
+
+/// A page that is loaded again during the answer follows it to its end, and nothing happens twice.
+async fn reloaded(chat: &Chat, browser: &Browser) {
+    let before = chat.sent().await;
+    let text = json!({"text": "34 Castle Hill, first floor"});
+    let answer = format!("The way is: {}and it was sent once.", "left right ".repeat(40));
+    chat.script(&[plan(&chat.directions, &text), says(&answer, 60)]).await;
+    let question = "Send Ana the way to the other practice";
+    ask(browser, question).await;
+    browser.until_shown("The way is: left right").await;
+    browser.reload().await;
+    browser.until_shown("and it was sent once.").await;
+    browser.until("!document.querySelector('#stop')").await;
+    let asked = browser.texts("[data-message-role=user]").await;
+    assert_eq!(asked.iter().filter(|text| text.contains(question)).count(), 1, "{asked:?}");
+    assert_eq!(chat.sent().await, before + 1);
+    assert_eq!(browser.run("return sessionStorage.getItem('switchboard.unanswered')", &json!([])).await, json!("{}"));
+}
+
+/// Another tab shows the turn that is being made in the first, and can end it.
+async fn second_tab(chat: &Chat, browser: &Browser) {
+    let text = json!({"text": "56 Mill Lane, third floor"});
+    chat.script(&[plan(&chat.directions, &text), says(&format!("By lift: {}", "up down ".repeat(800)), 40)]).await;
+    ask(browser, "Send Ana the way to the third practice").await;
+    browser.until_shown("By lift: up down").await;
+    browser.open_tab().await;
+    sign_in(chat, browser).await;
+    browser.click("#thread-list button.open").await;
+    browser.until_shown("Send Ana the way to the third practice").await;
+    browser.find(&format!("[data-tool={}]", chat.directions)).await;
+    browser.click("#stop").await;
+    browser.until("!document.querySelector('#stop')").await;
+    browser.first_tab().await;
+    browser.until("!document.querySelector('#stop')").await;
 }
 
 /// The picture in the documentation, made anew where `CONSOLE_PICTURE` says where to.

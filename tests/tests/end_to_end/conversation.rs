@@ -11,6 +11,8 @@ pub(crate) struct Chat {
     pub(crate) http: reqwest::Client,
     /// The name of a tool that acts and asks the person first; it takes a `text`.
     pub(crate) reminder: String,
+    /// The name of a tool that acts without asking; it takes a `text`.
+    pub(crate) directions: String,
     /// The name of a tool whose result has a widget, a table.
     pub(crate) sales: String,
 }
@@ -19,7 +21,7 @@ impl Chat {
     /// Makes the tools that are talked about.
     pub(crate) async fn with_tools(about: Value) -> Self {
         let http = shared::clients::http_client().unwrap();
-        let mut chat = Self { about, http, reminder: String::new(), sales: String::new() };
+        let mut chat = Self { about, http, reminder: String::new(), directions: String::new(), sales: String::new() };
         let (number, crm) = (chat.at("/phone_number_id"), chat.at("/standins/crm"));
         let reminder = json!({
             "type": "sms", "label": "Send reminder", "description": "Sends a text message that reminds of the appointment.",
@@ -28,6 +30,10 @@ impl Chat {
             "recipients": {"mode": "array_extendable", "fixedValues": ["+14155550123"], "aiExtension": {"enabled": false}},
             "chat": {"consent": true},
         });
+        let mut directions = reminder.clone();
+        directions["label"] = json!("Send directions");
+        directions["description"] = json!("Sends a text message with the way to the practice.");
+        directions["chat"] = json!({"consent": false});
         let sales =
             json!({"type": "api_request", "label": "Look up sales", "method": "GET", "url": format!("{crm}/sales")});
         // The CRM answers so, whenever it is asked there.
@@ -37,6 +43,7 @@ impl Chat {
         let told = chat.http.put(format!("{crm}/faults")).json(&answer).send().await.unwrap();
         assert_eq!(told.status(), 200);
         chat.reminder = chat.create(&reminder).await;
+        chat.directions = chat.create(&directions).await;
         chat.sales = chat.create(&sales).await;
         chat
     }

@@ -42,9 +42,11 @@ async fn the_page_and_all_that_it_names_is_served_to_anybody() {
     let page = get(&world, "/").await;
     assert_eq!((page.status, page.content_type.as_str()), (200, "text/html; charset=utf-8"));
     let files = files(&page);
-    assert!(files.len() > 20 && files.contains("/console/app.js"), "{files:?}");
-    for file in files {
-        let answer = get(&world, &file).await;
+    let few = ["app.js", "console.css", "htm-preact.js", "htm-preact.licences.txt", "settings.json"];
+    assert_eq!(files, few.map(|name| format!("/console/{name}")).into());
+    for file in files.iter().filter(|file| !file.ends_with(".json")) {
+        let file = file.as_str();
+        let answer = get(&world, file).await;
         let kind = match file.rsplit('.').next() {
             Some("js") => "text/javascript; charset=utf-8",
             Some("css") => "text/css; charset=utf-8",
@@ -78,10 +80,30 @@ async fn what_a_browser_has_is_not_sent_again() {
         let newer = world.send("console", &Event::get(path).header("if-none-match", "\"of another version\"")).await;
         assert_eq!((newer.status, &newer.body), (200, &first.body), "{path}");
     }
-    let tags = ["/", "/console/app.js", "/console/api.js"].map(|path| get(&world, path));
+    let tags = ["/", "/console/app.js", "/console/htm-preact.js"].map(|path| get(&world, path));
     let tags = futures_util::future::join_all(tags).await;
     let tags: BTreeSet<&String> = tags.iter().map(|answer| &answer.headers["etag"]).collect();
     assert_eq!(tags.len(), 3);
+}
+
+#[tokio::test]
+async fn a_browser_that_takes_gzip_is_sent_the_same_compressed_under_another_tag() {
+    let world = world(&[]).await;
+    for path in ["/", "/console/app.js", "/console/console.css", "/console/settings.json"] {
+        let plain = get(&world, path).await;
+        assert_eq!((plain.headers.get("content-encoding"), plain.headers["vary"].as_str()), (None, "accept-encoding"));
+        for refused in ["br", "gzip;q=0", "identity"] {
+            let answer = world.send("console", &Event::get(path).header("accept-encoding", refused)).await;
+            assert_eq!((answer.headers.get("content-encoding"), &answer.body), (None, &plain.body), "{refused}");
+        }
+        let zipped =
+            world.send("console", &Event::get(path).header("accept-encoding", "gzip, deflate, br;q=0.5")).await;
+        assert_eq!((zipped.headers["content-encoding"].as_str(), &zipped.body), ("gzip", &plain.body), "{path}");
+        let tag = &zipped.headers["etag"];
+        assert_ne!(tag, &plain.headers["etag"]);
+        let again = Event::get(path).header("accept-encoding", "gzip").header("if-none-match", tag);
+        assert_eq!(world.send("console", &again).await.status, 304, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -162,19 +184,55 @@ async fn the_settings_say_where_to_sign_in_and_where_answers_stream_from() {
     assert_eq!(get(&least, "/console/settings.json").await.body, expected);
 }
 
-/// The modules of the page that need no browser, as Node runs them; says so where there is no Node.
-#[test]
-fn the_pages_modules_do_what_their_tests_say() {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../functions/console/tests"));
+/// Whether there is a Node that knows what the page is written in; says so if not.
+fn has_node() -> bool {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default();
     let major: u32 = version.trim_start_matches('v').split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
     if major < 20 {
-        return println!("skipped: the page's modules are tried with Node 20 or newer, and there is {version:?}");
+        println!("skipped: the page's modules are tried with Node 20 or newer, and there is {version:?}");
     }
+    major >= 20
+}
+
+fn succeeds(command: &mut Command) {
+    let run = command.output().unwrap();
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+}
+
+/// The one script that browsers get begins the page: every module in it is run, each after the modules that it needs.
+#[tokio::test]
+async fn the_modules_run_as_one_script() {
+    if !has_node() {
+        return;
+    }
+    let world = world(&[]).await;
+    let folder = std::env::temp_dir().join(format!("switchboard-page-{}", uuid::Uuid::now_v7()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for file in ["app.js", "htm-preact.js"] {
+        let script = get(&world, &format!("/console/{file}")).await;
+        std::fs::write(folder.join(file), script.body.as_str().unwrap()).unwrap();
+    }
+    std::fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
+    let begins = "
+        globalThis.document = { getElementById: () => null };
+        const asked = new Promise((tell) => { globalThis.fetch = (address) => { tell(address); return new Promise(() => {}); }; });
+        await import('./app.js');
+        if (await asked !== 'console/settings.json') process.exit(1);
+    ";
+    succeeds(Command::new("node").args(["--input-type=module", "--eval", begins]).current_dir(&folder));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The modules of the page that need no browser, as Node runs them.
+#[test]
+fn the_pages_modules_do_what_their_tests_say() {
+    if !has_node() {
+        return;
+    }
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../functions/console/tests"));
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let tests: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(".test.js")).collect();
     assert!(tests.len() > 5, "{tests:?}");
-    let run = Command::new("node").arg("--test").args(tests).output().unwrap();
-    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    succeeds(Command::new("node").arg("--test").args(tests));
 }

@@ -1,13 +1,14 @@
 //! Stand-in for an OpenAI-compatible LLM gateway: it says what a script tells it to, turn by turn.
 //!
 //! `PUT /script` takes the turns ([`Turn`]) in place of those left, `GET /script` shows what is left. A request that no turn is
-//! left for is answered 500. With `"stream": true` an answer is sent as chunks, a word at a time, at the pace of the turn. A slow
+//! left for is answered 500, but for those of the chat with [`Options::plain`]. With `"stream": true` an answer is sent as chunks, a word at a time, at the pace of the turn. A slow
 //! answer is a [`Fault`] with a delay: faults are met in the order of the requests, as turns are.
 //!
 //! It lets in its API key, and tokens that `POST /oauth/token` gives out for client credentials (RFC 6749, 4.4).
 //!
 //! [`Fault`]: super::Fault
 
+mod plain;
 mod request;
 mod tokens;
 
@@ -42,6 +43,8 @@ pub struct Options {
     pub audience: Option<String>,
     /// Seconds that a token lasts.
     pub token_life: u32,
+    /// Whether the chat is answered without a script, too, by a few rules (`plain.rs`).
+    pub plain: bool,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             scope: None,
             audience: None,
             token_life: 3600,
+            plain: false,
         }
     }
 }
@@ -120,13 +124,14 @@ pub struct ToolCall {
 #[derive(Debug)]
 pub struct Llm {
     api_key: String,
+    plain: bool,
     tokens: Tokens,
     script: Mutex<VecDeque<Turn>>,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Llm>> {
-    let api_key = options.api_key.clone();
-    server::serve(address, Llm { api_key, tokens: Tokens::new(options), script: Mutex::default() })
+    let (api_key, plain) = (options.api_key.clone(), options.plain);
+    server::serve(address, Llm { api_key, plain, tokens: Tokens::new(options), script: Mutex::default() })
 }
 
 impl Standin<Llm> {
@@ -168,7 +173,8 @@ impl Service for Llm {
             Ok(body) => body,
             Err(problem) => return error(400, &problem),
         };
-        let Some(turn) = locked(&self.script).pop_front() else {
+        let scripted = locked(&self.script).pop_front();
+        let Some(turn) = scripted.or_else(|| plain::turn(&body).filter(|_| self.plain)) else {
             return error(500, "the script has no turn left for this request");
         };
         let streaming = body.get("stream").and_then(Value::as_bool) == Some(true);

@@ -29,8 +29,8 @@ pub(super) static EXPECTED: &[Expected] = &[
         &["\"name\":\"Urgent pumps\"", "\"status\":\"active\"", "\"active_version\":1"],
     ),
     Expected { begins: "import { Client }", then: Then::Program(mcp_client) },
-    shows("curl -sS -X PUT \"$LLM/script\"", &["It is noon in Lisbon."]),
-    shows("curl -sS -X PUT \"$LLM/script\"", &["data: {\"type\"", "noon"]),
+    shows("curl -sS \"$API/agent/chat\"", &["`current_time` gave"]),
+    shows("curl -sN \"$STREAM/agent/stream\"", &["data: {\"type\"", "current_time"]),
     Expected { begins: "import { CopilotChat", then: Then::Program(copilotkit_page) },
     shows("curl -sS \"$API/api/$SLUG/erasures\"", &["\"complete\":true"]),
 ];

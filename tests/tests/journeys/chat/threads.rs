@@ -201,3 +201,18 @@ async fn five_hundred_messages_are_one_query() {
     });
     assert_eq!(queries.count(), 1);
 }
+
+#[tokio::test]
+async fn messages_older_than_a_snapshot_are_pages_of_the_thread() {
+    let world = World::start().await;
+    long_thread(&world, 230);
+    let events = world.connect("long").await.rest().await;
+    let snapshot = events.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+    let shown = snapshot["messages"].as_array().unwrap();
+    assert_eq!((shown.len(), &shown[0]["role"], &shown[1]["content"]), (201, &json!("system"), &json!("Message 31")));
+    let cursor = text(&shown[0]["metadata"]["next_cursor"]);
+    let older = world.threads(&world.home.user_id, "GET", &format!("/long?cursor={cursor}")).await.expect(200);
+    let numbers: Vec<u64> =
+        older["items"].as_array().unwrap().iter().map(|item| item["number"].as_u64().unwrap()).collect();
+    assert_eq!((numbers, &older["next_cursor"]), ((1..=30).rev().collect(), &Value::Null));
+}
