@@ -15,7 +15,7 @@ use crate::{aws::REGION, front_door::end_to_end};
 /// The most that an invocation takes, in bytes of the event.
 pub(super) const LARGEST_EVENT: usize = 6 * 1024 * 1024;
 
-/// What a request came to.
+/// The stage of the API that a request came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     /// Id of its API.

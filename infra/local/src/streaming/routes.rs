@@ -1,4 +1,4 @@
-//! What a REST API has methods for.
+//! The routes of a REST API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The integration with a function that streams ends so.
 const STREAMS: &str = "/response-streaming-invocations";
 
-/// The methods that lead to the function, and those that the API answers itself.
+/// Methods of resources: some lead to the function, some the API answers itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Routes(Vec<Resource>);
 
@@ -27,7 +27,7 @@ pub(super) struct Matched {
     pub(super) parameters: BTreeMap<String, String>,
 }
 
-/// Who answers.
+/// The part that answers a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Function(Matched),

@@ -1,4 +1,4 @@
-//! The REST API of the streamed chat: what of it neither cfn-lint nor the local AWS would notice.
+//! The REST API of the streamed chat: faults that neither cfn-lint nor the local AWS would notice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ fn operations(template: &Template) -> Vec<(String, String, Value)> {
 #[test]
 fn no_function_has_an_address_without_a_gateway_before_it() {
     let template = Template::read();
-    assert!(template.resources("AWS::Lambda::Url").is_empty(), "whoever has it takes executions from calls");
+    assert!(template.resources("AWS::Lambda::Url").is_empty(), "anybody with the address takes executions from calls");
     for (id, permission) in template.resources("AWS::Lambda::Permission") {
         assert_ne!(permission["Principal"], "*", "{id}");
     }
@@ -102,7 +102,7 @@ fn the_deployment_is_called_after_what_it_shows() {
     assert_eq!(template.resources("AWS::ApiGateway::Stage")["StreamStage"]["DeploymentId"], json!({"Ref": wanted}));
 }
 
-/// What is between the parameters and the preflights: names that both sides use, and values that API Gateway takes.
+/// Parameters reach preflights by the stage's variables: both sides use the same names, and API Gateway takes the values.
 #[test]
 fn the_preflights_template_reads_the_stages_variables() {
     let template = Template::read();

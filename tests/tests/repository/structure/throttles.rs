@@ -111,10 +111,10 @@ fn throttles_leave_room_for_calls_where_nothing_is_reserved() {
         assert_eq!(reserved, 0);
         let [whole, left] = [account, left].map(|number| f64::from(u32::try_from(number).unwrap()));
         let throttles = throttles(account);
-        // Who sends and sends without a token, at all doors at once and beside all queues.
+        // A flood without tokens, at all doors at once and beside all queues.
         let floods: f64 = open.iter().map(|route| throttles[route].rate * REFUSED).sum();
         assert!(floods <= left, "{account}: {floods} of {left} are taken by nobody's requests");
-        // Whoever chats at one door, in turns that last as long as they may, leaves the others theirs.
+        // Chats at one door, in turns of the longest kind, leave the others theirs.
         for (doors, seconds) in [(&CHATS[..], gateway), (&TURNS, turn)] {
             for door in doors {
                 let held = throttles[*door].holds(seconds);
