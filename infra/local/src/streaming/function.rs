@@ -104,7 +104,7 @@ fn granted(policy: &Value, api: &str) -> Vec<String> {
     let to_gateway = statements.filter(|statement| {
         statement["Effect"] == "Allow"
             && statement["Action"] == "lambda:InvokeFunction"
-            && statement["Principal"]["Service"] == "apigateway.amazonaws.com"
+            && statement.pointer("/Principal/Service").is_some_and(|service| service == "apigateway.amazonaws.com")
     });
     let source = |statement: &Value| {
         let source = statement.pointer("/Condition/ArnLike/AWS:SourceArn")?.as_str()?;
