@@ -22,7 +22,7 @@ run: ## start the whole system on this machine and play the main job once
 	cargo build --workspace --bins
 	@cargo run --quiet --bin local -- $(ARGS)
 
-# There are no tests in main.rs and no doctests: looking for them would link 19 programs more.
+# There are no tests in main.rs and no doctests: looking for them would link every function once more.
 test: ## every test, the end-to-end test on the local stack included; every benchmark once
 	infra/local/make-venv
 	tests/mcp_client/install

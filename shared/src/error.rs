@@ -80,6 +80,18 @@ impl Error {
         Self::Invalid(problems)
     }
 
+    /// The same, answered with these headers, too.
+    #[must_use]
+    pub fn with_headers(self, more: Vec<(&'static str, String)>) -> Self {
+        match self {
+            Self::WithHeaders { error, mut headers } => {
+                headers.extend(more);
+                Self::WithHeaders { error, headers }
+            }
+            error => Self::WithHeaders { error: Box::new(error), headers: more },
+        }
+    }
+
     /// Whether the same may work later: something we depend on is out of reach.
     pub const fn is_outage(&self) -> bool {
         match self {

@@ -449,7 +449,7 @@ impl Platform {
         })
     }
 
-    /// Where front ends reach the streamed chat, if not at the function's own URL (`STREAM_PUBLIC_URL`); without a slash at the end.
+    /// Where front ends reach the streamed chat, if not at its REST API's own endpoint (`STREAM_PUBLIC_URL`); without a slash at the end.
     pub fn stream_public_url(&self) -> Option<String> {
         self.environment.optional("STREAM_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned())
     }

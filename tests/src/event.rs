@@ -1,4 +1,4 @@
-//! API Gateway's event (HTTP API, payload format 2.0), and what a function answers to it.
+//! API Gateway's event (HTTP API, payload format 2.0; REST API, format 1.0), and what a function answers to it.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,12 @@ pub struct Event {
     pub user: Option<String>,
     /// How long the function may run.
     pub time: Duration,
+    /// The variables of the stage, where a REST API stands before the function.
+    pub stage: BTreeMap<String, String>,
 }
+
+/// An API's own id of a request.
+const REQUEST_ID: &str = "JKJaXmPLvHcESHA=";
 
 impl Event {
     pub fn new(method: &str, path: &str) -> Self {
@@ -33,6 +38,7 @@ impl Event {
             body: None,
             user: None,
             time: Duration::from_secs(28),
+            stage: BTreeMap::new(),
         }
     }
 
@@ -96,7 +102,7 @@ impl Event {
                     "sourceIp": "192.0.2.7",
                     "userAgent": "tests",
                 },
-                "requestId": "JKJaXmPLvHcESHA=",
+                "requestId": REQUEST_ID,
                 "routeKey": "$default",
                 "stage": "$default",
                 "time": "20/Nov/2026:16:20:52 +0000",
@@ -118,9 +124,55 @@ impl Event {
         event
     }
 
-    /// The request as the runtime hands it to a handler.
-    pub fn to_request(&self) -> Request {
-        request(&self.to_json(), self.time)
+    /// The event as a REST API sends it to Lambda.
+    pub fn to_rest_json(&self) -> Value {
+        let all = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
+            let mut all = BTreeMap::<String, Vec<String>>::new();
+            for (name, value) in pairs {
+                all.entry(name.clone()).or_default().push(value.clone());
+            }
+            all
+        };
+        let last = |all: &BTreeMap<String, Vec<String>>| -> Value {
+            all.iter().map(|(name, values)| (name.clone(), json!(values.last()))).collect()
+        };
+        let headers = all(&mut self.headers.iter());
+        let query = all(&mut self.query.iter().map(|(name, value)| (name, value)));
+        let some =
+            |value: Value| if value.as_object().is_some_and(serde_json::Map::is_empty) { Value::Null } else { value };
+        json!({
+            "resource": "/{proxy+}",
+            "path": self.path,
+            "httpMethod": self.method,
+            "headers": last(&headers),
+            "multiValueHeaders": headers,
+            "queryStringParameters": some(last(&query)),
+            "multiValueQueryStringParameters": some(json!(query)),
+            "pathParameters": null,
+            "stageVariables": some(json!(self.stage)),
+            "requestContext": {
+                "accountId": "123456789012",
+                "apiId": "abcdefghij",
+                "domainName": "stream.switchboard.example",
+                "domainPrefix": "stream",
+                "httpMethod": self.method,
+                "identity": {"sourceIp": "192.0.2.7", "userAgent": "tests"},
+                "path": format!("/live{}", self.path),
+                "protocol": "HTTP/1.1",
+                "requestId": REQUEST_ID,
+                "requestTimeEpoch": 1_795_191_652_123_i64,
+                "resourcePath": "/{proxy+}",
+                "stage": "live",
+            },
+            "body": self.body,
+            "isBase64Encoded": false,
+        })
+    }
+
+    /// The request as the runtime hands it to this function's handler: a REST API stands before `stream`.
+    pub fn to_request(&self, function: &str) -> Request {
+        let event = if function == "stream" { self.to_rest_json() } else { self.to_json() };
+        request(&event, self.time)
     }
 }
 

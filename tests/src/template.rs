@@ -17,18 +17,7 @@ pub use self::deployment::Deployment;
 #[derive(Debug, Clone)]
 pub struct Template(pub Value);
 
-/// What the functions with a URL of their own answer there: the template says nothing of it.
-const URL_ROUTES: [(&str, &str, &str); 7] = [
-    ("stream", "POST", "/agent/stream"),
-    ("stream", "POST", "/copilotkit"),
-    ("stream", "POST", "/copilotkit/agent/{id}/connect"),
-    ("stream", "POST", "/copilotkit/agent/{id}/run"),
-    ("stream", "POST", "/copilotkit/agent/{id}/stop/{thread}"),
-    ("stream", "GET", "/copilotkit/info"),
-    ("stream", "POST", "/copilotkit/stream"),
-];
-
-/// One route of the HTTP API, or of a function's own URL.
+/// One route of the HTTP API, or of a function's own REST API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     pub method: String,
@@ -94,24 +83,21 @@ impl Template {
         routes
     }
 
-    /// The routes of functions that have a URL of their own.
-    pub fn url_routes(&self) -> Vec<Route> {
-        let urls = self.resources("AWS::Lambda::Url");
-        let functions = urls.values().map(|url| {
-            let target = url["TargetFunctionArn"]["Fn::GetAtt"].as_str().expect("TargetFunctionArn is a !GetAtt");
-            kebab(target.trim_end_matches("Function.Arn"))
-        });
-        let mut routes: Vec<Route> = functions
-            .flat_map(|function| {
-                let of_function = URL_ROUTES.iter().filter(move |(of, ..)| *of == function);
-                of_function.map(|(function, method, path)| Route {
-                    method: (*method).to_owned(),
-                    path: (*path).to_owned(),
-                    jwt: false,
-                    function: (*function).to_owned(),
-                })
-            })
-            .collect();
+    /// The routes of functions that stand behind a REST API, which streams; not the preflights, which it answers itself.
+    pub fn rest_routes(&self) -> Vec<Route> {
+        let apis = self.resources("AWS::ApiGateway::RestApi");
+        let mut routes = Vec::new();
+        for (path, methods) in apis.values().flat_map(|api| api["Body"]["paths"].as_object().expect("paths")) {
+            for (method, operation) in methods.as_object().expect("methods") {
+                let uri = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"].as_str();
+                let Some((_, function)) = uri.and_then(|uri| uri.split_once(":path/2021-11-15/functions/${")) else {
+                    continue;
+                };
+                let (function, _) = function.split_once("Function.Arn}").expect("the function's ARN");
+                let (method, path) = (method.to_ascii_uppercase(), path.clone());
+                routes.push(Route { method, path, jwt: false, function: kebab(function) });
+            }
+        }
         routes.sort();
         routes
     }

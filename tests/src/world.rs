@@ -248,7 +248,7 @@ impl World {
 
     /// Sends an event to a function by its name, and does what follows the answer.
     pub async fn send(&self, function: &str, event: &Event) -> Answer {
-        self.deliver(function, event.to_request()).await
+        self.deliver(function, event.to_request(function)).await
     }
 
     /// As [`World::send`], for a whole event of API Gateway's.

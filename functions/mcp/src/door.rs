@@ -96,7 +96,7 @@ fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>)
     let scope = deps.door.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
     let why = why.map(|(code, why)| format!(", error=\"{code}\", error_description=\"{why}\"")).unwrap_or_default();
     let challenge = format!("Bearer resource_metadata=\"{metadata}\"{scope}{why}");
-    Error::WithHeaders { error: Box::new(error), headers: vec![("www-authenticate", challenge)] }
+    error.with_headers(vec![("www-authenticate", challenge)])
 }
 
 /// What a browser must be told so that a page of this origin may read the answer.

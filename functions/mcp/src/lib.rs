@@ -55,11 +55,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             // The same headers stand at a refusal: a client in a browser must be able to read it.
             match Box::pin(server::answer(deps, request, &slug)).await {
                 Ok(reply) => Ok(reply.with_headers(shown)),
-                Err(Error::WithHeaders { error, mut headers }) => {
-                    headers.extend(shown);
-                    Err(Error::WithHeaders { error, headers })
-                }
-                Err(error) => Err(Error::WithHeaders { error: Box::new(error), headers: shown }),
+                Err(error) => Err(error.with_headers(shown)),
             }
         }
         _ => Err(Error::NotFound("route")),

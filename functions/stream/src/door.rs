@@ -8,8 +8,12 @@ use shared::{
 
 use crate::Deps;
 
+/// The variables with lists of origins; in one of them this stands for all origins.
+const ORIGINS: [&str; 3] = ["own_origin", "dashboard_origins", "stream_origins"];
+const EVERYBODY: &str = "all";
+
 pub(crate) async fn person(deps: &Deps, request: &Request) -> Result<Person> {
-    let own = || format!("https://{}", domain(request).unwrap_or_default());
+    let own = || own_address(request).unwrap_or_default();
     let resource = deps.public_url.clone().unwrap_or_else(own);
     let token = deps.tokens.of_request(request, &resource, http::deadline(request)).await;
     let token = token.map_err(unauthenticated)?;
@@ -26,11 +30,34 @@ fn unauthenticated(refused: NoToken) -> Error {
         }
         NoToken::Unverified(error) => return error,
     };
-    Error::WithHeaders { error: Box::new(Error::Unauthenticated), headers: vec![("www-authenticate", challenge)] }
+    Error::Unauthenticated.with_headers(vec![("www-authenticate", challenge)])
 }
 
-/// The host of the function's own URL, as Lambda says it.
-fn domain(request: &Request) -> Option<String> {
-    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
-    context.domain_name.clone()
+/// The REST API's own endpoint, as API Gateway says it.
+fn own_address(request: &Request) -> Option<String> {
+    let RequestContext::ApiGatewayV1(context) = request.request_context_ref()? else { return None };
+    Some(format!("https://{}/{}", context.domain_name.as_ref()?, context.stage.as_ref()?))
+}
+
+/// What a browser must be told so that a page of this origin may read the answer, by the variables of the API's stage: a REST API answers
+/// preflights itself, and adds nothing to what the function says.
+pub(crate) fn headers(request: &Request) -> Vec<(&'static str, String)> {
+    let Some(origin) = request.headers().get("origin").and_then(|origin| origin.to_str().ok()) else {
+        return Vec::new();
+    };
+    let variables = request.stage_variables();
+    let lists = ORIGINS.into_iter().filter_map(|name| variables.first(name));
+    let allowed = lists.flat_map(|list| list.split(',')).fold(None, |allowed, listed| match listed {
+        EVERYBODY => Some("*"),
+        listed if listed == origin => allowed.or(Some(origin)),
+        _ => allowed,
+    });
+    let mut headers = vec![("vary", "Origin".to_owned())];
+    if let Some(allowed) = allowed {
+        headers.push(("access-control-allow-origin", allowed.to_owned()));
+        headers.extend(
+            variables.first("exposed_headers").map(|names| ("access-control-expose-headers", names.to_owned())),
+        );
+    }
+    headers
 }

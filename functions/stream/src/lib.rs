@@ -1,5 +1,5 @@
-//! Conversations with the planner, told while they happen. The function has a URL of its own that streams, and no authorizer: it
-//! verifies the token itself (`door.rs`).
+//! Conversations with the planner, told while they happen. The function stands behind a REST API, which streams and has no authorizer:
+//! it verifies the token itself and says what pages may read (`door.rs`).
 //!
 //! - POST /agent/stream, body as POST /agent/chat: the turn as server-sent events `data: {"type", …}` (`sse.rs`).
 //! - POST /copilotkit/stream, body a `RunAgentInput` (`input.rs`): the turn as events of AG-UI (`agui.rs`).
@@ -33,7 +33,7 @@ pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub turns: Turns,
-    /// Where it is reached, if not at its own URL.
+    /// Where it is reached, if not at the REST API's own endpoint.
     pub public_url: Option<String>,
 }
 
@@ -50,6 +50,15 @@ impl Deps {
 
 /// `deps` outlive the answer, which goes on after this has returned.
 pub async fn handle(deps: &'static Deps, request: Request) -> Result<Reply> {
+    let shown = door::headers(&request);
+    // A refusal has the same: a page must be able to read it.
+    match Box::pin(answer(deps, request)).await {
+        Ok(reply) => Ok(reply.with_headers(shown)),
+        Err(error) => Err(error.with_headers(shown)),
+    }
+}
+
+async fn answer(deps: &'static Deps, request: Request) -> Result<Reply> {
     let person = door::person(deps, &request).await?;
     let deadline = http::deadline(&request);
     match http::route(&request)[..] {

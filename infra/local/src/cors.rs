@@ -1,5 +1,7 @@
-//! What AWS itself says to browsers, before a function URL by its `Cors` and before an HTTP API by its `corsConfiguration`: the
-//! answer to a preflight, for which no function is asked, and headers of the other answers.
+//! What AWS itself says to browsers, before a REST API by its stage's variables and before an HTTP API by its `corsConfiguration`:
+//! the answer to a preflight, for which no function is asked, and at an HTTP API headers of the other answers.
+
+use std::collections::BTreeMap;
 
 use axum::{
     body::Body,
@@ -8,12 +10,12 @@ use axum::{
 };
 use serde_json::Value;
 
-const METHODS: [&str; 7] = ["GET", "PUT", "HEAD", "POST", "PATCH", "DELETE", "*"];
-const MOST_METHODS_OF_A_URL: usize = 6;
 /// What browsers read; no function may say it where AWS does.
 const OWN: &str = "access-control-";
 const MOST_NAMES: usize = 100;
 const LONGEST_MAX_AGE: u64 = 86_400;
+/// Of a stage's variable, in bytes.
+const LONGEST_VARIABLE: usize = 512;
 
 /// What the template allows pages of other origins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,20 +29,26 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// Reads `Cors` as Lambda's API shows it.
+    /// Reads the variables of a REST API's stage, by which its preflights are answered.
     ///
     /// # Errors
-    /// With a sentence on what Lambda would refuse.
-    pub fn of_url(cors: &Value) -> Result<Self, String> {
-        let fields = ["AllowOrigins", "AllowMethods", "AllowHeaders", "ExposeHeaders", "AllowCredentials", "MaxAge"];
-        let cors = Self::read(cors, fields)?;
-        if cors.methods.len() > MOST_METHODS_OF_A_URL {
-            return Err(format!("AllowMethods has more than {MOST_METHODS_OF_A_URL} methods"));
+    /// With a sentence on what API Gateway would refuse.
+    pub fn of_stage(variables: &BTreeMap<String, String>) -> Result<Self, String> {
+        let fits = |value: &str| {
+            !value.is_empty() && value.len() <= LONGEST_VARIABLE && value.chars().all(may_be_in_a_variable)
+        };
+        if let Some((name, value)) = variables.iter().find(|(_, value)| !fits(value)) {
+            return Err(format!("the stage's variable {name} may not be {value:?}"));
         }
-        if let Some(unknown) = cors.methods.iter().find(|method| !METHODS.contains(&method.as_str())) {
-            return Err(format!("AllowMethods has {unknown}, which Lambda does not take; it answers OPTIONS itself"));
-        }
-        Ok(cors)
+        let list = |name: &str| variables.get(name).map_or("", String::as_str).split(',').map(str::to_owned);
+        let origins = ["own_origin", "dashboard_origins", "stream_origins"].into_iter().flat_map(list);
+        Ok(Self {
+            origins: origins.map(|origin| if origin == "all" { "*".to_owned() } else { origin }).collect(),
+            methods: list("methods").collect(),
+            headers: list("headers").collect(),
+            max_age: Some(7_200),
+            ..Self::default()
+        })
     }
 
     /// Reads `corsConfiguration` as API Gateway's API shows it.
@@ -83,31 +91,40 @@ impl Cors {
                 .map(str::trim)
                 .filter(|name| !name.is_empty())
                 .all(|name| allows(&self.headers, name));
-        if !allowed || !self.admit(asked, response.headers_mut()) {
-            return response;
+        if allowed {
+            self.permit(asked, response.headers_mut());
         }
-        let headers = response.headers_mut();
-        put(headers, header::ACCESS_CONTROL_ALLOW_METHODS, &self.methods.join(","));
-        put(headers, header::ACCESS_CONTROL_ALLOW_HEADERS, &self.headers.join(","));
-        put(headers, header::ACCESS_CONTROL_MAX_AGE, &self.max_age.map(|age| age.to_string()).unwrap_or_default());
         response
     }
 
-    /// Adds to the answer to a page's request what its browser must hear. A function that says so itself has said it twice:
-    /// browsers refuse that, and so it shows.
-    pub fn answered(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
-        if self.admit(asked, headers) {
-            put(headers, header::ACCESS_CONTROL_EXPOSE_HEADERS, &self.exposed.join(","));
-        }
+    /// The answer of a REST API's own integration to OPTIONS, which looks at nothing but the origin.
+    pub fn preflight_of_stage(&self, asked: &HeaderMap) -> Response {
+        let mut response = Response::new(Body::empty());
+        put(response.headers_mut(), header::VARY, "Origin");
+        self.permit(asked, response.headers_mut());
+        response
     }
 
-    /// The same where a function's own words to browsers are not passed on, as API Gateway does it.
+    /// Says what a page of the request's origin may do, if there is anything.
+    fn permit(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
+        if !self.admit(asked, headers) {
+            return;
+        }
+        put(headers, header::ACCESS_CONTROL_ALLOW_METHODS, &self.methods.join(","));
+        put(headers, header::ACCESS_CONTROL_ALLOW_HEADERS, &self.headers.join(","));
+        put(headers, header::ACCESS_CONTROL_MAX_AGE, &self.max_age.map(|age| age.to_string()).unwrap_or_default());
+    }
+
+    /// Says in the answer to a page's request what its browser must hear. A function's own words to browsers are not passed on, as
+    /// an HTTP API does it.
     pub fn answered_instead(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
         let own: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
         for name in own {
             headers.remove(name);
         }
-        self.answered(asked, headers);
+        if self.admit(asked, headers) {
+            put(headers, header::ACCESS_CONTROL_EXPOSE_HEADERS, &self.exposed.join(","));
+        }
     }
 
     /// Whether the page's origin may read the answer; says so in it.
@@ -119,7 +136,7 @@ impl Cors {
         // Browsers refuse `*` where there are credentials.
         let anyone = self.origins.iter().any(|allowed| allowed == "*") && !self.credentials;
         put(headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, if anyone { "*" } else { origin });
-        if !anyone {
+        if !anyone && !headers.contains_key(header::VARY) {
             put(headers, header::VARY, "Origin");
         }
         if self.credentials {
@@ -127,6 +144,10 @@ impl Cors {
         }
         true
     }
+}
+
+const fn may_be_in_a_variable(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_' | '~' | ':' | '/' | '?' | '#' | '&' | '=' | ',')
 }
 
 fn allows(allowed: &[String], asked: &str) -> bool {
@@ -179,9 +200,9 @@ mod tests {
     use super::*;
 
     fn cors() -> Cors {
-        Cors::of_url(&json!({
-            "AllowOrigins": ["https://app.example"], "AllowMethods": ["GET", "POST"], "MaxAge": "600",
-            "AllowHeaders": ["authorization", "content-type"], "ExposeHeaders": ["x-thread"],
+        Cors::of_api(&json!({
+            "allowOrigins": ["https://app.example"], "allowMethods": ["GET", "POST"], "maxAge": "600",
+            "allowHeaders": ["authorization", "content-type"], "exposeHeaders": ["x-thread"],
         }))
         .unwrap()
     }
@@ -221,13 +242,13 @@ mod tests {
 
     #[test]
     fn everybody_is_a_star_unless_there_are_credentials() {
-        let open = Cors::of_url(&json!({"AllowOrigins": "*", "AllowMethods": ["*"]})).unwrap();
+        let open = Cors::of_api(&json!({"allowOrigins": "*", "allowMethods": ["*"]})).unwrap();
         let mut headers = HeaderMap::new();
-        open.answered(&asked("https://app.example", "", ""), &mut headers);
+        open.answered_instead(&asked("https://app.example", "", ""), &mut headers);
         assert_eq!((&headers["access-control-allow-origin"], headers.len()), (&HeaderValue::from_static("*"), 1));
         let with_credentials = Cors { credentials: true, ..open };
         let mut headers = HeaderMap::new();
-        with_credentials.answered(&asked("https://app.example", "", ""), &mut headers);
+        with_credentials.answered_instead(&asked("https://app.example", "", ""), &mut headers);
         assert_eq!(headers["access-control-allow-origin"], "https://app.example");
         assert_eq!(headers["access-control-allow-credentials"], "true");
     }
@@ -255,16 +276,48 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_refuses_is_refused() {
+    fn what_api_gateway_refuses_is_refused() {
         for (cors, named) in [
-            (json!({"AllowMethods": ["OPTIONS"]}), "OPTIONS"),
-            (json!({"AllowMethods": ["GET", "PUT", "HEAD", "POST", "PATCH", "DELETE", "*"]}), "more than 6"),
-            (json!({"MaxAge": 86_401}), "MaxAge"),
-            (json!({"MaxAge": "long"}), "MaxAge"),
-            (json!({"AllowHeaders": [1]}), "AllowHeaders"),
+            (json!({"maxAge": 86_401}), "maxAge"),
+            (json!({"maxAge": "long"}), "maxAge"),
+            (json!({"allowHeaders": [1]}), "allowHeaders"),
         ] {
-            let refused = Cors::of_url(&cors).unwrap_err();
+            let refused = Cors::of_api(&cors).unwrap_err();
             assert!(refused.contains(named), "{cors}: {refused}");
+        }
+    }
+
+    fn stage(stream_origins: &str) -> Result<Cors, String> {
+        let variables = [
+            ("own_origin", "https://api.example"),
+            ("dashboard_origins", "none"),
+            ("stream_origins", stream_origins),
+            ("methods", "GET,POST"),
+            ("headers", "authorization,content-type"),
+        ];
+        Cors::of_stage(&variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+    }
+
+    #[test]
+    fn a_stage_tells_its_pages_what_they_may_do_and_others_nothing() {
+        let some = stage("https://app.example,https://b.example").unwrap();
+        for origin in ["https://app.example", "https://b.example", "https://api.example"] {
+            let answer = some.preflight_of_stage(&asked(origin, "DELETE", "x-any"));
+            let said = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+            assert_eq!((answer.status().as_u16(), said("access-control-allow-origin")), (200, origin.to_owned()));
+            assert_eq!(said("access-control-allow-methods"), "GET,POST");
+            assert_eq!(said("access-control-allow-headers"), "authorization,content-type");
+            assert_eq!(answer.headers().get_all("vary").iter().collect::<Vec<_>>(), ["Origin"]);
+        }
+        for origin in ["https://other.example", "https://app.example,https://b.example", ""] {
+            let answer = some.preflight_of_stage(&asked(origin, "POST", ""));
+            assert_eq!(answer.headers().keys().collect::<Vec<_>>(), ["vary"], "{origin}");
+        }
+        let answer = stage("all").unwrap().preflight_of_stage(&asked("https://other.example", "POST", ""));
+        assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+        for value in ["*", "", "https://b.example, https://c.example", &"a".repeat(513)] {
+            let refused = stage(value).unwrap_err();
+            assert!(refused.contains("stream_origins"), "{refused}");
         }
     }
 }

@@ -148,7 +148,7 @@ impl Stack {
         let api_url = format!("http://{api_address}");
         let stream_listener = ports::listen(options.ports.stream, streaming::SERVICE)?;
         let stream_address = stream_listener.local_addr().map_err(Error::file("find the port for streamed answers"))?;
-        let stream_url = format!("http://{stream_address}");
+        let stream_url = format!("http://{stream_address}/{}", streaming::STAGE);
         let files = catalogue::files().map_err(Error::file("read infra/catalogue"))?;
         let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data, &files)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;

@@ -1,11 +1,11 @@
-//! The function `stream` under a plain address: what its function URL is on AWS, as the local AWS collects an answer before it
-//! passes it on.
+//! The function `stream` under a plain address: what its REST API is on AWS, as the local AWS collects an answer before it passes it
+//! on.
 //!
 //! Runs the deployed program behind a runtime API of its own and passes each piece of an answer on as it comes. As strict as
 //! Lambda: one process for each request at a time, the function's own limit of time, 6 MB a request; a function that does not
-//! stream, fails, or has a head that Lambda may not take is a 502; a process that dies in the middle breaks the connection. A
-//! function never learns that its client has left. What the function is, its variables, its time-out and its `Cors` are those that
-//! were deployed.
+//! stream, fails, or has a head that AWS may not take is a 502; a process that dies in the middle breaks the connection. A function
+//! never learns that its client has left. What the function is, its variables and its time-out, the API's routes and its stage are
+//! those that were deployed. Of the API's throttles there is none: they are for an account's executions, which a machine has not.
 
 mod connection;
 mod environments;
@@ -13,6 +13,7 @@ mod event;
 mod function;
 mod head;
 mod program;
+mod routes;
 mod runtime_api;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
@@ -37,10 +38,14 @@ use environments::{Answer, Environments, Invocation, Launch, Log};
 use event::LARGEST_EVENT;
 use function::Function;
 use program::Program;
+use routes::{Matched, Target};
 use runtime_api::Api;
 
 /// The function that streams.
 pub(crate) const FUNCTION: &str = "stream";
+
+/// The stage of its API, with which every path begins.
+pub(crate) const STAGE: &str = "live";
 
 /// A request is not read beyond this many bytes.
 const FARTHEST_READ: usize = 64 * 1024 * 1024;
@@ -67,7 +72,7 @@ struct Door {
 
 impl StreamingDoor {
     /// Serves on `listener` the function that streams, with the code of its package; unpacks that into `directory`. Nothing where
-    /// the template gives no function a URL.
+    /// the template has no REST API for it.
     pub(crate) async fn open(
         listener: TcpListener,
         aws: &Aws,
@@ -116,52 +121,54 @@ fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()
 }
 
 async fn receive(State(door): State<Arc<Door>>, request: Request) -> Response {
-    let cors = door.function.cors.as_ref();
-    if let Some(cors) = cors
-        && request.method() == Method::OPTIONS
-    {
-        return cors.preflight(request.headers());
-    }
-    let asked = request.headers().clone();
     let request_id = Uuid::new_v4().to_string();
-    let mut response = if door.function.open {
-        door.answer(request, &request_id).await
-    } else {
-        refusal(StatusCode::FORBIDDEN, r#"{"Message":"Forbidden"}"#)
-    };
-    let headers = response.headers_mut();
-    if let Some(cors) = cors {
-        cors.answered(&asked, headers);
-    }
+    let mut response = door.route(request, &request_id).await;
     if let Ok(request_id) = HeaderValue::from_str(&request_id) {
-        headers.insert("x-amzn-requestid", request_id);
+        response.headers_mut().insert("x-amzn-requestid", request_id);
     }
     response
 }
 
 impl Door {
-    async fn answer(&self, request: Request, request_id: &str) -> Response {
-        let too_large = || {
-            let message =
-                format!("Request must be smaller than {LARGEST_EVENT} bytes for the InvokeFunction operation");
-            refusal(StatusCode::PAYLOAD_TOO_LARGE, &serde_json::json!({"Message": message}).to_string())
-        };
+    async fn route(&self, request: Request, request_id: &str) -> Response {
         let (parts, body) = request.into_parts();
+        let within = parts.uri.path().strip_prefix('/').and_then(|path| path.strip_prefix(STAGE));
+        let Some(path) = within.filter(|path| path.starts_with('/')).map(str::to_owned) else {
+            return refusal(StatusCode::FORBIDDEN, "Forbidden");
+        };
+        match self.function.routes.target(parts.method.as_str(), &path) {
+            Target::Preflight => self.function.cors.preflight_of_stage(&parts.headers),
+            // So API Gateway calls it.
+            Target::Nobody => refusal(StatusCode::FORBIDDEN, "Missing Authentication Token"),
+            Target::Function(matched) if !self.may_invoke(parts.method.as_str(), &matched.resource) => {
+                refusal(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error")
+            }
+            Target::Function(matched) => self.answer(parts, body, (&path, &matched), request_id).await,
+        }
+    }
+
+    fn may_invoke(&self, method: &str, resource: &str) -> bool {
+        self.function.granted.iter().any(|pattern| like(pattern, &format!("{method}{resource}")))
+    }
+
+    async fn answer(&self, parts: Parts, body: Body, route: (&str, &Matched), request_id: &str) -> Response {
+        let too_large = || refusal(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
         let Some(body) = read(body).await else { return too_large() };
         let trace = trace();
-        let event = event::event(&parts, &body, &self.function.domain, request_id, &trace);
+        let event = event::event(&parts, route, &body, &self.function.stage, request_id, &trace);
         let event = runtime_api::written(&event);
-        // The event counts, so that a body in base64 may have three quarters of it.
+        // The event counts, in which the body is a text of JSON and each header stands twice.
         if event.len() > LARGEST_EVENT {
             return too_large();
         }
         let (client, answer) = oneshot::channel();
-        let invocation = Invocation { request_id: request_id.to_owned(), event, trace, client };
+        // Lambda's own, which is another than the gateway's.
+        let invocation = Invocation { request_id: Uuid::new_v4().to_string(), event, trace, client };
         // On a task of its own: what was asked is done, whether or not somebody waits.
         let environments = Arc::clone(&self.environments);
         tokio::spawn(async move { environments.invoke(invocation).await });
         let Ok(Answer { head, mut body }) = answer.await else {
-            return refusal(StatusCode::BAD_GATEWAY, "Internal Server Error");
+            return refusal(StatusCode::BAD_GATEWAY, "Internal server error");
         };
         let mut response = Response::new(Body::from_stream(stream::poll_fn(move |context| body.poll_recv(context))));
         *response.status_mut() = head.status;
@@ -186,9 +193,20 @@ async fn read(body: Body) -> Option<Bytes> {
     (size <= LARGEST_EVENT).then(|| Bytes::from(read))
 }
 
-/// An answer of Lambda's own.
-fn refusal(status: StatusCode, body: &str) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], body.to_owned()).into_response()
+/// An answer of the API's own, which every page may read.
+fn refusal(status: StatusCode, message: &str) -> Response {
+    let headers = [(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
+    (status, headers, axum::Json(serde_json::json!({"message": message}))).into_response()
+}
+
+/// IAM's `ArnLike` within one component: `*` stands for any text, slashes included.
+fn like(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
+            like(rest, "") || text.char_indices().any(|(at, _)| text.get(at..).is_some_and(|text| like(rest, text)))
+        }),
+    }
 }
 
 /// A trace that is not sampled, in X-Ray's form.

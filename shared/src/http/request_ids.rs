@@ -6,8 +6,8 @@ use tracing::Span;
 /// The two names of a request. Both stand in every line of its log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestIds {
-    /// The door's: `requestContext.requestId`, which the HTTP API's access log has as `request_id` and its answers as the header
-    /// `apigw-requestid`; at a function URL it is Lambda's. This one the caller is told. Lambda's where there is no door.
+    /// The door's: `requestContext.requestId`, which the access log has as `request_id` and answers have as a header, `apigw-requestid`
+    /// of the HTTP API and `x-amzn-requestid` of the REST API. This one the caller is told. Lambda's where there is no door.
     pub(super) request: String,
     /// Lambda's, which is in its own lines (`START`, `REPORT`, a time-out) and in the access log as `lambda_request_id`.
     pub(super) invocation: String,
@@ -28,6 +28,10 @@ impl RequestIds {
 }
 
 fn of_door(request: &Request) -> Option<String> {
-    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
-    context.request_id.clone().filter(|id| !id.is_empty())
+    let id = match request.request_context_ref()? {
+        RequestContext::ApiGatewayV1(context) => context.request_id.clone(),
+        RequestContext::ApiGatewayV2(context) => context.request_id.clone(),
+        _ => None,
+    };
+    id.filter(|id| !id.is_empty())
 }

@@ -51,7 +51,7 @@ where
 }
 
 /// As [`serve`], for a function whose answers may be [`Reply::events`]: the head is sent when `handle` returns, each event when it is
-/// written. Its address must be a function URL that streams.
+/// written. Its integration must be one that streams.
 ///
 /// # Errors
 /// When the runtime API is out of reach.

@@ -67,6 +67,13 @@ impl Deployment<'_> {
                 let joined = self.value(&argument[1])?;
                 Some(text(&joined, whole).split(argument[0].as_str()?).collect())
             }
+            "Fn::FindInMap" => {
+                let [map, key, name] = [0, 1, 2].map(|at| self.value(&argument[at]));
+                let [map, key, name] = [&map?, &key?, &name?].map(|part| text(part, whole).to_owned());
+                let found = &self.template["Mappings"][&map][&key][&name];
+                assert!(!found.is_null(), "{map} has no {name} of {key}");
+                Some(found.clone())
+            }
             // An attribute of a resource is known when that is there; its name stands for it.
             "Fn::GetAtt" => Some(argument.clone()),
             _ => Some(whole.clone()),
@@ -127,7 +134,9 @@ mod tests {
                 "Bounded": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Most"}, "0"]}]},
                 "Both": {"Fn::And": [{"Condition": "Named"}, {"Condition": "Bounded"}]},
             },
+            "Mappings": {"Sizes": {"3": {"Rate": 0.5}}},
             "Resources": {
+                "Sized": {"Properties": {"Rate": {"Fn::FindInMap": ["Sizes", {"Ref": "Most"}, "Rate"]}}},
                 "Thing": {"Properties": {
                     "Most": {"Fn::If": ["Bounded", {"Ref": "Most"}, {"Ref": "AWS::NoValue"}]},
                     "All": {"Fn::Split": [",", {"Fn::Join": [",", ["x", {"Fn::Join": [",", {"Ref": "Names"}]}]]}]},
@@ -142,5 +151,6 @@ mod tests {
         let full = template.deployed(&[("Names", "a, b"), ("Most", "3")]);
         assert_eq!(full.properties("Thing"), Some(json!({"Most": "3", "All": ["x", "a", "b"], "Of": "Api.Endpoint"})));
         assert_eq!(full.properties("Other"), Some(json!({})));
+        assert_eq!(full.properties("Sized"), Some(json!({"Rate": 0.5})));
     }
 }

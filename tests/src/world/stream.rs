@@ -16,7 +16,7 @@ impl World {
     /// The answer's head, and its events as they come.
     pub async fn open_stream(&self, event: &Event) -> Streamed {
         let stream = self.process.stream;
-        let request = event.to_request();
+        let request = event.to_request("stream");
         let (response, afterwards) =
             Box::pin(answer_streaming("stream", request, |request| stream::handle(stream, request))).await;
         assert!(afterwards.is_none(), "nothing follows a stream");

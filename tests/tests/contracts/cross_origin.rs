@@ -2,7 +2,7 @@
 //! Gateway speaks it, judged as a browser judges it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
-use std::net::TcpListener;
+use std::{collections::BTreeMap, net::TcpListener, sync::Arc};
 
 use axum::{
     Router,
@@ -12,10 +12,10 @@ use axum::{
     routing::any,
 };
 use local::{cors::Cors, front_door::FrontDoor};
-use reqwest::Client;
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tests::{
-    Template,
+    Event, Template, World,
     clients::anywhere,
     cross_origin::{Page, Seen},
     http_server::Server,
@@ -191,23 +191,106 @@ fn pages_of_agents_are_let_in_by_the_gateway_too() {
     }
 }
 
-#[test]
-fn the_streamed_chat_lets_in_the_console_and_the_dashboards() {
-    let template = Template::read();
-    let origins = |parameters: &[(&str, &str)]| {
-        template.deployed(parameters).properties("StreamUrl").unwrap()["Cors"]["AllowOrigins"].clone()
-    };
-    assert_eq!(origins(&[]), json!(["*"]));
-    let chat = ("StreamOrigins", "https://chat.example");
-    assert_eq!(origins(&[chat]), json!(["Api.ApiEndpoint", "https://chat.example"]));
-    let all = [chat, ("DashboardOrigins", APP), ("PublicUrl", "https://api.example")];
-    assert_eq!(origins(&all), json!(["https://api.example", "https://chat.example", APP]));
-    assert_eq!(origins(&[("StreamOrigins", ""), ("DashboardOrigins", APP)]), json!(["Api.ApiEndpoint", APP]));
-    assert_eq!(origins(&[chat, ("DashboardOrigins", "*")]), json!(["*"]));
-    for properties in
-        ["StreamUrl", "Api"].map(|id| template.deployed(&[("DashboardOrigins", "*")]).properties(id).unwrap())
-    {
-        assert!(!properties.to_string().contains("AllowCredentials"), "no cookie speaks for a page");
-        assert!(properties.to_string().contains("\"authorization\""), "* would leave it out");
+/// The streamed chat of a deployment: its REST API answers preflights by the variables of its stage, the function says the rest.
+struct Chat {
+    http: Client,
+    server: Server,
+    bearer: String,
+}
+
+impl Chat {
+    async fn deployed(parameters: &[(&str, &str)]) -> Self {
+        let variables = stage_variables(parameters);
+        let cors = Cors::of_stage(&variables).unwrap();
+        let world = Arc::new(World::start().await);
+        let bearer = format!("Bearer {}", world.issuer.token(&world.home.user_id));
+        let receive = move |request: Request| {
+            let (world, variables, cors) = (Arc::clone(&world), variables.clone(), cors.clone());
+            async move {
+                if request.method() == Method::OPTIONS {
+                    return cors.preflight_of_stage(request.headers());
+                }
+                let mut event = Event::new(request.method().as_str(), request.uri().path());
+                for (name, value) in request.headers() {
+                    event = event.header(name.as_str(), value.to_str().unwrap());
+                }
+                event.stage = variables;
+                let answer = world.send("stream", &event.text("{}")).await;
+                let headers =
+                    answer.headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+                let headers: HeaderMap = headers.collect();
+                (StatusCode::from_u16(answer.status).unwrap(), headers, answer.body.to_string()).into_response()
+            }
+        };
+        let server = Server::start(Router::new().fallback(any(receive))).await;
+        Self { http: shared::clients::http_client().unwrap(), server, bearer }
     }
+
+    async fn fetch(&self, origin: &str, authorization: &str) -> Result<Seen, String> {
+        let page = Page { http: &self.http, origin };
+        let headers =
+            [("authorization", authorization), ("content-type", "application/json"), ("x-organization", "home")];
+        page.fetch("GET", &format!("{}/copilotkit/info", self.server.url), &headers, None).await
+    }
+}
+
+fn stage_variables(parameters: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let stage = Template::read().deployed(parameters).properties("StreamStage").unwrap();
+    let variables = stage["Variables"].as_object().unwrap().iter();
+    // What API Gateway gives the HTTP API.
+    let text = |value: &Value| value.as_str().unwrap().replace("Api.ApiEndpoint", "https://api.example");
+    variables.map(|(name, value)| (name.clone(), text(value))).collect()
+}
+
+#[tokio::test]
+async fn the_streamed_chat_lets_in_the_console_and_the_dashboards() {
+    const CHAT: &str = "https://chat.example";
+    const OWN: &str = "https://api.example";
+    const ELSE: &str = "https://evil.example";
+    let (chat, app) = (("StreamOrigins", CHAT), ("DashboardOrigins", APP));
+    for (parameters, may) in [
+        (&[][..], &[OWN][..]),
+        (&[chat], &[OWN, CHAT]),
+        (&[chat, app], &[OWN, CHAT, APP]),
+        (&[app], &[OWN, APP]),
+        (&[chat, ("DashboardOrigins", "*")], &[OWN, CHAT, APP, ELSE]),
+        (&[("StreamOrigins", "*")], &[OWN, CHAT, APP, ELSE]),
+    ] {
+        let deployed = Chat::deployed(parameters).await;
+        for origin in [OWN, CHAT, APP, ELSE] {
+            let seen = deployed.fetch(origin, &deployed.bearer).await;
+            if may.contains(&origin) {
+                // Of an organization that this person is no member of.
+                assert_eq!(seen.unwrap().status, 404, "{origin} {parameters:?}");
+                let refused = deployed.fetch(origin, "Bearer x").await.unwrap();
+                assert_eq!((refused.status, &refused.body["code"]), (401, &json!("unauthenticated")), "{origin}");
+            } else {
+                let refused = seen.unwrap_err();
+                assert!(
+                    refused.starts_with("preflight: no Access-Control-Allow-Origin"),
+                    "{origin} {parameters:?}: {refused}"
+                );
+            }
+        }
+        let asked = deployed.server.seen();
+        assert!(
+            asked
+                .iter()
+                .all(|request| request.method == "OPTIONS" || may.iter().any(|may| request.headers["origin"] == *may))
+        );
+    }
+}
+
+#[test]
+fn no_cookie_speaks_for_a_page_and_the_token_may_be_sent() {
+    let open = [("DashboardOrigins", "*")];
+    let api = Template::read().deployed(&open).properties("Api").unwrap().to_string();
+    let stage = Template::read().0["Mappings"]["StreamApi"].to_string();
+    for says in [api.as_str(), &stage] {
+        assert!(!says.to_ascii_lowercase().contains("credentials"), "{says}");
+    }
+    assert!(
+        api.contains("\"authorization\"") && stage_variables(&open)["headers"].contains("authorization"),
+        "* would leave it out"
+    );
 }

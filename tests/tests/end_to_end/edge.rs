@@ -53,6 +53,12 @@ async fn is_as_deployed(stack: &Stack, http: &reqwest::Client, wanted: &Deployme
     ] {
         assert_eq!(cors[theirs], of_template[ours], "{cors}");
     }
+    let rest = aws(stack, http, "apigateway", "/restapis").await;
+    let id = rest["item"][0]["id"].as_str().unwrap();
+    let stages = aws(stack, http, "apigateway", &format!("/restapis/{id}/stages")).await;
+    let mut variables = wanted.properties("StreamStage").unwrap()["Variables"].clone();
+    variables["own_origin"] = stack.description.api_url.clone().into();
+    assert_eq!(stages["item"][0]["variables"], variables);
     let mut reserved = 0;
     for (id, declared) in template.resources("AWS::Serverless::Function") {
         let function = declared["FunctionName"]["Fn::Sub"].as_str().unwrap().replace("${AWS::StackName}", name);
@@ -106,11 +112,17 @@ async fn a_page_uses_the_api(stack: &Stack, http: &reqwest::Client, front_end: &
     assert_eq!(page.fetch("POST", &mcp, &of_mcp, Some(&ping)).await.unwrap().status, 200);
     let nobody = page.fetch("POST", &mcp, &of_mcp[1..], Some(&ping)).await.unwrap();
     assert!(nobody.status == 401 && nobody.headers.contains_key("www-authenticate"), "{nobody:?}");
+    // The streamed chat lets in the same pages.
+    let info = format!("{}/copilotkit/info", about.stream_url.as_deref().unwrap());
+    let seen = page.fetch("GET", &info, &headers, None).await.unwrap();
+    assert!(seen.preflighted && seen.body["agents"].is_object(), "{seen:?}");
+    let nobody = page.fetch("GET", &info, &headers[1..], None).await.unwrap();
+    assert!(nobody.status == 401 && nobody.headers.contains_key("x-amzn-remapped-www-authenticate"), "{nobody:?}");
     let metadata = format!("{}/.well-known/oauth-protected-resource/api/{}/mcp", about.api_url, about.slug);
     assert_eq!(page.fetch("GET", &metadata, &[], None).await.unwrap().status, 200);
     for origin in [other.as_str(), "null", "https://evil.example"] {
         let page = Page { http, origin };
-        for (method, address) in [("GET", &tools), ("POST", &mcp)] {
+        for (method, address) in [("GET", &tools), ("POST", &mcp), ("GET", &info)] {
             let refused = page.fetch(method, address, &headers, Some(&ping)).await.unwrap_err();
             assert!(refused.starts_with("preflight"), "{origin}: {refused}");
         }

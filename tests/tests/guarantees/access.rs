@@ -333,9 +333,9 @@ fn verifies(route: &Route) -> bool {
     route.path == "/api/{slug}/mcp" && route.method != "OPTIONS" || route.function == "stream"
 }
 
-/// The routes of the HTTP API and of functions with a URL of their own.
+/// The routes of the HTTP API and of functions with a REST API of their own.
 fn routes(world: &World) -> Vec<Route> {
-    world.template.routes().into_iter().chain(world.template.url_routes()).collect()
+    world.template.routes().into_iter().chain(world.template.rest_routes()).collect()
 }
 
 /// Those that a user of the dashboard may ask for.
@@ -356,7 +356,7 @@ fn every_route_with_an_authorizer_has_a_least_role_and_no_other_has() {
     let mut named: Vec<(&str, &str)> = LEAST_ROLES.iter().map(|(method, path, _)| (*method, *path)).collect();
     named.sort_unstable();
     let template = tests::Template::read();
-    let routes: Vec<Route> = template.routes().into_iter().chain(template.url_routes()).collect();
+    let routes: Vec<Route> = template.routes().into_iter().chain(template.rest_routes()).collect();
     let mut with_authorizer: Vec<(&str, &str)> = routes
         .iter()
         .filter(|route| route.jwt || verifies(route))

@@ -560,7 +560,7 @@ fn the_document_and_the_template_have_the_same_routes() {
         .collect();
     described.sort();
     let template = Template::read();
-    let routes = template.routes().into_iter().chain(template.url_routes());
+    let routes = template.routes().into_iter().chain(template.rest_routes());
     let mut deployed: Vec<(String, String, bool)> = routes.map(|route| (route.method, route.path, route.jwt)).collect();
     deployed.sort();
     assert_eq!(described, deployed, "method, path, and whether a JWT is asked for");

@@ -6,6 +6,8 @@ mod concurrency;
 mod operations;
 mod requests;
 pub(crate) mod source;
+mod streaming;
+mod throttles;
 mod upgrades;
 mod waivers;
 
@@ -98,7 +100,7 @@ fn a_function_has_its_directory_resource_event_and_readme_row() {
     let rows = readme.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| [")?.split_once("](functions/")?;
         assert!(rest.starts_with(&format!("{name})")), "{line}");
-        let routes = template.routes().into_iter().chain(template.url_routes());
+        let routes = template.routes().into_iter().chain(template.rest_routes());
         for route in routes.filter(|route| route.function == name) {
             assert!(rest.contains(&route.path), "the README's row of {name} has no {}", route.path);
         }
@@ -110,8 +112,8 @@ fn a_function_has_its_directory_resource_event_and_readme_row() {
 #[test]
 fn an_event_is_one_of_its_functions_routes() {
     let template = Template::read();
-    let url_routes = template.url_routes();
-    let routes: Vec<Route> = template.routes().into_iter().chain(url_routes.clone()).collect();
+    let rest_routes = template.rest_routes();
+    let routes: Vec<Route> = template.routes().into_iter().chain(rest_routes.clone()).collect();
     for name in functions() {
         let event: Value = serde_json::from_str(&read(&format!("events/{name}.json"))).unwrap();
         if scheduled(&Template::read()).contains(&name) {
@@ -127,26 +129,28 @@ fn an_event_is_one_of_its_functions_routes() {
             assert_eq!(event["Records"][0]["eventSourceARN"], arn, "{name}");
             continue;
         }
-        let http = &event["requestContext"]["http"];
-        assert_eq!(
-            (event["version"].as_str(), http["path"].as_str()),
-            (Some("2.0"), event["rawPath"].as_str()),
-            "{name}"
-        );
+        let from_rest = event.get("resource").is_some();
+        let http = if from_rest { &event["requestContext"] } else { &event["requestContext"]["http"] };
+        let [path, method] = if from_rest { ["path", "httpMethod"] } else { ["rawPath", "method"] };
+        let (path, method) = (event[path].as_str().unwrap(), &http[method]);
         let fits = |route: &&Route| {
-            let (pattern, path) = (route.path.split('/'), event["rawPath"].as_str().unwrap().split('/'));
+            let (pattern, path) = (route.path.split('/'), path.split('/'));
             route.function == name
-                && http["method"] == route.method.as_str()
+                && *method == route.method.as_str()
                 && pattern.clone().count() == path.clone().count()
                 && pattern.zip(path).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
         };
         let route = routes.iter().find(fits).unwrap_or_else(|| panic!("events/{name}.json is no route of {name}"));
-        if url_routes.contains(route) {
-            // Lambda knows nothing of routes, and of who asks.
-            assert_eq!((&event["routeKey"], &http["authorizer"]), (&json!("$default"), &Value::Null), "{name}");
-            assert_eq!(event["requestContext"]["accountId"], "anonymous", "{name}");
+        assert_eq!(rest_routes.contains(route), from_rest, "{name}");
+        if from_rest {
+            let stage = template.resources("AWS::ApiGateway::Stage").values().next().unwrap()["StageName"].clone();
+            assert_eq!((&event["resource"], &event["httpMethod"]), (&json!(route.path), method), "{name}");
+            assert_eq!((&http["resourcePath"], &http["stage"]), (&json!(route.path), &stage), "{name}");
+            assert_eq!(http["path"], format!("/{}{path}", stage.as_str().unwrap()), "{name}");
+            assert!(http.get("authorizer").is_none(), "{name}: nobody has looked at the token");
             continue;
         }
+        assert_eq!((event["version"].as_str(), http["path"].as_str()), (Some("2.0"), Some(path)), "{name}");
         assert_eq!(event["routeKey"], format!("{} {}", route.method, route.path), "{name}");
         let subject = &event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"];
         assert_eq!(subject.is_string(), route.jwt, "events/{name}.json and the authorizer");
@@ -225,33 +229,21 @@ fn a_queue_fits_its_function() {
 fn every_function_has_a_route_and_a_permission_for_each() {
     let template = Template::read();
     let routes = template.routes();
-    let called: BTreeSet<String> = set(routes.iter().chain(&template.url_routes()).map(|route| route.function.clone()));
+    let routes: Vec<Route> = routes.into_iter().chain(template.rest_routes()).collect();
+    let called: BTreeSet<String> = set(routes.iter().map(|route| route.function.clone()));
     assert_eq!(called.union(&unattended(&template)).cloned().collect::<BTreeSet<_>>(), functions());
     let permissions = template.resources("AWS::Lambda::Permission");
-    let of_urls: BTreeSet<String> = set(template.url_routes().into_iter().map(|route| route.function));
+    let of_rest: BTreeSet<String> = set(template.rest_routes().into_iter().map(|route| route.function));
     let of_function = |permission: &Value| kebab_id(permission["FunctionName"]["Ref"].as_str().unwrap());
-    let (everybodys, permissions): (Vec<&Value>, Vec<&Value>) =
-        permissions.into_values().partition(|permission| of_urls.contains(&of_function(permission)));
-    let mut actions: Vec<(String, &Value)> = Vec::new();
-    for permission in everybodys {
-        // Without the condition everybody could invoke the function, without the URL and its token.
-        let conditions = (&permission["FunctionUrlAuthType"], &permission["InvokedViaFunctionUrl"]);
-        assert!([(&json!("NONE"), &Value::Null), (&Value::Null, &json!(true))].contains(&conditions), "{permission}");
-        assert_eq!(permission["Principal"], "*");
-        actions.push((of_function(permission), &permission["Action"]));
-    }
-    let wanted = [json!("lambda:InvokeFunctionUrl"), json!("lambda:InvokeFunction")];
-    for function in of_urls {
-        let given = wanted.iter().filter(|action| actions.contains(&(function.clone(), action))).count();
-        assert_eq!(given, 2, "the URL of {function} needs both permissions");
-    }
     let granted: Vec<(String, &str)> = permissions
-        .iter()
+        .values()
         .map(|permission| {
             assert_eq!(permission["Principal"], "apigateway.amazonaws.com");
-            let source = permission["SourceArn"]["Fn::Sub"].as_str().unwrap();
-            let (_, route) = source.split_once(":${Api}/*/").unwrap_or_else(|| panic!("{source}"));
-            (of_function(permission), route)
+            assert_eq!(permission["Action"], "lambda:InvokeFunction");
+            let (source, function) = (permission["SourceArn"]["Fn::Sub"].as_str().unwrap(), of_function(permission));
+            let api = if of_rest.contains(&function) { ":${StreamApi}/*/" } else { ":${Api}/*/" };
+            let (_, route) = source.split_once(api).unwrap_or_else(|| panic!("{source}"));
+            (function, route)
         })
         .collect();
     let covers = |(function, pattern): &(String, &str), route: &Route| {
@@ -534,8 +526,13 @@ fn a_function_has_a_role_and_a_log_of_its_own() {
         }
     }
     let groups = template.resources("AWS::Scheduler::ScheduleGroup").len();
-    let count = functions().len() + scheduled(&template).len() + groups;
-    assert_eq!(roles.len(), count, "a role for each function, each schedule and group of them, and none beside");
+    let accounts = template.resources("AWS::ApiGateway::Account").len();
+    let count = functions().len() + scheduled(&template).len() + groups + accounts;
+    assert_eq!(
+        roles.len(),
+        count,
+        "a role for each function, each schedule and group of them, API Gateway's, and none beside"
+    );
 }
 
 fn statements(policy: &Value) -> Vec<&Value> {
@@ -548,7 +545,7 @@ fn statements(policy: &Value) -> Vec<&Value> {
 fn time_limits_stand_in_each_other() {
     let template = Template::read();
     let timeout = template.0["Globals"]["Function"]["Timeout"].as_u64().unwrap();
-    let of_urls: BTreeSet<String> = set(template.url_routes().into_iter().map(|route| route.function));
+    let of_rest: BTreeSet<String> = set(template.rest_routes().into_iter().map(|route| route.function));
     let longest_turn = template.0["Parameters"]["TurnSeconds"]["MaxValue"].as_u64().unwrap();
     let streams = template.resources("AWS::Serverless::Function")["StreamFunction"]["Timeout"].as_u64().unwrap();
     assert!(longest_turn < streams, "a turn ends before its function does");
@@ -556,8 +553,8 @@ fn time_limits_stand_in_each_other() {
         let own = properties.get("Timeout").is_some();
         assert_eq!(
             own,
-            unattended(&template).contains(&kebab_id(id)) || of_urls.contains(&kebab_id(id)),
-            "{id}: only what no gateway waits for takes its time"
+            unattended(&template).contains(&kebab_id(id)) || of_rest.contains(&kebab_id(id)),
+            "{id}: only what the HTTP API does not wait for takes its time"
         );
     }
     assert!(ANSWER_WITHIN.as_secs() < u64::from(VAPI_WAITS_SECONDS));

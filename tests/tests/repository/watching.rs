@@ -23,14 +23,12 @@ const STACK: &str = "switchboard";
 
 /// What AWS writes for resources like ours: namespace, names, and the one dimension they come with. Lambda's are also there
 /// without one, for the account.
-const OF_AWS: [(&str, &[&str], &str); 3] = [
-    (
-        "AWS/Lambda",
-        &["Invocations", "Errors", "Throttles", "Duration", "UrlRequestCount", "Url4xxCount", "Url5xxCount"],
-        "FunctionName",
-    ),
+const OF_AWS: [(&str, &[&str], &str); 4] = [
+    ("AWS/Lambda", &["Invocations", "Errors", "Throttles", "Duration"], "FunctionName"),
     ("AWS/SQS", &["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"], "QueueName"),
     ("AWS/ApiGateway", &["Count", "4xx", "5xx", "Latency"], "ApiId"),
+    // Those of REST APIs.
+    ("AWS/ApiGateway", &["Count", "4XXError", "5XXError", "Latency", "IntegrationLatency"], "ApiName"),
 ];
 const OF_ACCOUNT: [&str; 3] = ["ConcurrentExecutions", "Errors", "Throttles"];
 
@@ -100,19 +98,20 @@ fn checked(
     if namespace == STACK {
         return Some((name.to_owned(), dimensions));
     }
-    let (_, names, dimension) = OF_AWS.iter().find(|(of, ..)| *of == namespace).unwrap_or_else(|| {
-        panic!("{by}: there is no namespace {namespace}");
-    });
     if dimensions.is_empty() {
         assert!(namespace == "AWS/Lambda" && OF_ACCOUNT.contains(&name), "{by}: {name} has dimensions");
         return None;
     }
-    assert!(names.contains(&name), "{by}: {namespace} has no {name}");
     let given: Vec<&str> = dimensions.keys().map(String::as_str).collect();
-    assert_eq!(given, [*dimension], "{by}: dimensions of {name}");
-    let (kind, property) = match namespace {
-        "AWS/Lambda" => ("AWS::Serverless::Function", "FunctionName"),
-        "AWS/SQS" => ("AWS::SQS::Queue", "QueueName"),
+    let (_, names, dimension) =
+        OF_AWS.iter().find(|(of, _, dimension)| *of == namespace && given == [*dimension]).unwrap_or_else(|| {
+            panic!("{by}: nothing of {namespace} has the dimensions {given:?}");
+        });
+    assert!(names.contains(&name), "{by}: {namespace} has no {name}");
+    let (kind, property) = match *dimension {
+        "FunctionName" => ("AWS::Serverless::Function", "FunctionName"),
+        "QueueName" => ("AWS::SQS::Queue", "QueueName"),
+        "ApiName" => ("AWS::ApiGateway::RestApi", "Name"),
         _ => {
             assert_eq!(dimensions[*dimension], "<Api>", "{by}: whose {name}?");
             return None;

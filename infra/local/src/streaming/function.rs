@@ -12,7 +12,9 @@ use crate::{
     deploy::{STACK, variables},
 };
 
-/// A function with a URL.
+use super::{STAGE, event::Stage, routes::Routes};
+
+/// A function behind a REST API.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -23,50 +25,67 @@ pub(super) struct Function {
     pub(super) time_out: Duration,
     /// The variables of its environment, but for Lambda's own.
     pub(super) variables: BTreeMap<String, String>,
-    /// Host of its URL.
-    pub(super) domain: String,
-    pub(super) cors: Option<Cors>,
-    /// Whether everybody may call it.
-    pub(super) open: bool,
+    pub(super) stage: Stage,
+    pub(super) routes: Routes,
+    pub(super) cors: Cors,
+    /// What the API may invoke it for, as patterns of `METHOD/path`.
+    pub(super) granted: Vec<String>,
 }
 
 impl Function {
-    /// The function `name` of the stack; nothing if it has no URL.
+    /// The function `name` of the stack; nothing if there is no REST API of its name.
     ///
     /// # Errors
-    /// Also for a URL that does not stream, and for what Lambda would refuse.
+    /// Also for an integration that does not stream, and for what API Gateway would refuse.
     pub(super) async fn deployed(aws: &Aws, name: &str) -> Result<Option<Self>> {
         let name = format!("{STACK}-{name}");
-        let Some(url) = read(aws, &format!("/2021-10-31/functions/{name}/url")).await? else { return Ok(None) };
-        let text = |pointer| url.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        if text("/InvokeMode") != "RESPONSE_STREAM" {
-            return Err(Error::Stack(format!("the URL of {name} has not the InvokeMode RESPONSE_STREAM")));
-        }
-        let cors = url.get("Cors").map(Cors::of_url).transpose();
-        let cors = cors.map_err(|refused| Error::Stack(format!("Cors of the URL of {name}: {refused}")))?;
+        let Some(stage) = stage(aws, &name).await? else { return Ok(None) };
+        let refused = |refused| Error::Stack(format!("the REST API {name}: {refused}"));
+        let cors = Cors::of_stage(&stage.variables).map_err(refused)?;
+        let resources = format!("/restapis/{}/resources?embed=methods&limit=500", stage.api);
+        let routes = Routes::read(&read(aws, "apigateway", &resources).await?.unwrap_or_default()).map_err(refused)?;
         let action = "GetFunctionConfiguration";
         let path = format!("/2015-03-31/functions/{name}/configuration");
-        let configuration = read(aws, &path).await?.unwrap_or_default();
+        let configuration = read(aws, "lambda", &path).await?.unwrap_or_default();
         let number = |pointer| configuration.pointer(pointer).and_then(Value::as_u64);
         let time_out = number("/Timeout").ok_or_else(|| missing(action, "Timeout"))?;
-        let policy = read(aws, &format!("/2015-03-31/functions/{name}/policy")).await?;
-        let host = text("/FunctionUrl").trim_start_matches("https://").trim_end_matches('/');
+        let policy = read(aws, "lambda", &format!("/2015-03-31/functions/{name}/policy")).await?.unwrap_or_default();
         Ok(Some(Self {
             arn: text_at(&configuration, "/FunctionArn", action)?.to_owned(),
             role: text_at(&configuration, "/Role", action)?.to_owned(),
             memory: number("/MemorySize").ok_or_else(|| missing(action, "MemorySize"))?,
             time_out: Duration::from_secs(time_out),
             variables: variables(&configuration),
-            domain: host.to_owned(),
+            granted: granted(&policy, &stage.api),
+            stage,
+            routes,
             cors,
-            open: text("/AuthType") == "NONE" && policy.is_some_and(|policy| lets_everybody_in(&policy)),
             name,
         }))
     }
 }
 
-async fn read(aws: &Aws, path: &str) -> Result<Option<Value>> {
-    match aws.rest("lambda", Method::GET, path, Vec::new()).await {
+/// The stage of the REST API `name`, which has one.
+async fn stage(aws: &Aws, name: &str) -> Result<Option<Stage>> {
+    let apis = read(aws, "apigateway", "/restapis?limit=500").await?.unwrap_or_default();
+    let Some(api) = items(&apis).find(|api| api["name"] == name) else { return Ok(None) };
+    let api = text_at(api, "/id", "GetRestApis")?.to_owned();
+    let stages = read(aws, "apigateway", &format!("/restapis/{api}/stages")).await?.unwrap_or_default();
+    let stage = items(&stages).next().ok_or_else(|| missing("GetStages", "item"))?;
+    let variables = stage.get("variables").and_then(Value::as_object).into_iter().flatten();
+    let variables = variables.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    if stage["stageName"] != STAGE {
+        return Err(Error::Stack(format!("the stage of the REST API {name} is not called {STAGE}")));
+    }
+    Ok(Some(Stage { api, variables }))
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.get("item").and_then(Value::as_array).into_iter().flatten()
+}
+
+async fn read(aws: &Aws, service: &str, path: &str) -> Result<Option<Value>> {
+    match aws.rest(service, Method::GET, path, Vec::new()).await {
         Ok(text) => Ok(Some(serde_json::from_str(&text).unwrap_or_default())),
         Err(Error::Aws { status: 404, .. }) => Ok(None),
         Err(error) => Err(error),
@@ -77,19 +96,21 @@ fn missing(action: &str, field: &'static str) -> Error {
     Error::AwsAnswer { action: action.to_owned(), field }
 }
 
-/// A function without signatures needs both permissions for everybody, or Lambda answers 403.
-fn lets_everybody_in(policy: &Value) -> bool {
+/// What `policy` lets the API with this id invoke the function for, in each of its stages.
+fn granted(policy: &Value, api: &str) -> Vec<String> {
     let policy = policy.get("Policy").and_then(Value::as_str).unwrap_or_default();
     let policy: Value = serde_json::from_str(policy).unwrap_or_default();
-    let statements = policy.get("Statement").and_then(Value::as_array);
-    let granted = |action: &str| {
-        statements.into_iter().flatten().any(|statement| {
-            let principal = statement.get("Principal");
-            let everybody = principal.is_some_and(|principal| principal == "*" || principal["AWS"] == "*");
-            everybody && statement["Effect"] == "Allow" && statement["Action"] == action
-        })
+    let statements = policy.get("Statement").and_then(Value::as_array).into_iter().flatten();
+    let to_gateway = statements.filter(|statement| {
+        statement["Effect"] == "Allow"
+            && statement["Action"] == "lambda:InvokeFunction"
+            && statement.pointer("/Principal/Service").is_some_and(|service| service == "apigateway.amazonaws.com")
+    });
+    let source = |statement: &Value| {
+        let source = statement.pointer("/Condition/ArnLike/AWS:SourceArn")?.as_str()?;
+        Some(source.split_once(&format!(":{api}/*/"))?.1.to_owned())
     };
-    granted("lambda:InvokeFunctionUrl") && granted("lambda:InvokeFunction")
+    to_gateway.filter_map(source).collect()
 }
 
 #[cfg(test)]
@@ -98,19 +119,22 @@ mod tests {
 
     use super::*;
 
-    fn policy(actions: &[&str]) -> Value {
-        let statements: Vec<Value> = actions
-            .iter()
-            .map(|action| json!({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": action}))
-            .collect();
-        json!({"Policy": json!({"Statement": statements}).to_string()})
-    }
-
     #[test]
-    fn a_function_is_open_with_both_permissions_only() {
-        assert!(lets_everybody_in(&policy(&["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"])));
-        assert!(!lets_everybody_in(&policy(&["lambda:InvokeFunctionUrl"])));
-        assert!(!lets_everybody_in(&policy(&["lambda:InvokeFunction"])));
-        assert!(!lets_everybody_in(&json!({})));
+    fn a_permission_is_for_one_api_and_one_route() {
+        let statement = |service: &str, source: &str| {
+            json!({
+                "Effect": "Allow", "Principal": {"Service": service}, "Action": "lambda:InvokeFunction",
+                "Condition": {"ArnLike": {"AWS:SourceArn": format!("arn:aws:execute-api:us-east-1:000000000000:{source}")}},
+            })
+        };
+        let gateway = "apigateway.amazonaws.com";
+        let statements = [
+            statement(gateway, "abc/*/POST/agents/*"),
+            statement(gateway, "other/*/GET/agents"),
+            statement("events.amazonaws.com", "abc/*/GET/agents"),
+        ];
+        let policy = json!({"Policy": json!({"Statement": statements}).to_string()});
+        assert_eq!(granted(&policy, "abc"), ["POST/agents/*"]);
+        assert!(granted(&json!({}), "abc").is_empty());
     }
 }

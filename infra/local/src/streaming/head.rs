@@ -13,6 +13,9 @@ use crate::front_door::end_to_end;
 
 const END: [u8; 8] = [0; 8];
 
+/// What a REST API calls `WWW-Authenticate`.
+const REMAPPED_CHALLENGE: HeaderName = HeaderName::from_static("x-amzn-remapped-www-authenticate");
+
 /// Longer ones have lost their end.
 const LONGEST: usize = 1024 * 1024;
 
@@ -30,6 +33,8 @@ struct Prelude {
     status_code: u16,
     #[serde(default)]
     headers: BTreeMap<String, Value>,
+    #[serde(default)]
+    multi_value_headers: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     cookies: Vec<String>,
 }
@@ -74,11 +79,12 @@ impl Head {
         for (name, value) in prelude.headers {
             // What AWS makes of a list is not known, so no function may count on it.
             let Value::String(value) = value else { return Err(format!("has the header {name} more than once")) };
-            let (Ok(valid), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value))
-            else {
-                return Err(format!("has a header {name} that HTTP does not allow"));
-            };
-            headers.append(valid, value);
+            append(&mut headers, &name, &value)?;
+        }
+        for (name, values) in prelude.multi_value_headers {
+            for value in values {
+                append(&mut headers, &name, &value)?;
+            }
         }
         for cookie in prelude.cookies {
             let cookie = HeaderValue::from_str(&cookie)
@@ -90,13 +96,26 @@ impl Head {
     }
 }
 
+/// Adds a header of the function's; API Gateway gives one of them another name.
+fn append(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
+    let (Ok(mut name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) else {
+        return Err(format!("has a header {name} that HTTP does not allow"));
+    };
+    if name == header::WWW_AUTHENTICATE {
+        name = REMAPPED_CHALLENGE;
+    }
+    headers.append(name, value);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_head_is_found_however_it_is_cut() {
-        let text = b"{\"statusCode\":201,\"headers\":{\"x-a\":\"1\"},\"cookies\":[\"c=1\",\"d=2\"]}\0\0\0\0\0\0\0\0data: 1\n\n";
+        let text = b"{\"statusCode\":201,\"headers\":{\"x-a\":\"1\",\"www-authenticate\":\"Bearer\"},\
+            \"multiValueHeaders\":{\"x-b\":[\"2\",\"3\"]},\"cookies\":[\"c=1\",\"d=2\"]}\0\0\0\0\0\0\0\0data: 1\n\n";
         for size in 1..text.len() {
             let mut reader = HeadReader::default();
             let mut body = Vec::new();
@@ -112,6 +131,9 @@ mod tests {
             let head = found.unwrap();
             assert_eq!((head.status.as_u16(), &head.headers["x-a"]), (201, &HeaderValue::from_static("1")));
             assert_eq!(head.headers.get_all("set-cookie").iter().collect::<Vec<_>>(), ["c=1", "d=2"]);
+            assert_eq!(head.headers.get_all("x-b").iter().collect::<Vec<_>>(), ["2", "3"]);
+            assert_eq!(head.headers["x-amzn-remapped-www-authenticate"], "Bearer");
+            assert!(!head.headers.contains_key("www-authenticate"));
             assert_eq!(head.headers["content-type"], "application/octet-stream");
             assert_eq!(body, b"data: 1\n\n");
         }

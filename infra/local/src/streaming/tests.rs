@@ -2,17 +2,18 @@
 //! runtime API as it should not.
 
 use std::{
+    collections::BTreeMap,
     sync::Mutex,
     time::{Duration, Instant},
 };
 
 use futures_util::future::BoxFuture;
-use lambda_http::RequestExt;
-use reqwest::StatusCode;
+use lambda_http::{RequestExt, request::RequestContext};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::sleep};
 
-use super::*;
+use super::{event::Stage, routes::Routes, *};
 use crate::cors::Cors;
 
 const ORIGIN: &str = "https://app.example";
@@ -29,7 +30,7 @@ async fn handle(request: lambda_http::Request) -> std::result::Result<Response, 
     let query = request.query_string_parameters();
     let number = |name| query.first(name).and_then(|number| number.parse::<u64>().ok()).unwrap_or_default();
     let json = |value: Value| axum::Json(value).into_response();
-    Ok(match request.uri().path() {
+    Ok(match request.raw_http_path() {
         "/events" => events(number("count"), Duration::from_millis(number("pause")), || {}),
         "/dies" => events(3, Duration::from_millis(50), || std::process::exit(3)),
         "/sleeps" => {
@@ -42,13 +43,19 @@ async fn handle(request: lambda_http::Request) -> std::result::Result<Response, 
             json(json!(std::process::id()))
         }
         "/twice" => axum::response::AppendHeaders([("x-twice", "1"), ("x-twice", "2")]).into_response(),
-        "/own-cors" => [("access-control-allow-origin", "*")].into_response(),
+        "/own-cors" => [("access-control-allow-origin", "https://of-the-function.example")].into_response(),
+        "/ids" => {
+            let Some(RequestContext::ApiGatewayV1(context)) = request.request_context_ref() else {
+                panic!("no REST API's")
+            };
+            json(json!({"gateway": context.request_id, "lambda": request.lambda_context().request_id}))
+        }
         _ => {
             let left = i64::try_from(request.lambda_context().deadline).unwrap() - Timestamp::now().as_millis();
             let body = String::from_utf8_lossy(request.body()).into_owned();
             let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
             let said = json!({
-                "method": request.method().as_str(), "path": request.uri().path(), "body": body, "left_ms": left,
+                "method": request.method().as_str(), "path": request.raw_http_path(), "query": query.first("x"), "body": body, "left_ms": left,
                 "authorization": header("authorization"), "cookie": header("cookie"), "host": header("host"),
             });
             let cookies = axum::response::AppendHeaders([("set-cookie", "a=1"), ("set-cookie", "b=2")]);
@@ -119,7 +126,7 @@ impl Opened {
         let log: Log = Arc::new(move |line| kept.lock().unwrap().push(line.to_owned()));
         let function = Arc::new(function);
         let listener = ports::listen(0, SERVICE).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let url = format!("http://{}/{STAGE}", listener.local_addr().unwrap());
         let launch = launch(Arc::clone(&function), Arc::clone(&log));
         let door = StreamingDoor::serve(listener, function, launch, log).unwrap();
         Self { door, url, lines }
@@ -140,7 +147,7 @@ impl Opened {
     async fn refused(&self, path: &str) {
         let answer = self.get(path).await;
         assert_eq!(answer.status(), StatusCode::BAD_GATEWAY, "{path}");
-        assert_eq!(answer.text().await.unwrap(), "Internal Server Error");
+        assert_eq!(answer.text().await.unwrap(), r#"{"message":"Internal server error"}"#);
     }
 
     /// Waits until so many lines contain `text`.
@@ -163,20 +170,21 @@ fn http() -> reqwest::Client {
     shared::clients::http_client().unwrap()
 }
 
+fn variables() -> BTreeMap<String, String> {
+    let variables = [("own_origin", ORIGIN), ("methods", "GET,POST"), ("headers", "authorization")];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 fn function() -> Function {
     Function {
         name: "switchboard-stream".to_owned(),
         arn: "arn:aws:lambda:us-east-1:000000000000:function:switchboard-stream".to_owned(),
         memory: 256,
         time_out: Duration::from_secs(30),
-        domain: "abc.lambda-url.us-east-1.on.aws".to_owned(),
-        cors: Some(
-            Cors::of_url(&json!({
-                "AllowOrigins": [ORIGIN], "AllowMethods": ["GET", "POST"], "AllowHeaders": ["authorization"],
-            }))
-            .unwrap(),
-        ),
-        open: true,
+        cors: Cors::of_stage(&variables()).unwrap(),
+        stage: Stage { api: "abc".to_owned(), variables: variables() },
+        routes: Routes::to_function(&["/{one}", "/agent/{two}"], &["GET", "POST"]),
+        granted: vec!["GET/*".to_owned(), "POST/*".to_owned()],
         ..Function::default()
     }
 }
@@ -236,7 +244,7 @@ async fn the_function_gets_the_request_and_its_head_is_the_answers() {
     assert_eq!((&said["method"], &said["path"]), (&json!("POST"), &json!("/agent/a%20b")));
     assert_eq!((&said["body"], &said["cookie"]), (&json!(r#"{"a":"ä"}"#), &json!("c=1; d=2")));
     assert_eq!(said["authorization"], "Bearer t");
-    assert_eq!(said["host"], "abc.lambda-url.us-east-1.on.aws");
+    assert_eq!((&said["host"], &said["query"]), (&json!("abc.execute-api.us-east-1.amazonaws.com"), &json!("1")));
     let left = said["left_ms"].as_i64().unwrap();
     assert!((20_000..=30_000).contains(&left), "{left}");
 }
@@ -287,7 +295,7 @@ async fn when_its_time_is_over_the_function_is_killed() {
 }
 
 #[tokio::test]
-async fn a_failure_and_a_head_that_lambda_may_not_take_are_a_502() {
+async fn a_failure_and_a_head_that_aws_may_not_take_are_a_502() {
     let opened = Opened::of(function());
     opened.refused("/fails").await;
     opened.logged("it cannot", 1).await;
@@ -301,41 +309,75 @@ async fn a_failure_and_a_head_that_lambda_may_not_take_are_a_502() {
 #[tokio::test]
 async fn a_request_beyond_6_mb_is_refused() {
     let opened = Opened::of(function());
-    // As base64 it is longer.
-    for (content_type, size) in [("text/plain", LARGEST_EVENT + 1), ("application/octet-stream", 5 * 1024 * 1024)] {
-        let request = http().post(&opened.url).header("content-type", content_type).body(vec![b'a'; size]);
+    // As a text of JSON the second is twice as long.
+    for (byte, size) in [(b'a', LARGEST_EVENT + 1), (b'"', 4 * 1024 * 1024)] {
+        let request = http().post(format!("{}/process", opened.url)).body(vec![byte; size]);
         let answer = request.send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE, "{content_type}");
-        assert!(answer.text().await.unwrap().contains("InvokeFunction"));
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE, "{size}");
+        assert_eq!(answer.text().await.unwrap(), r#"{"message":"Request Too Long"}"#);
     }
     assert_eq!(opened.processes(), 0);
 }
 
 #[tokio::test]
-async fn the_door_answers_preflights_itself_and_says_the_rest_in_each_answer() {
+async fn the_api_answers_preflights_itself_and_leaves_answers_to_the_function() {
     let opened = Opened::of(function());
-    let preflight = http().request(Method::OPTIONS, &opened.url).header("origin", ORIGIN);
-    let preflight = preflight.header("access-control-request-method", "POST").send().await.unwrap();
+    let preflight = async |origin: &str| {
+        let preflight = http().request(Method::OPTIONS, format!("{}/process", opened.url)).header("origin", origin);
+        preflight.header("access-control-request-method", "POST").send().await.unwrap()
+    };
+    let allowed = preflight(ORIGIN).await;
     assert_eq!(
-        (preflight.status(), &preflight.headers()["access-control-allow-methods"]),
+        (allowed.status(), &allowed.headers()["access-control-allow-methods"]),
         (StatusCode::OK, &HeaderValue::from_static("GET,POST"))
     );
+    let other = preflight("https://other.example").await;
+    assert!(!other.headers().contains_key("access-control-allow-origin"), "{other:?}");
     assert_eq!(opened.processes(), 0);
     let origins = async |path: &str| {
         let answer = http().get(format!("{}{path}", opened.url)).header("origin", ORIGIN).send().await.unwrap();
         answer.headers().get_all("access-control-allow-origin").iter().cloned().collect::<Vec<_>>()
     };
-    assert_eq!(origins("/process").await, [ORIGIN]);
-    assert_eq!(origins("/fails").await, [ORIGIN]);
-    assert_eq!(origins("/own-cors").await, ["*", ORIGIN], "said twice, which browsers refuse");
+    assert!(origins("/process").await.is_empty(), "the function said nothing");
+    assert_eq!(origins("/own-cors").await, ["https://of-the-function.example"]);
+    // What the API itself says.
+    assert_eq!(origins("/fails").await, ["*"]);
 }
 
 #[tokio::test]
-async fn without_both_permissions_nobody_is_let_in() {
-    let opened = Opened::of(Function { open: false, ..function() });
+async fn what_the_api_has_no_method_for_reaches_no_function() {
+    let opened = Opened::of(function());
+    let origin = opened.url.strip_suffix(&format!("/{STAGE}")).unwrap();
+    for (method, url, said) in [
+        (Method::GET, format!("{}/one/two/three", opened.url), "Missing Authentication Token"),
+        (Method::DELETE, format!("{}/process", opened.url), "Missing Authentication Token"),
+        (Method::GET, opened.url.clone(), "Forbidden"),
+        (Method::GET, format!("{origin}/process"), "Forbidden"),
+        (Method::GET, format!("{origin}/{STAGE}ly/process"), "Forbidden"),
+    ] {
+        let answer = http().request(method, &url).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{url}");
+        assert_eq!(answer.json::<Value>().await.unwrap(), json!({"message": said}), "{url}");
+    }
+    assert_eq!(opened.processes(), 0);
+}
+
+#[tokio::test]
+async fn without_a_permission_the_api_cannot_invoke_the_function() {
+    let opened = Opened::of(Function { granted: vec!["GET/other/*".to_owned()], ..function() });
     let answer = opened.get("/process").await;
-    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
-    assert_eq!(answer.text().await.unwrap(), r#"{"Message":"Forbidden"}"#);
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(opened.processes(), 0);
+}
+
+#[tokio::test]
+async fn the_requests_id_is_the_gateways_and_not_lambdas() {
+    let opened = Opened::of(function());
+    let answer = opened.get("/ids").await;
+    let of_gateway = answer.headers()["x-amzn-requestid"].to_str().unwrap().to_owned();
+    let said: Value = answer.json().await.unwrap();
+    assert_eq!(said["gateway"], of_gateway);
+    assert_ne!(said["lambda"], of_gateway);
 }
 
 /// Asks for an event; gives its request's id.
@@ -355,7 +397,7 @@ async fn a_function_that_does_not_stream_is_a_502() {
             next(&http, &api).await;
         })
     });
-    opened.refused("/").await;
+    opened.refused("/any").await;
     opened.logged("does not stream", 1).await;
 }
 
@@ -376,7 +418,7 @@ async fn an_answer_to_another_request_is_not_taken() {
             next(&http, &api).await;
         })
     });
-    assert_eq!(opened.get("/").await.text().await.unwrap(), "whole");
+    assert_eq!(opened.get("/any").await.text().await.unwrap(), "whole");
 }
 
 #[tokio::test]
@@ -388,7 +430,7 @@ async fn the_next_event_is_for_those_who_have_answered() {
             assert!(answer.is_ok_and(|answer| answer.status() == StatusCode::FORBIDDEN));
         })
     });
-    opened.refused("/").await;
+    opened.refused("/any").await;
     opened.logged("before it had answered", 1).await;
     assert_eq!(opened.processes(), 0);
 }
@@ -402,10 +444,10 @@ async fn a_function_that_does_not_start_is_a_502() {
             sleep(Duration::from_secs(60)).await;
         })
     });
-    opened.refused("/").await;
+    opened.refused("/any").await;
     opened.logged("did not start: Config: TABLE_PREFIX is missing", 1).await;
     // One that ends without a word is no better.
     let opened = Opened::before(|_api, _http| Box::pin(async {}));
-    opened.refused("/").await;
+    opened.refused("/any").await;
     opened.logged("it ended", 1).await;
 }

@@ -62,13 +62,43 @@ async fn a_token_is_needed_and_says_who_asks() {
 }
 
 #[tokio::test]
-async fn the_address_of_the_function_is_an_audience_of_its_own() {
+async fn the_address_of_the_api_is_an_audience_of_its_own() {
     let world = World::start().await;
     let mut claims = world.issuer.claims(&world.home.user_id);
-    claims["aud"] = json!("https://api.switchboard.example");
-    let token = world.issuer.signed("es256", &claims);
-    let event = Event::get("/copilotkit/info").header("authorization", &format!("Bearer {token}"));
-    world.send("stream", &event).await.expect(200);
+    for (address, status) in [
+        ("https://stream.switchboard.example/live", 200),
+        ("https://stream.switchboard.example", 401),
+        ("https://api.switchboard.example", 401),
+    ] {
+        claims["aud"] = json!(address);
+        let token = world.issuer.signed("es256", &claims);
+        let event = Event::get("/copilotkit/info").header("authorization", &format!("Bearer {token}"));
+        world.send("stream", &event).await.expect(status);
+    }
+}
+
+/// Names of headers as the client wrote them, repeated ones as lists beside the last value, a body of bytes, a path without its stage.
+#[tokio::test]
+async fn a_request_is_read_as_a_rest_api_hands_it_on() {
+    let world = World::start().await;
+    world.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Hello!")]);
+    let bearer = format!("Bearer {}", world.issuer.token(&world.home.user_id));
+    let (home, other) = (&world.home.slug, &world.other.slug);
+    let mut event = Event::new("POST", "/agent/stream").to_rest_json();
+    event["headers"] = json!({"Authorization": bearer, "X-Organization": home, "Content-Type": "application/json"});
+    event["multiValueHeaders"] = json!({
+        "Authorization": [bearer], "X-Organization": [other, home], "Content-Type": ["application/json"],
+    });
+    event["queryStringParameters"] = json!({"x": "1"});
+    event["multiValueQueryStringParameters"] = json!({"x": ["0", "1"]});
+    // {"message": "Hello"}
+    event["body"] = json!("eyJtZXNzYWdlIjogIkhlbGxvIn0=");
+    event["isBase64Encoded"] = json!(true);
+    let answer = world.send_json("stream", &event).await;
+    assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/event-stream"), "{}", answer.body);
+    assert!(answer.body.as_str().unwrap().contains("Hello!"), "{}", answer.body);
+    let asked = world.asked_of_model();
+    assert!(asked.iter().any(|request| request.to_string().contains("Hello")), "{asked:?}");
 }
 
 #[tokio::test]

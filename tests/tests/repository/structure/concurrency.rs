@@ -9,19 +9,19 @@ use tests::Template;
 use super::source::{pascal, read};
 
 /// What an account may have at once.
-const ACCOUNTS: [u64; 3] = [10, 100, 1000];
+pub(super) const ACCOUNTS: [u64; 3] = [10, 100, 1000];
 /// So many must stay unreserved, or AWS refuses the reservation.
 const UNRESERVED: u64 = 100;
 /// The functions that callers wait for, and the one that holds an execution for as long as somebody chats.
 const RESERVED: [&str; 4] = ["execute", "call-start", "run-tool", "stream"];
 
 #[derive(Debug)]
-struct Size {
+pub(super) struct Size {
     parameters: BTreeMap<String, u64>,
 }
 
 impl Size {
-    fn of(account: u64) -> Self {
+    pub(super) fn of(account: u64) -> Self {
         let text = read(&format!("infra/concurrency/{account}"));
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let parameters = lines.map(|line| {
@@ -31,13 +31,13 @@ impl Size {
         Self { parameters: parameters.collect() }
     }
 
-    fn given(&self) -> Vec<(&str, String)> {
+    pub(super) fn given(&self) -> Vec<(&str, String)> {
         self.parameters.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect()
     }
 }
 
 /// A number of a deployment: parameters are text.
-fn number(value: &Value) -> u64 {
+pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{value} is no number"))
 }
 
@@ -156,7 +156,7 @@ fn the_page_has_the_sizes() {
 }
 
 /// The computed rows of the page's table: reserved, unreserved, queues and `settle`, left.
-fn table_row(account: u64) -> [u64; 4] {
+pub(super) fn table_row(account: u64) -> [u64; 4] {
     let page = read("docs/operations.md");
     let column = ACCOUNTS.iter().position(|other| *other == account).unwrap();
     ["reserved in all", "unreserved", "of these, queues and `settle` use at most", "left for what is asked over HTTP"]

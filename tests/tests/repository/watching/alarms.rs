@@ -138,7 +138,6 @@ fn every_function_is_watched_as_its_callers_need_it() {
     assert_eq!((&behind_the_api["Statistic"], trips(behind_the_api)), (&json!("Average"), (2.0, 3.0, 0.05)));
 
     let integrated: BTreeSet<String> = template.routes().into_iter().map(|route| route.function).collect();
-    let with_url: BTreeSet<String> = template.url_routes().into_iter().map(|route| route.function).collect();
     let by_itself = template.0["Resources"].as_object().unwrap().values().filter_map(|resource| {
         let target = match text(&resource["Type"]) {
             "AWS::Lambda::EventSourceMapping" => &resource["Properties"]["FunctionName"]["Ref"],
@@ -154,10 +153,32 @@ fn every_function_is_watched_as_its_callers_need_it() {
         assert!(bad >= 2.0 && periods > bad && above == 0.0, "{name}: one failure is tried again by itself");
         assert!(!integrated.contains(name.trim_start_matches("switchboard-")), "{name} has two doors");
     }
-    for function in with_url {
-        let name = format!("{STACK}-{function}");
-        assert!(about(&template, "Url5xxCount", &name).is_some(), "5xx of {name}");
-        assert!(about(&template, "Throttles", &name).is_some(), "throttles of {name}");
+    for function in template.rest_routes().into_iter().map(|route| route.function) {
+        assert!(
+            about(&template, "5XXError", &format!("{STACK}-{function}")).is_some(),
+            "5xx of the REST API of {function}"
+        );
+    }
+}
+
+/// Nobody is turned away in silence who waits for an answer without being a user of the dashboard, whose 5xx are those of the API: those
+/// on a telephone, services, agents, and people who chat. A call and an event may not come again; the others ask once more.
+#[test]
+fn every_function_that_callers_services_and_chats_wait_for_says_when_there_was_no_room() {
+    const NOT_ASKED_AGAIN: [&str; 4] = ["execute", "call-start", "calls", "trigger"];
+    let template = Template::read();
+    let open = template.routes().into_iter().filter(|route| !route.jwt);
+    let waited_for: BTreeSet<String> =
+        open.chain(template.rest_routes()).map(|route| route.function).chain(["chat".to_owned()]).collect();
+    assert!(
+        NOT_ASKED_AGAIN.iter().all(|function| waited_for.contains(*function)) && waited_for.len() > 6,
+        "{waited_for:?}"
+    );
+    for function in waited_for {
+        let alarm = about(&template, "Throttles", &format!("{STACK}-{function}"));
+        let alarm = alarm.unwrap_or_else(|| panic!("nothing tells that there was no room for {function}"));
+        let wanted = if NOT_ASKED_AGAIN.contains(&function.as_str()) { (1.0, 1.0, 0.0) } else { (2.0, 3.0, 0.0) };
+        assert_eq!(trips(alarm), wanted, "{function}");
     }
 }
 

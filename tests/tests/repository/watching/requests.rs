@@ -12,7 +12,11 @@ const OF_LAMBDA: &str = "8476a536-e9f4-11e8-9739-2dfe598c3fcd";
 /// The line of the access log about a request, as far as its event and its answer tell.
 fn access_log(event: &Value, status: u16) -> Value {
     let template = Template::read();
-    let settings = &resource(&template, "ApiStage")["Properties"]["AccessLogSettings"];
+    let [stage, settings] = match event.get("resource") {
+        Some(_of_rest) => ["StreamStage", "AccessLogSetting"],
+        None => ["ApiStage", "AccessLogSettings"],
+    };
+    let settings = &resource(&template, stage)["Properties"][settings];
     let fields: Value = serde_json::from_str(text(&settings["Format"])).unwrap();
     let filled = fields.as_object().unwrap().iter().map(|(name, variable)| {
         let value = match text(variable) {
@@ -21,7 +25,10 @@ fn access_log(event: &Value, status: u16) -> Value {
             "$context.integration.requestId" => json!(OF_LAMBDA),
             "$context.status" => json!(status.to_string()),
             "$context.routeKey"
+            | "$context.httpMethod $context.resourcePath"
             | "$context.responseLatency"
+            | "$context.integration.latency"
+            | "$context.integration.error"
             | "$context.integrationLatency"
             | "$context.integrationErrorMessage"
             | "$context.authorizer.error"
@@ -80,15 +87,15 @@ async fn every_line_about_a_request_names_it() {
     assert!(lines_of(&logs, &json!(OF_DOOR)) > 0, "{}", logs.text());
 }
 
-/// A function URL has no access log; the id it gives a request is the invocation's, and Lambda's own lines have that.
 #[tokio::test]
-async fn a_problem_at_the_streaming_door_is_found_in_its_log() {
+async fn a_problem_at_the_streaming_door_is_found_in_its_access_log_and_in_its_functions() {
     let world = World::start().await;
-    let mut event = Event::post("/agent/stream", &json!({"message": "Hello"})).to_json();
-    event["requestContext"]["requestId"] = json!(OF_LAMBDA);
+    let event = Event::post("/agent/stream", &json!({"message": "Hello"})).to_rest_json();
     let logs = Logs::capture();
     let problem = world.send_json("stream", &event).await.expect(401);
-    assert_eq!(problem["request_id"], OF_LAMBDA);
+    let logged = access_log(&event, 401);
+    assert_eq!((&problem["request_id"], &logged["request_id"]), (&json!(OF_DOOR), &json!(OF_DOOR)), "{problem}");
+    assert_eq!(logged["lambda_request_id"], OF_LAMBDA);
     assert!(lines_of(&logs, &problem["request_id"]) > 0, "{}", logs.text());
 }
 

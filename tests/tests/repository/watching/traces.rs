@@ -20,6 +20,9 @@ fn tracing_is_off_unless_asked_for_and_comes_with_its_permission() {
     assert_eq!(template.0["Conditions"]["MayTrace"], may);
     assert_eq!(template.0["Conditions"]["Traces"], json!({"Fn::Equals": [{"Ref": "Tracing"}, "Active"]}));
 
+    let of_stage = json!({"Fn::If": ["Traces", true, false]});
+    assert_eq!(resource(&template, "StreamStage")["Properties"]["TracingEnabled"], of_stage, "as its function");
+
     let policy = resource(&template, "TracingPolicy");
     assert_eq!(policy["Condition"], "MayTrace");
     let statements = policy["Properties"]["PolicyDocument"]["Statement"].as_array().unwrap();
