@@ -216,12 +216,12 @@ fn definition() -> Value {
 }
 
 /// The parameters with the whole schema of the definition among them.
-fn with_definition_schema(parameters: &Parameters) -> Option<Value> {
+fn with_definition_schema(parameters: &Parameters) -> Value {
     let mut shown = parameters.schema().clone();
     if let Some(place) = shown.pointer_mut("/properties/automation") {
         *place = definition_schema();
     }
-    Some(shown)
+    shown
 }
 
 fn deploy_automation() -> AgentTool {
@@ -230,7 +230,7 @@ fn deploy_automation() -> AgentTool {
     AgentTool {
         kind: Kind::DeployAutomation,
         title: "Deploy an automation",
-        shown: with_definition_schema(&parameters),
+        shown: Some(with_definition_schema(&parameters)),
         spec: ToolSpec {
             name: "deploy_automation".into(),
             description: "Checks the definition of a new automation and saves it as pending_review; a person activates it. When \

@@ -400,8 +400,8 @@ impl Deployment {
         );
         let (known, found) = checked?;
         found.iter().for_each(|diagnostic| diagnostics.push(diagnostic.clone()));
-        if !diagnostics.has_errors() {
-            same_name.into_iter().for_each(|warning| diagnostics.push(warning));
+        if let Some(warning) = same_name.filter(|_| !diagnostics.has_errors()) {
+            diagnostics.push(warning);
         }
         if dry_run || diagnostics.has_errors() {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));

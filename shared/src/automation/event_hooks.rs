@@ -78,7 +78,7 @@ impl EventHooks {
 }
 
 /// What is said of an automation whose events nobody brings yet.
-pub(super) fn hook_warning(definition: &Definition, known: &Known, hook: &HookState) -> Option<Diagnostic> {
+pub(super) fn hook_warning(definition: &Definition, known: &Known, hook: HookState) -> Option<Diagnostic> {
     const PLACE: &str = "/trigger_config/event_type";
     let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger else { return None };
     let KnownService::Here { name, capabilities: Some(capabilities), .. } = &known.trigger_service else { return None };

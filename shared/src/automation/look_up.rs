@@ -84,8 +84,10 @@ impl Deployment {
                 validate(definition, &known, &mut diagnostics);
             }
         }
-        if !diagnostics.has_errors() {
-            hook_warning(definition, &known, &hook).into_iter().for_each(|warning| diagnostics.push(warning));
+        if !diagnostics.has_errors()
+            && let Some(warning) = hook_warning(definition, &known, hook)
+        {
+            diagnostics.push(warning);
         }
         Ok((known, diagnostics))
     }

@@ -86,7 +86,7 @@ pub(super) fn update_automation() -> AgentTool {
     AgentTool {
         kind: Kind::UpdateAutomation,
         title: "Change an automation",
-        shown: with_definition_schema(&parameters),
+        shown: Some(with_definition_schema(&parameters)),
         spec: ToolSpec {
             name: "update_automation".into(),
             description: "Checks a whole definition and saves it as the next version of an automation that there is; the version that \

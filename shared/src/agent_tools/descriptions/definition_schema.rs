@@ -163,7 +163,7 @@ fn limits() -> Value {
         "calls": number(1..=highest.calls.into(), "Calls of tools"),
         "tokens": number(1..=highest.tokens, "Tokens of all answers and questions together"),
         "cost": {"type": "number", "description": "What it may cost, in credits"},
-        "seconds": number(1..=highest.seconds.into(), "How long it may take"),
+        "seconds": number(1..=highest.seconds, "How long it may take"),
     });
     object("With prompt: what a run may use", &properties, &[])
 }
