@@ -202,8 +202,8 @@ async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do()
 
     let with_calls = self::world(with_call_tool()).await;
     let all = with_calls.mcp(&list).await.expect(200)["result"].clone();
-    assert_eq!(names(&all)[4], "call_tool");
-    let call_tool = &all["tools"][4]["annotations"];
+    assert_eq!(names(&all)[9], "call_tool");
+    let call_tool = &all["tools"][9]["annotations"];
     assert_eq!((&call_tool["readOnlyHint"], &call_tool["destructiveHint"]), (&json!(false), &json!(true)));
 }
 
