@@ -7,6 +7,7 @@
 //! What may be said in a text or as data ([`Told`]) is found out once; an answer that is too large is shortened, and says how to
 //! get the rest.
 
+mod automation_calls;
 mod call_tool;
 mod descriptions;
 mod formats;
@@ -17,23 +18,32 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Map, Value, json};
 
-use self::descriptions::Kind;
 pub use self::{
+    automation_calls::AutomationTools,
     call_tool::ToolCaller,
     descriptions::{AGENT_TOOLS, AgentTool, Hints, IDEMPOTENCY_KEY},
     formats::Format,
     in_whose_name::InWhoseName,
 };
+use self::{
+    automation_calls::{definition_of, deployment_answer},
+    descriptions::Kind,
+};
 use crate::{
     Error, Result,
-    automation::{Deployment, Outcome},
+    automation::Deployment,
     cut::{cut_to, fit},
     discovery::{Discovery, ToolSearch},
     models::{Member, Role},
     store::OrganizationMembers,
-    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox},
+    tool::{
+        CallContext, Tool, ToolOutcome, ToolSpec, Toolbox,
+        arguments::{Checked, check},
+    },
 };
 
+/// The argument that is a definition.
+const DEFINITION: &str = "automation";
 /// Of a text or of its data as JSON, in bytes: clients refuse what has more than some 25,000 tokens.
 const LARGEST_ANSWER: usize = 60_000;
 /// Of the tools in it that are read in full, in bytes. The rest is for the names that have no place.
@@ -45,6 +55,8 @@ pub struct AgentTools {
     pub discovery: Discovery,
     pub deployment: Deployment,
     pub members: OrganizationMembers,
+    /// Reads, changes and starts automations; absent where that is not offered.
+    pub automations: Option<AutomationTools>,
     /// Calls any tool of the organization's; absent where that is not offered.
     pub caller: Option<ToolCaller>,
 }
@@ -71,7 +83,10 @@ pub struct Answer {
 impl AgentTools {
     /// The tools that are offered here, in the order in which they are listed.
     pub fn list(&self) -> impl Iterator<Item = &'static AgentTool> {
-        AGENT_TOOLS.iter().filter(|tool| tool.kind != Kind::CallTool || self.caller.is_some())
+        AGENT_TOOLS.iter().filter(|tool| match tool.kind {
+            Kind::CallTool => self.caller.is_some(),
+            kind => self.automations.is_some() || !kind.is_for_clients(),
+        })
     }
 
     /// The tool of this name, if it is offered.
@@ -118,31 +133,34 @@ impl AgentTools {
             Kind::DeployAutomation => self.deploy(arguments, context).await,
             Kind::CallTool => {
                 let Some(caller) = &self.caller else { return Err(Error::NotFound("tool")) };
-                self.member(context).await?;
+                self.member(context, Role::Member).await?;
                 caller.call(&self.discovery, arguments, context).await
             }
+            Kind::ListAutomations => self.automations()?.list(self, &arguments, context).await,
+            Kind::GetAutomation => self.automations()?.get(self, &arguments, context).await,
+            Kind::UpdateAutomation => self.automations()?.update(self, arguments, context).await,
+            Kind::RunAutomation => self.automations()?.run(self, arguments, context).await,
+            Kind::GetRun => self.automations()?.get_run(self, &arguments, context).await,
         }
     }
 
-    /// Who acts here, with the role that acting needs.
-    async fn member(&self, context: &CallContext<'_>) -> Result<Member> {
+    fn automations(&self) -> Result<&AutomationTools> {
+        self.automations.as_ref().ok_or(Error::NotFound("tool"))
+    }
+
+    /// Who acts here, with the least role that this needs.
+    async fn member(&self, context: &CallContext<'_>, least: Role) -> Result<Member> {
         let user = context.user.ok_or(Error::Forbidden("this is done in somebody's name, and nobody is known here"))?;
         let member = self.members.still_member(context.organization, user).await?;
-        member.must_be(Role::Member)?;
+        member.must_be(least)?;
         Ok(member)
     }
 
     /// The same content again is the same automation, so nothing has to be claimed.
-    async fn deploy(&self, mut arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
-        let member = self.member(context).await?;
-        let dry_run = arguments.get("dry_run").is_some_and(|dry_run| *dry_run == true);
-        let mut body = arguments.remove("automation").unwrap_or_default();
-        if let (Value::Object(body), true) = (&mut body, dry_run) {
-            body.insert("dry_run".into(), true.into());
-        }
-        let deployed = self.deployment.deploy(&member, &body, context.deadline).await?;
-        let failed = deployed.report.result == Outcome::Failed;
-        Ok(Answer { failed, text: deployed.to_text(), data: json!(deployed) })
+    async fn deploy(&self, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
+        let member = self.member(context, Role::Member).await?;
+        let deployed = self.deployment.deploy(&member, &definition_of(arguments), context.deadline).await?;
+        Ok(deployment_answer(&deployed))
     }
 }
 
@@ -231,6 +249,20 @@ impl Answer {
     }
 }
 
+/// The definition that a text holds.
+///
+/// # Errors
+/// A sentence for who wrote it.
+fn definition_in(text: &str) -> Result<Value, String> {
+    let refused = Deployment::refuse_size(text.len()).or_else(|| Deployment::refuse_duplicates(text.as_bytes()));
+    if let Some(refused) = refused {
+        return Err(refused.to_text());
+    }
+    serde_json::from_str(text).map_err(|error| {
+        format!("The argument \"{DEFINITION}\" is text that is no JSON ({error}); send the definition as an object.")
+    })
+}
+
 /// One of them, to be called.
 struct Offered {
     tools: AgentTools,
@@ -241,6 +273,19 @@ struct Offered {
 impl Tool for Offered {
     fn spec(&self) -> &ToolSpec {
         &self.described.spec
+    }
+
+    fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
+        let parameters = self.described.spec.parameters.schema();
+        match arguments.get(DEFINITION).and_then(Value::as_str).filter(|text| !text.is_empty()) {
+            // Some clients send what is nested as text.
+            Some(text) if self.described.spec.parameters.get(DEFINITION).is_some() => {
+                let mut arguments = arguments.clone();
+                arguments.insert(DEFINITION.to_owned(), definition_in(text)?);
+                check(parameters, &arguments)
+            }
+            _ => check(parameters, arguments),
+        }
     }
 
     fn call<'a>(
@@ -259,7 +304,7 @@ impl Tool for Offered {
 
 /// The tools as a run may name them, for a program that offers them and does not call them.
 pub fn described() -> Vec<Arc<dyn Tool>> {
-    let for_runs = AGENT_TOOLS.iter().filter(|tool| tool.kind != Kind::CallTool);
+    let for_runs = AGENT_TOOLS.iter().filter(|tool| !tool.kind.is_for_clients());
     for_runs.map(|tool| Arc::new(Described(tool)) as Arc<dyn Tool>).collect()
 }
 

@@ -131,11 +131,6 @@ impl BuiltInTools {
         self.usual.keys().map(String::as_str)
     }
 
-    /// Of those that are offered unless others are named.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.usual.values().map(|tool| tool.spec())
-    }
-
     /// Of all, those for whoever names them, too.
     pub fn all_specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.usual.values().chain(self.by_name.values()).map(|tool| tool.spec())

@@ -7,6 +7,7 @@
 //! What is searched is kept in memory, an index for each service, and made anew when the service's `edition` changes: so
 //! new tools are found without a restart, and only what changed is read again.
 
+mod arrivals;
 mod index;
 mod listed;
 mod overview;
@@ -20,6 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Mutex;
 
 pub use self::{
+    arrivals::{Arrival, ArrivesBy, arrivals, how_to_make_a_hook},
     index::{Ranked, Segment, ToolIndex, Triggers},
     listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source},
     overview::{ServiceOverview, ServiceOverviews},
@@ -52,7 +54,7 @@ pub struct Discovery {
 
 impl Discovery {
     pub fn new(services: Services, tools: Tools, built_in: BuiltInTools, connections: Connections) -> Self {
-        let shelf = Arc::new(Mutex::new(index::Shelf::of_built_in(built_in.specs())));
+        let shelf = Arc::new(Mutex::new(index::Shelf::of_built_in(built_in.all_specs())));
         Self { services, tools, built_in, connections, shelf }
     }
 
@@ -149,7 +151,7 @@ pub fn nearest_services(written: &str, services: &[Service]) -> Vec<String> {
 }
 
 /// `did you mean a, b or c?`; nothing without names.
-fn did_you_mean(names: &[String]) -> String {
+pub fn did_you_mean(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => format!("did you mean {one}?"),

@@ -15,9 +15,10 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 use crate::{
     accounts::Accounts,
     actions::{Services, ToolTokens, query::Knowledge},
-    agent_tools::{self, AgentTools, ToolCaller},
+    agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, Deployment, EventFilters, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+        AlertHook, Alerts, AutomationReader, Deployment, EventFilters, EventHooks, PipedreamTriggers, RunQueue,
+        RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -394,7 +395,7 @@ impl Platform {
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
         let access =
             LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
-        self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None)?.for_runs())
+        self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None, None)?.for_runs())
     }
 
     /// The same for a function that offers them and does not call them.
@@ -412,14 +413,20 @@ impl Platform {
     pub fn agent_tools_for_clients(&self) -> Result<AgentTools> {
         let caller = ToolCaller { catalogue: self.catalogue()?, executor: self.executor(self.idempotency()?)? };
         let wanted = self.environment.optional("MCP_CALL_TOOL").is_some_and(|wanted| wanted == "true");
-        self.agent_tools(wanted.then_some(caller))
+        let automations = AutomationTools {
+            reader: self.automation_reader()?,
+            starter: self.run_starter()?,
+            runs: AutomationRuns::new(self.database()?),
+        };
+        self.agent_tools(Some(automations), wanted.then_some(caller))
     }
 
-    fn agent_tools(&self, caller: Option<ToolCaller>) -> Result<AgentTools> {
+    fn agent_tools(&self, automations: Option<AutomationTools>, caller: Option<ToolCaller>) -> Result<AgentTools> {
         Ok(AgentTools {
             discovery: self.discovery()?.clone(),
             deployment: self.deployment()?,
             members: OrganizationMembers::new(self.database()?),
+            automations,
             caller,
         })
     }
@@ -498,8 +505,23 @@ impl Platform {
             self.catalogue()?,
             self.executor(self.idempotency()?)?,
             self.organizations()?.clone(),
+            self.event_hooks()?,
             self.run_ceilings()?,
         ))
+    }
+
+    /// Looks up by which hooks events come.
+    pub fn event_hooks(&self) -> Result<EventHooks> {
+        Ok(EventHooks { hooks: Hooks::new(self.database()?), services: ServicesTable::new(self.database()?) })
+    }
+
+    /// Reads automations with all that is known of them.
+    pub fn automation_reader(&self) -> Result<AutomationReader> {
+        Ok(AutomationReader {
+            automations: Automations::new(self.database()?),
+            schedules: Schedules::new(self.database()?),
+            event_hooks: self.event_hooks()?,
+        })
     }
 
     /// Finds tools for agents. One for all, because it remembers the services' tools.

@@ -40,7 +40,7 @@ pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
 pub use approvals::{Approvals, Decided, OpenApproval};
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step, Waits};
-pub use automations::{Automations, ListedVersion, Listening, OVERTAKEN};
+pub use automations::{Automations, ListedVersion, Listening, NamedAutomation, OVERTAKEN};
 pub use calls::{Added, Calls, End};
 pub use cursor::{Cursor, Page};
 pub use database::Database;

@@ -15,12 +15,17 @@
 //! | `hubspot` | `X-HubSpot-Signature-v3` over method, address, body, time | event, subscription, time | `hubspot#{portalId}` |
 //! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` | the address |
 //! | `microsoft_graph` | `clientState` of each notification | `id`, else what it is about | `microsoft_graph#{subscriptionId}` |
+//! | `twilio` | `X-Twilio-Signature` over address and form | the message or call, and its status | the address |
+//! | `telegram` | `X-Telegram-Bot-Api-Secret-Token` | `update_id` | the address |
+//! | `linear` | `Linear-Signature` over the body, which has the time | a hash of the body but for that time | `linear#{organizationId}` |
 //! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the day and the body | the address |
 
 mod deliveries;
 mod google_token;
 mod headers;
 mod schemes;
+mod set_up;
+pub mod twilio_signature;
 
 use std::time::Duration;
 
@@ -31,10 +36,15 @@ use serde_json::{Value, json};
 
 use crate::{
     clients::SigningKey,
-    models::{Timestamp, folded_name},
+    models::{Hook, Timestamp, folded_name},
 };
 
 pub use google_token::key_id;
+
+/// The service of the organizations' own programs, [`folded_name`].
+pub const OWN_PROGRAMS: &str = "webhooks";
+/// The event that every request of theirs is, beside its `type`.
+pub const ANY_EVENT: &str = "event";
 
 /// How a service shows that a request is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,10 +58,13 @@ pub enum Scheme {
     GooglePubsub,
     GoogleCalendar,
     Hubspot,
-    /// Of every service that has no scheme of its own here, and of anybody's own programs.
+    /// Of services that have no scheme of their own here, and of the organizations' own programs.
     StandardWebhooks,
     /// Outlook's notifications.
     MicrosoftGraph,
+    Twilio,
+    Telegram,
+    Linear,
     /// The triggers that are deployed at Pipedream.
     Pipedream,
 }
@@ -139,7 +152,7 @@ pub enum Rejection {
 }
 
 impl Scheme {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Slack,
         Self::Github,
         Self::Stripe,
@@ -149,6 +162,9 @@ impl Scheme {
         Self::Hubspot,
         Self::StandardWebhooks,
         Self::MicrosoftGraph,
+        Self::Twilio,
+        Self::Telegram,
+        Self::Linear,
         Self::Pipedream,
     ];
 
@@ -163,13 +179,16 @@ impl Scheme {
             Self::Hubspot => "hubspot",
             Self::StandardWebhooks => "standard_webhooks",
             Self::MicrosoftGraph => "microsoft_graph",
+            Self::Twilio => "twilio",
+            Self::Telegram => "telegram",
+            Self::Linear => "linear",
             Self::Pipedream => "pipedream",
         }
     }
 
-    /// The scheme of a service, by whatever spelling of its name.
-    pub fn of_service(service: &str) -> Self {
-        match folded_name(service).as_str() {
+    /// The scheme of a service, by whatever spelling of its name; none for a service that has no scheme of its own here.
+    pub fn known(service: &str) -> Option<Self> {
+        Some(match folded_name(service).as_str() {
             "slack" => Self::Slack,
             "github" => Self::Github,
             "stripe" => Self::Stripe,
@@ -178,9 +197,27 @@ impl Scheme {
             "google_calendar" => Self::GoogleCalendar,
             "hubspot" => Self::Hubspot,
             "outlook" | "microsoft_graph" => Self::MicrosoftGraph,
+            "twilio" => Self::Twilio,
+            "telegram" => Self::Telegram,
+            "linear" => Self::Linear,
             "pipedream" => Self::Pipedream,
-            _ => Self::StandardWebhooks,
-        }
+            OWN_PROGRAMS => Self::StandardWebhooks,
+            _ => return None,
+        })
+    }
+
+    /// As [`Scheme::known`]; every other service signs by the Standard Webhooks specification.
+    pub fn of_service(service: &str) -> Self {
+        Self::known(service).unwrap_or(Self::StandardWebhooks)
+    }
+
+    /// The scheme of a hook. A row of a version that knew fewer schemes does not name its scheme.
+    pub fn of_hook(hook: &Hook) -> Self {
+        let named = |name: &String| Self::ALL.into_iter().find(|scheme| scheme.as_str() == name);
+        hook.scheme.as_ref().and_then(named).unwrap_or_else(|| match Self::of_service(&hook.service) {
+            Self::Twilio | Self::Telegram | Self::Linear => Self::StandardWebhooks,
+            scheme => scheme,
+        })
     }
 
     /// How long its service waits for an answer, less the way there and back. Those that wait for ten seconds or more get as long
@@ -188,20 +225,25 @@ impl Scheme {
     pub const fn answered_within(self) -> Duration {
         match self {
             Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),
-            Self::Hubspot => Duration::from_secs(4),
+            Self::Hubspot | Self::Linear => Duration::from_secs(4),
             Self::Github
             | Self::Stripe
             | Self::Notion
             | Self::GooglePubsub
             | Self::GoogleCalendar
             | Self::StandardWebhooks
+            | Self::Twilio
+            | Self::Telegram
             | Self::Pipedream => Duration::from_secs(9),
         }
     }
 
     /// Whether we make its secret, and the service is told.
     pub const fn has_secret_of_ours(self) -> bool {
-        matches!(self, Self::Github | Self::GoogleCalendar | Self::StandardWebhooks | Self::MicrosoftGraph)
+        matches!(
+            self,
+            Self::Github | Self::GoogleCalendar | Self::StandardWebhooks | Self::MicrosoftGraph | Self::Telegram
+        )
     }
 }
 

@@ -32,6 +32,8 @@ const overview = await call('initial_md_fetch', { services: ['slack'] });
 seen.overview = { isError: overview.isError, begins: overview.content[0].text.split('\n')[0] };
 const wrong = await call('initial_md_fetch', { services: 'slack' });
 seen.wrong = { isError: wrong.isError, text: wrong.content[0].text };
+const automations = await call('list_automations', { limit: 5 });
+seen.automations = { isError: automations.isError, listed: Array.isArray(automations.structuredContent.items) };
 try {
   await call('no_such_tool', {});
 } catch (error) {

@@ -1,7 +1,7 @@
 //! Requests as services sign them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use ring::hmac::{HMAC_SHA256, Key, sign};
+use ring::hmac::{HMAC_SHA1_FOR_LEGACY_USE_ONLY, HMAC_SHA256, Key, sign};
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 use uuid::Uuid;
@@ -19,6 +19,12 @@ pub enum Signer<'a> {
     Hubspot(&'a str),
     StandardWebhooks(&'a str),
     Pipedream(&'a str),
+    /// Over the address and the form that the body's members make.
+    Twilio(&'a str),
+    /// The token that was given with `setWebhook`.
+    Telegram(&'a str),
+    /// The body has the time.
+    Linear(&'a str),
     /// A token of this service account, which says nothing of the body.
     Google(&'a Issuer, &'a str),
     /// The token of a channel; the body has its state.
@@ -84,6 +90,33 @@ pub fn signed_at(base: &str, path: &str, signer: Signer<'_>, body: &str, at: Tim
                 Some(value) => event.header(&format!("x-goog-{name}"), value),
                 None => event,
             })
+        }
+        Signer::Twilio(secret) => {
+            let members: Value = serde_json::from_str(body).expect("the members of a form");
+            let members = members.as_object().expect("an object");
+            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let form: String = url::form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(members.iter().map(|(name, value)| (name, text(value))))
+                .finish();
+            // The members of an object are sorted, as Twilio sorts them.
+            let signed: String = members.iter().map(|(name, value)| format!("{name}{}", text(value))).collect();
+            let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.as_bytes());
+            let signature = sign(&key, format!("{base}{path}{signed}").as_bytes());
+            Event::new("POST", path)
+                .header("content-type", "application/x-www-form-urlencoded; charset=utf-8")
+                .header("i-twilio-idempotency-token", &Uuid::new_v4().to_string())
+                .header("x-twilio-signature", &BASE64_STANDARD.encode(signature))
+                .text(form)
+        }
+        Signer::Telegram(secret) => event.header("x-telegram-bot-api-secret-token", secret),
+        Signer::Linear(secret) => {
+            let mut members: Value = serde_json::from_str(body).expect("an object");
+            members["webhookTimestamp"] = json!(at.as_millis());
+            let body = members.to_string();
+            event
+                .header("linear-delivery", &Uuid::new_v4().to_string())
+                .header("linear-signature", &hex(&mac(secret, &body)))
+                .text(body)
         }
         Signer::Unsigned => event,
     }

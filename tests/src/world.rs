@@ -265,7 +265,7 @@ impl World {
         answer
     }
 
-    async fn get_as(&self, function: &str, tenant: &Tenant, path: &str) -> Answer {
+    pub async fn get_as(&self, function: &str, tenant: &Tenant, path: &str) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut event = Event::get(&format!("/api/{}{path}", tenant.slug)).user(&tenant.user_id);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {

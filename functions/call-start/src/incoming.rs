@@ -6,10 +6,11 @@ use shared::{
     clients::twilio,
     http,
     models::{E164, PhoneNumber},
+    webhooks::twilio_signature,
 };
 use url::form_urlencoded;
 
-use crate::{Deps, signature};
+use crate::Deps;
 
 /// Parameters that say whose call it is. Each may stand in the form once: of two, VAPI might read the one that we did not.
 const IDENTIFYING: [&str; 5] = ["CallSid", "AccountSid", "From", "To", "Called"];
@@ -89,7 +90,7 @@ pub(crate) async fn signed(deps: &Deps, number: &PhoneNumber, request: &Request)
     let signature = signature(request)?;
     let account: twilio::Account = deps.secrets.get(&number.credentials_secret).await?;
     let url = public_url(&deps.public_url, request);
-    let signed = signature::is_valid(account.auth_token(), &url, http::body(request), signature);
+    let signed = twilio_signature::is_valid(account.auth_token(), &url, http::body(request), signature);
     if signed { Ok(account) } else { Err(refused()) }
 }
 

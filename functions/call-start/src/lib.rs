@@ -8,7 +8,6 @@
 //! and takes the same time, whether or not there is such a number.
 
 mod incoming;
-pub mod signature;
 pub mod twiml;
 
 use std::time::Duration;

@@ -60,6 +60,17 @@ pub(crate) fn read(value: &Value, problems: &mut Problems) -> Option<ServiceCapa
         capabilities.webhook_events.push(event.clone());
         capabilities.webhook_payload_schemas.insert(event.clone(), payload);
     }
+    let others = fields.get("other_webhook_events").is_some();
+    let others = if others { texts(&mut fields, "other_webhook_events") } else { Vec::new() };
+    for (index, event) in others.into_iter().enumerate() {
+        let pointer = format!("/capabilities/other_webhook_events/{index}");
+        check_event(&event, &pointer, fields.problems());
+        if capabilities.webhook_events.contains(&event) {
+            fields.problems().add(pointer, format!("{event} is named or described already"));
+        } else {
+            capabilities.webhook_events.push(event);
+        }
+    }
     for (event, endpoint) in polled {
         let pointer = format!("/capabilities/polling_endpoints/{}", pointer_step(event));
         check_event(event, &pointer, fields.problems());

@@ -53,8 +53,8 @@ pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
     let connection = read_connection(&mut fields);
     let (tools, rest) = (fields.required("tools"), fields.required("capabilities"));
     let tools = match tools {
-        Some(Value::Array(tools)) if tools.is_empty() || tools.len() > MOST_TOOLS => {
-            fields.problem("tools", format!("must be 1 to {MOST_TOOLS} tools"));
+        Some(Value::Array(tools)) if tools.len() > MOST_TOOLS => {
+            fields.problem("tools", format!("must be at most {MOST_TOOLS} tools"));
             return None;
         }
         Some(Value::Array(tools)) => tools.as_slice(),
@@ -65,6 +65,13 @@ pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
         None => &[],
     };
     let capabilities = rest.and_then(|rest| capabilities::read(rest, fields.problems()));
+    let only_events = matches!(connection, Some(ConnectionKind::None))
+        && capabilities.as_ref().is_some_and(|capabilities| capabilities.supports_webhooks);
+    if tools.is_empty() && !only_events {
+        let problem =
+            format!("must be 1 to {MOST_TOOLS} tools; only a service with events and no connection may have none");
+        fields.problem("tools", problem);
+    }
     let Some(name) = name.filter(|name| !folded_name(name).is_empty()) else {
         fields.problem("name", "must have a letter or a digit");
         fields.finish();

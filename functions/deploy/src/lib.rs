@@ -24,22 +24,16 @@ mod manual_run;
 mod replay;
 mod versions;
 
-use futures_util::try_join;
 use lambda_http::RequestExt;
-use serde::Serialize;
-use serde_json::Value;
 use shared::{
-    Error, Platform, Result,
-    automation::{Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
+    Deadline, Error, Platform, Result,
+    automation::{AutomationReader, Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
     error::Problems,
     fields::Fields,
     http::{self, Access, Reply, Request},
-    models::{
-        ApprovalStatus, Automation, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId, Schedule,
-        Timestamp,
-    },
+    models::{ApprovalStatus, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
     platform,
-    store::{Approvals, Events, Schedules},
+    store::{Approvals, Events},
 };
 
 /// Of a `content_hash`, in characters.
@@ -49,7 +43,7 @@ pub struct Deps {
     pub access: Access,
     pub deployment: Deployment,
     pub triggers: Triggers,
-    pub schedules: Schedules,
+    pub reader: AutomationReader,
     pub starter: RunStarter,
     pub approvals: Approvals,
     pub events: Events,
@@ -61,38 +55,11 @@ impl Deps {
             access: platform.access()?,
             deployment: platform.deployment()?,
             triggers: platform.triggers()?,
-            schedules: Schedules::new(platform.database()?),
+            reader: platform.automation_reader()?,
             starter: platform.run_starter()?,
             approvals: Approvals::new(platform.database()?),
             events: Events::new(platform.database()?),
         })
-    }
-}
-
-/// An automation with the definition of its newest version.
-#[derive(Debug, Serialize)]
-struct AutomationView {
-    #[serde(flatten)]
-    automation: Automation,
-    content_hash: String,
-    definition: Value,
-    #[serde(flatten)]
-    schedule: ScheduleView,
-}
-
-/// When an automation runs next by the clock, and how asking its source went.
-#[derive(Debug, Default, Serialize)]
-struct ScheduleView {
-    /// Null while it is paused, and when there is nothing more to come.
-    next_run_at: Option<Timestamp>,
-    last_poll: Option<Timestamp>,
-    last_error: Option<String>,
-}
-
-impl From<Schedule> for ScheduleView {
-    fn from(schedule: Schedule) -> Self {
-        let Schedule { next_run_at, due, last_poll, last_error, .. } = schedule;
-        Self { next_run_at: next_run_at.filter(|_| due.is_some()), last_poll, last_error }
     }
 }
 
@@ -109,7 +76,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             answer(&request, &deployed)
         }
         ["GET", "api", _, "automations"] => Box::pin(list(deps, &request, organization)).await,
-        ["GET", "api", _, "automations", id] => show(deps, organization, automation(id)?).await,
+        ["GET", "api", _, "automations", id] => show(deps, organization, automation(id)?, deadline).await,
         ["PUT", "api", _, "automations", id] => {
             let (id, revision) = (automation(id)?, if_match(&request)?);
             // Whose it is comes before what is wrong with the request.
@@ -274,14 +241,8 @@ async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> R
     Reply::ok(&deps.deployment.automations.page(organization, status, after.as_ref(), limit).await?)
 }
 
-async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Result<Reply> {
-    let automations = &deps.deployment.automations;
-    let automation = automations.get(organization, id).await?;
-    let version = automations.version(organization, id, automation.version);
-    let (version, schedule) = try_join!(version, deps.schedules.get(organization, id))?;
-    let revision = automation.revision;
-    let definition = versions::definition(&version)?;
-    let schedule = schedule.map(ScheduleView::from).unwrap_or_default();
-    let view = AutomationView { automation, content_hash: version.content_hash, definition, schedule };
+async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId, deadline: Deadline) -> Result<Reply> {
+    let view = deps.reader.show(organization, id, deadline).await?;
+    let revision = view.automation.revision;
     Ok(Reply::ok(&view)?.with_headers([etag(revision)]))
 }

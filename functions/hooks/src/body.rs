@@ -3,12 +3,12 @@
 //! ```json
 //! {"service": "Slack", "secret": "…", "tenant": "A0MDYCDME#T061EG9R6", "label": "Our workspace"}
 //! {"service": "Gmail", "service_account": "push@project.iam.gserviceaccount.com", "audience": "…"}
-//! {"service": "Linear"}
+//! {"service": "Webhooks"}
 //! ```
 //!
 //! `tenant` is whose events they are where a service sends those of all organizations to one address: the parts that `PARTS`
 //! names, joined by `#`. Services that are told a secret get one of ours unless it is given; those that give one themselves
-//! (Slack, Stripe, `HubSpot`, Notion) leave the hook pending until it is known.
+//! (Slack, Stripe, `HubSpot`, Notion, Twilio, Linear) leave the hook pending until it is known.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -27,6 +27,8 @@ const LONGEST_SERVICE: usize = 100;
 const LONGEST_SECRET: usize = 1_000;
 /// Of a tenant, an audience or the address of a service account.
 const LONGEST_ID: usize = 500;
+/// Of a `secret_token` of Telegram's.
+const LONGEST_TELEGRAM_TOKEN: usize = 256;
 /// Bytes of a secret of ours.
 const SECRET_BYTES: usize = 32;
 
@@ -62,8 +64,9 @@ const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static s
         Scheme::GoogleCalendar => Some(("google_calendar", &["id of the channel"])),
         Scheme::Hubspot => Some(("hubspot", &["id of the portal"])),
         Scheme::MicrosoftGraph => Some(("microsoft_graph", &["id of the subscription"])),
+        Scheme::Linear => Some(("linear", &["id of the workspace"])),
         // Whoever pushes for a service account could claim anybody's mailbox.
-        Scheme::GooglePubsub | Scheme::StandardWebhooks | Scheme::Pipedream => None,
+        Scheme::GooglePubsub | Scheme::StandardWebhooks | Scheme::Twilio | Scheme::Telegram | Scheme::Pipedream => None,
     }
 }
 
@@ -115,7 +118,7 @@ pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
 }
 
 pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
-    let scheme = Scheme::of_service(&hook.service);
+    let scheme = Scheme::of_hook(hook);
     let mut problems = Problems::default();
     let read = Fields::of(body, "", &mut problems).map(|mut fields| {
         let cleared = fields.cleared("label");
@@ -215,6 +218,13 @@ fn tenant_key(fields: &mut Fields<'_>, scheme: Scheme, tenant: Option<&str>) -> 
 fn check_secret(fields: &mut Fields<'_>, scheme: Scheme, secret: &str) {
     if scheme == Scheme::GooglePubsub {
         fields.problem("secret", "is for services that sign with one; this one shows tokens of Google's");
+    }
+    if scheme == Scheme::Telegram {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if secret.len() > LONGEST_TELEGRAM_TOKEN || !secret.bytes().all(allowed) {
+            let problem = format!("must be at most {LONGEST_TELEGRAM_TOKEN} letters, digits, _ and -");
+            fields.problem("secret", problem);
+        }
     }
     if scheme != Scheme::StandardWebhooks {
         return;

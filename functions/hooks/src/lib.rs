@@ -15,16 +15,18 @@
 mod body;
 mod event;
 
+use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
+    discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{self, Access, Reply, Request},
     lifecycle::{HookRegistry, NewHook},
     models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, Timestamp},
     platform,
-    store::{Events, HookChange},
+    store::{Events, HookChange, Services},
     webhooks::{HookSecret, Scheme},
 };
 
@@ -34,6 +36,7 @@ pub struct Deps {
     pub access: Access,
     pub registry: HookRegistry,
     pub events: Events,
+    pub services: Services,
     /// Under which the services reach us.
     pub public_url: String,
 }
@@ -44,6 +47,7 @@ impl Deps {
             access: platform.access()?,
             registry: platform.hook_registry()?,
             events: Events::new(platform.database()?),
+            services: Services::new(platform.database()?),
             public_url: platform.public_url()?,
         })
     }
@@ -56,6 +60,8 @@ struct HookView {
     organization_id: OrganizationId,
     service: String,
     scheme: Scheme,
+    /// What a person does at the service.
+    set_up: &'static str,
     label: String,
     /// To be entered at the service.
     url: String,
@@ -79,7 +85,8 @@ impl HookView {
         Self {
             id: hook.id,
             organization_id: hook.organization_id,
-            scheme: Scheme::of_service(&hook.service),
+            scheme: Scheme::of_hook(&hook),
+            set_up: Scheme::of_hook(&hook).set_up(),
             service: hook.service,
             label: hook.label,
             url,
@@ -105,6 +112,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match http::route(&request)[..] {
         ["POST", "api", _, "hooks"] => {
             let new = body::new_hook(&http::json_body(&request)?)?;
+            must_call_hooks(deps, &new.service, deadline).await?;
             let Secret { content, shown } = new.secret;
             let new = NewHook {
                 id: HookId::generate(),
@@ -142,6 +150,31 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         ["GET", "api", _, "events", id] => event::one(deps, organization, http::id(id, "event")?).await,
         _ => Err(Error::NotFound("route")),
     }
+}
+
+/// Refuses a hook that nobody would call: for a service that is unknown, or whose events arrive in another way.
+async fn must_call_hooks(deps: &Deps, written: &str, deadline: Deadline) -> Result<()> {
+    if Scheme::known(written).is_some() {
+        return Ok(());
+    }
+    let names = [written.to_owned()];
+    let (services, mut capabilities) =
+        try_join!(deps.services.named(&names, deadline), deps.services.capabilities(&names, deadline))?;
+    let Some(service) = services.first() else {
+        let near = did_you_mean(&nearest_services(written, &deps.services.all().await?));
+        let near = if near.is_empty() { near } else { format!("{near} ") };
+        let problem =
+            format!("is no service whose events are known here; {near}For a program of your own write Webhooks");
+        return Err(Error::invalid("service", problem));
+    };
+    let arrivals = arrivals(&service.name, capabilities.remove(written).as_ref());
+    if arrivals.iter().any(|arrival| arrival.by == ArrivesBy::Hook) {
+        return Ok(());
+    }
+    let ways: Vec<String> =
+        arrivals.iter().map(|arrival| format!("{} ({})", arrival.next_step, arrival.events.join(", "))).collect();
+    let ways = if ways.is_empty() { "it has no events here".to_owned() } else { ways.join("; ") };
+    Err(Error::invalid("service", format!("calls no hook: {ways}")))
 }
 
 /// What belongs to an automation comes and goes with it.

@@ -32,9 +32,10 @@ const LIST_HOLDS: u64 = 5 * 60 * 1_000;
 /// Bytes of a request; a definition is refused above a far smaller size, with a reason.
 const LARGEST_REQUEST: usize = 4 * 1024 * 1024;
 
-const INSTRUCTIONS: &str = "Build automations for an organization. List what a service offers with initial_md_fetch, or find tools with \
+const INSTRUCTIONS: &str = "Build automations for an organization. Look with list_automations whether there is one to change. List what a service offers with initial_md_fetch, or find tools with \
      search_tools; read the schema of each tool you use with fetch_tool_data; then save the automation with \
-     deploy_automation. If it is refused, correct everything that it names and deploy again. A person activates it.";
+     deploy_automation. If it is refused, correct everything that it names and deploy again. A person activates it. To change an automation, read it with \
+     get_automation and send all of it with update_automation, never deploy it anew.";
 
 /// Answers a request of a member who shows a good token, as `rmcp` does.
 pub(crate) async fn answer(deps: &Deps, request: Request, slug: &Slug) -> Result<Reply> {
@@ -147,7 +148,7 @@ fn told(Answer { failed, text, data }: Answer) -> CallToolResult {
 }
 
 fn listed(tool: &AgentTool) -> Tool {
-    let schema = tool.spec.parameters.schema().as_object().cloned().unwrap_or_default();
+    let schema = tool.schema().as_object().cloned().unwrap_or_default();
     let hints = tool.hints;
     let annotations = ToolAnnotations::with_title(tool.title)
         .read_only(hints.read_only)

@@ -5,21 +5,18 @@
 //!   With an `Idempotency-Key` the run's id is made of it: the same key and body again answer that run with 200, and start
 //!   nothing unless the first try did not get so far; with another body they are a 409 (`start.rs`).
 //! - GET /api/{slug}/runs?limit=&cursor=: newest first, as `{items, next_cursor}`, without steps.
-//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps and actions, redacted, and its result (`view.rs`).
+//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps and actions, redacted, and its result.
 //! - POST /api/{slug}/runs/{id}/cancel: a run that nobody is at ends now, another one at its next step; answers the row. One
 //!   that is over is a 409.
 //! - DELETE /api/{slug}/runs/{id}: deletes a run that is over, its steps and the executions in it; for owners and admins.
 
-mod actions;
 mod start;
-mod steps;
-mod view;
 
 use std::time::Duration;
 
 use shared::{
     Error, Platform, Result,
-    automation::{RunQueue, RunView, report_end},
+    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, report_end, whole_run_view},
     catalogue::Catalogue,
     http::{self, Access, Reply, Request},
     models::{ApprovalStatus, OrganizationId, RunCeilings, RunId},
@@ -85,7 +82,7 @@ async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> R
 
 async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
     let whole = deps.runs.whole(organization, id).await?;
-    Reply::ok(&view::whole(whole)?)
+    Reply::ok(&whole_run_view(whole, LARGEST_RUN_VIEW)?)
 }
 
 async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {

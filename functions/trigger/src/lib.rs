@@ -108,7 +108,8 @@ async fn receive_and_dispatch(
         let google_key = google_key(deps, scheme, &found, &asked, deadline).await?;
         for (candidate, secrets) in found {
             none = false;
-            let keys = HookKeys { scheme, secrets: &secrets, google_key: google_key.as_ref() };
+            let keys =
+                HookKeys { scheme: Scheme::of_hook(&candidate), secrets: &secrets, google_key: google_key.as_ref() };
             let delivered = receive(keys, &asked, Timestamp::now());
             if let Some(reply) = received.take(deps, (candidate, hook.is_none()), delivered, deadline).await? {
                 return Ok(reply);
@@ -123,6 +124,8 @@ async fn receive_and_dispatch(
     }
     dispatch_all(deps, &received.events).await?;
     match received.answer {
+        // Anything but TwiML is an error in Twilio's log.
+        Ok(()) if scheme == Scheme::Twilio => Ok(Reply::text("text/xml", "<Response/>".to_owned())),
         Ok(()) => done(),
         Err(rejection) => Ok(rejected(rejection)),
     }

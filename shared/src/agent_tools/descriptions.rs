@@ -1,9 +1,16 @@
 //! What the tools are, for the models that call them: names, schemas, and what calling them may do.
 
+mod automations;
+mod definition_schema;
+
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use self::{
+    automations::{get_automation, get_run, list_automations, run_automation, update_automation},
+    definition_schema::definition_schema,
+};
 use crate::tool::{Parameters, ToolSpec};
 
 /// The argument that makes two calls of a tool the same one, however far apart they are.
@@ -13,7 +20,10 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency_key";
 #[derive(Debug)]
 pub struct AgentTool {
     pub(super) kind: Kind,
+    /// Its arguments are held against these parameters.
     pub spec: ToolSpec,
+    /// The schema that models are shown, where it says more than what is checked before the call.
+    shown: Option<Value>,
     /// For people.
     pub title: &'static str,
     pub hints: Hints,
@@ -27,7 +37,34 @@ pub(super) enum Kind {
     FetchToolData,
     SearchTools,
     DeployAutomation,
+    ListAutomations,
+    GetAutomation,
+    UpdateAutomation,
+    RunAutomation,
+    GetRun,
     CallTool,
+}
+
+impl Kind {
+    /// Whether it is for clients only: a run that could start and change automations could start itself.
+    pub(super) const fn is_for_clients(self) -> bool {
+        match self {
+            Self::InitialMdFetch | Self::FetchToolData | Self::SearchTools | Self::DeployAutomation => false,
+            Self::ListAutomations
+            | Self::GetAutomation
+            | Self::UpdateAutomation
+            | Self::RunAutomation
+            | Self::GetRun
+            | Self::CallTool => true,
+        }
+    }
+}
+
+impl AgentTool {
+    /// JSON schema of its arguments, as models are shown it.
+    pub fn schema(&self) -> &Value {
+        self.shown.as_ref().unwrap_or_else(|| self.spec.parameters.schema())
+    }
 }
 
 /// The annotations of the Model Context Protocol: the worst that the tool can do.
@@ -46,8 +83,20 @@ impl Hints {
 }
 
 /// All of them, in the order in which they are listed and used.
-pub static AGENT_TOOLS: LazyLock<[AgentTool; 5]> =
-    LazyLock::new(|| [initial_md_fetch(), fetch_tool_data(), search_tools(), deploy_automation(), call_tool()]);
+pub static AGENT_TOOLS: LazyLock<[AgentTool; 10]> = LazyLock::new(|| {
+    [
+        initial_md_fetch(),
+        fetch_tool_data(),
+        search_tools(),
+        deploy_automation(),
+        list_automations(),
+        get_automation(),
+        update_automation(),
+        run_automation(),
+        get_run(),
+        call_tool(),
+    ]
+});
 
 fn initial_md_fetch() -> AgentTool {
     let services = json!({
@@ -59,6 +108,7 @@ fn initial_md_fetch() -> AgentTool {
     AgentTool {
         kind: Kind::InitialMdFetch,
         title: "List what services offer",
+        shown: None,
         spec: ToolSpec {
             name: "initial_md_fetch".into(),
             description: "Lists the tools of services, each in one line, and what the services can do: which webhook events \
@@ -88,6 +138,7 @@ fn fetch_tool_data() -> AgentTool {
     AgentTool {
         kind: Kind::FetchToolData,
         title: "Read tools' schemas",
+        shown: None,
         spec: ToolSpec {
             name: "fetch_tool_data".into(),
             description: "Gives tools in full: parameters as a JSON schema, what they return, their fingerprint, whether their \
@@ -121,6 +172,7 @@ fn search_tools() -> AgentTool {
     AgentTool {
         kind: Kind::SearchTools,
         title: "Search tools",
+        shown: None,
         spec: ToolSpec {
             name: "search_tools".into(),
             description: "Finds tools by what they can do, best first: the services' and the organization's own. Without q it \
@@ -151,31 +203,43 @@ fn search_tools() -> AgentTool {
     }
 }
 
-fn deploy_automation() -> AgentTool {
-    let automation = json!({
+/// The argument of a definition, as it is checked before the call: the validation tells what is wrong in it, all at once.
+fn definition() -> Value {
+    json!({
         "type": "object",
         "description": "The definition: name, description, trigger_type (webhook, polling, schedule_once, \
                         schedule_recurring or manual), trigger_config, actions, variables, and fingerprints: for each tool \
                         that is used, the fingerprint that fetch_tool_data gave. An action has id, tool, parameters, \
                         output_as and condition; {{path}} in a parameter stands for a value of trigger_data or of an \
                         earlier output.",
-    });
+    })
+}
+
+/// The parameters with the whole schema of the definition among them.
+fn with_definition_schema(parameters: &Parameters) -> Value {
+    let mut shown = parameters.schema().clone();
+    if let Some(place) = shown.pointer_mut("/properties/automation") {
+        *place = definition_schema();
+    }
+    shown
+}
+
+fn deploy_automation() -> AgentTool {
     let dry_run = json!({"type": "boolean", "description": "Only check it and save nothing"});
+    let parameters = Parameters::new([("automation", definition(), true), ("dry_run", dry_run, false)]).closed();
     AgentTool {
         kind: Kind::DeployAutomation,
         title: "Deploy an automation",
+        shown: Some(with_definition_schema(&parameters)),
         spec: ToolSpec {
             name: "deploy_automation".into(),
-            description: "Checks the definition of an automation and saves it as pending_review; a person activates it. When \
+            description: "Checks the definition of a new automation and saves it as pending_review; a person activates it. When \
                           something is wrong, nothing is saved and all errors are told at once, each with its place (a JSON \
                           pointer into the definition) and the next step: correct them all and deploy again. Read every tool \
-                          with fetch_tool_data first. The same definition again is the same automation."
+                          with fetch_tool_data first. The same definition again is the same automation; to change one that \
+                          there is, use update_automation."
                 .into(),
-            parameters: Parameters::new([
-                ("automation", automation, true),
-                ("dry_run", dry_run, false),
-            ])
-            .closed(),
+            parameters,
             returns: json!({}),
             own_examples: examples(&[
                 r#"deploy_automation({automation: {name: "Urgent in Slack", trigger_type: "webhook", trigger_config: {service: "slack", event_type: "message"}, fingerprints: {push_notifications_send: "9f2c41d07a6be835"}, actions: [{id: "alert", tool: "push_notifications_send", parameters: {message: "{{event.text}}"}, condition: {path: "event.text", op: "contains", value: "urgent"}}]}})"#,
@@ -196,6 +260,7 @@ fn call_tool() -> AgentTool {
     AgentTool {
         kind: Kind::CallTool,
         title: "Call a tool",
+        shown: None,
         spec: ToolSpec {
             name: "call_tool".into(),
             description: "Calls one of the tools that search_tools and initial_md_fetch list, as the organization. Read it with \

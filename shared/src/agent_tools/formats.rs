@@ -30,7 +30,7 @@ impl Format {
 
 impl AgentTool {
     pub fn in_format(&self, format: Format) -> Value {
-        let (name, description, schema) = (&self.spec.name, &self.spec.description, self.spec.parameters.schema());
+        let (name, description, schema) = (&self.spec.name, &self.spec.description, self.schema());
         match format {
             Format::OpenAi => {
                 let strict = strict(schema);

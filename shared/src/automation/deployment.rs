@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use futures_util::join;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -13,19 +14,21 @@ use super::{
     definition::{Definition, LARGEST_DEFINITION, too_large_with_tools, too_many_bytes},
     diagnostics::{Code, Diagnostic, Diagnostics, Outcome, Report},
     duplicates::duplicate_members,
+    event_hooks::EventHooks,
     known::{Known, KnownTool, Purpose},
     trigger::Trigger,
 };
 use crate::{
     Deadline, Error, Result,
     catalogue::Catalogue,
+    error,
     execution::Executor,
     json_schema::JsonSchema,
     models::{
         Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, CheckedTool, Member,
         OrganizationId, RunCeilings, Timestamp,
     },
-    store::{Automations, Listening, OVERTAKEN, Organizations},
+    store::{Automations, Listening, NamedAutomation, OVERTAKEN, Organizations},
 };
 
 /// Bytes of a definition with what it was checked against: they stand in one item, which may have 400 KB with everything else.
@@ -46,6 +49,7 @@ pub struct Deployment {
     pub catalogue: Catalogue,
     pub executor: Executor,
     pub organizations: Organizations,
+    pub event_hooks: EventHooks,
     /// What a run may use of the platform's key.
     pub ceilings: RunCeilings,
     pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
@@ -145,9 +149,10 @@ impl Deployment {
         catalogue: Catalogue,
         executor: Executor,
         organizations: Organizations,
+        event_hooks: EventHooks,
         ceilings: RunCeilings,
     ) -> Self {
-        Self { automations, catalogue, executor, organizations, ceilings, schemas: Arc::default() }
+        Self { automations, catalogue, executor, organizations, event_hooks, ceilings, schemas: Arc::default() }
     }
 
     /// What is said of a body of so many bytes, if that is too many to be parsed at all.
@@ -175,11 +180,13 @@ impl Deployment {
     /// Validates the definition in `body`, and saves it as an automation that waits for somebody to activate it, unless it has
     /// errors or says `"dry_run": true`. The same content again is the same automation.
     pub async fn deploy(&self, author: &Member, body: &Value, deadline: Deadline) -> Result<Deployed> {
-        let checked = self.validated(author, body, BTreeMap::new(), deadline).await?;
-        let (definition, tools, diagnostics) = match checked {
-            Ok(valid) => valid,
-            Err(refused) => return Ok(refused),
-        };
+        let content_hash = AutomationVersion::hash_of(&Definition::canonical(body));
+        let own = AutomationId::of_content(author.organization_id, &content_hash);
+        let (definition, tools, diagnostics) =
+            match self.validated(author, body, own, BTreeMap::new(), deadline).await? {
+                Ok(valid) => valid,
+                Err(refused) => return Ok(refused),
+            };
         let organization = author.organization_id;
         let version = version_of(author, body, tools);
         let now = version.created_at;
@@ -236,7 +243,8 @@ impl Deployment {
             at_revision(&before, Some(revision))?;
         }
         let earlier = newest.checked;
-        let (definition, tools, diagnostics) = match self.validated(author, body, earlier, deadline).await? {
+        let (definition, tools, diagnostics) = match self.validated(author, body, automation, earlier, deadline).await?
+        {
             Ok(valid) => valid,
             Err(refused) => return Ok(refused),
         };
@@ -356,11 +364,28 @@ impl Deployment {
         }
     }
 
-    /// The definition and what it was checked against, with the warnings; or the answer, if it is not to be saved.
+    /// A warning if another automation has this name: often the one that was to be changed. It only helps, so nothing fails
+    /// without it.
+    async fn same_name(&self, organization: OrganizationId, name: &str, own: AutomationId) -> Option<Diagnostic> {
+        let named = self.automations.named(organization, name).await.unwrap_or_else(|error| {
+            tracing::warn!("automations of the same name could not be looked up: {}", error::chain(&error));
+            Vec::new()
+        });
+        let NamedAutomation { id, name, status, revision } = named.into_iter().find(|other| other.id != own)?;
+        let message = format!("There is another automation \"{name}\": {id}, {}.", status.as_str());
+        let hint = format!(
+            "To change that one, send the definition with update_automation {{\"id\": \"{id}\", \"revision\": {revision}}} (PUT \
+             /api/{{slug}}/automations/{id}), and leave this one out; keep both only if both are to run."
+        );
+        Some(Diagnostic::warning(Code::SameName, "/name", message, hint))
+    }
+
+    /// The definition of `own` and what it was checked against, with the warnings; or the answer, if it is not to be saved.
     async fn validated(
         &self,
         author: &Member,
         body: &Value,
+        own: AutomationId,
         earlier: BTreeMap<String, CheckedTool>,
         deadline: Deadline,
     ) -> Result<Result<(Definition, BTreeMap<String, CheckedTool>, Diagnostics), Deployed>> {
@@ -369,8 +394,15 @@ impl Deployment {
         let Some(definition) = Definition::read(body, &mut diagnostics) else {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         };
-        let (known, found) = Box::pin(self.check(author, &definition, earlier, Purpose::Saving, deadline)).await?;
+        let (checked, same_name) = join!(
+            Box::pin(self.check(author, &definition, earlier, Purpose::Saving, deadline)),
+            self.same_name(author.organization_id, &definition.name, own),
+        );
+        let (known, found) = checked?;
         found.iter().for_each(|diagnostic| diagnostics.push(diagnostic.clone()));
+        if let Some(warning) = same_name.filter(|_| !diagnostics.has_errors()) {
+            diagnostics.push(warning);
+        }
         if dry_run || diagnostics.has_errors() {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         }

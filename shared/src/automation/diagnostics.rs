@@ -64,6 +64,8 @@ codes! {
     DuplicateId = "duplicate_id",
     /// An output that is called as something else is.
     DuplicateName = "duplicate_name",
+    /// Another automation of the organization's has the same name.
+    SameName = "same_name",
     /// The schema of a prompt's answer.
     InvalidSchema = "invalid_schema",
 
@@ -73,6 +75,8 @@ codes! {
     WebhooksNotSupported = "webhooks_not_supported",
     PollingNotSupported = "polling_not_supported",
     UnknownEvent = "unknown_event",
+    /// The service posts the event to a hook, and the organization has none that takes it.
+    WaitsForHook = "waits_for_hook",
     InThePast = "in_the_past",
     UnknownTimezone = "unknown_timezone",
     TimezoneAssumed = "timezone_assumed",

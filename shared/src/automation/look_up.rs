@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::try_join;
+use futures_util::{join, try_join};
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use super::{
     Deployment,
     definition::Definition,
     diagnostics::Diagnostics,
+    event_hooks::hook_warning,
     known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool},
     nearest,
     source::SourceCall,
@@ -71,7 +72,9 @@ impl Deployment {
         purpose: Purpose,
         deadline: Deadline,
     ) -> Result<(Known, Diagnostics)> {
-        let mut known = Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline)).await?;
+        let looked_up = Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline));
+        let (known, hook) = join!(looked_up, self.event_hooks.of_trigger(member.organization_id, definition));
+        let mut known = known?;
         let mut diagnostics = Diagnostics::default();
         validate(definition, &known, &mut diagnostics);
         if purpose == Purpose::Saving && !diagnostics.has_errors_at("/trigger_config") {
@@ -80,6 +83,11 @@ impl Deployment {
                 diagnostics = Diagnostics::default();
                 validate(definition, &known, &mut diagnostics);
             }
+        }
+        if !diagnostics.has_errors()
+            && let Some(warning) = hook_warning(definition, &known, hook)
+        {
+            diagnostics.push(warning);
         }
         Ok((known, diagnostics))
     }

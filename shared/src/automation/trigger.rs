@@ -12,11 +12,11 @@ use super::{
 use crate::models::Timestamp;
 
 pub const TRIGGER_TYPES: [&str; 5] = ["webhook", "polling", "schedule_once", "schedule_recurring", "manual"];
-const INTERVALS: [&str; 7] = ["5min", "15min", "30min", "1hr", "6hr", "daily", "weekly"];
-const AGGREGATION_MODES: [&str; 4] = ["per_item", "latest", "batch", "summary"];
-const MISSED: [&str; 2] = ["run_once", "skip"];
+pub const INTERVALS: [&str; 7] = ["5min", "15min", "30min", "1hr", "6hr", "daily", "weekly"];
+pub const AGGREGATION_MODES: [&str; 4] = ["per_item", "latest", "batch", "summary"];
+pub const MISSED: [&str; 2] = ["run_once", "skip"];
 /// Sunday is 0.
-const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+pub const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 const USUAL_POLLING_MINUTES: u64 = 15;
 const LONGEST_POLLING_MINUTES: u64 = 7 * 24 * 60;

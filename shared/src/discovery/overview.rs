@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Discovery, capabilities, did_you_mean,
+    Discovery,
+    arrivals::{Arrival, arrivals},
+    capabilities, did_you_mean,
     listed::{
         HOW_TO_READ_ALL, ListedTool, NameProblem, ProblemKind, ShownConnection, TOO_LONG, is_too_long, python_bool,
     },
@@ -54,6 +56,8 @@ pub struct ServiceOverview {
     pub total: usize,
     /// None if the catalogue says nothing, or they could not be read.
     pub capabilities: Option<ServiceCapabilities>,
+    /// How its events arrive; empty where that is not known.
+    pub arrivals: Vec<Arrival>,
     /// That they could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities_problem: Option<String>,
@@ -115,6 +119,7 @@ pub(super) async fn read(
             connection: ShownConnection::new(service, connection),
             tools: Vec::new(),
             total: 0,
+            arrivals: arrivals(&service.name, of_service.as_ref()),
             capabilities: of_service,
             capabilities_problem: problem,
         };
@@ -259,6 +264,12 @@ impl fmt::Display for ServiceOverview {
         if let Some(capabilities) = &self.capabilities {
             known_capabilities(f, capabilities)?;
             further_capabilities(f, capabilities)?;
+        }
+        if !self.arrivals.is_empty() {
+            f.write_str("\nHow Events Arrive:\n")?;
+        }
+        for arrival in &self.arrivals {
+            writeln!(f, "- {arrival}")?;
         }
         write!(f, "\nConnection:\n- Connected: {}\n", self.connection.to_text())?;
         if self.tools.len() < self.total {

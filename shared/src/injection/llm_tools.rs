@@ -107,7 +107,7 @@ impl Kind {
                 ToolSpec {
                     name: "llm_classify".to_owned(),
                     description: "Lets a model decide which of some answers to a question fits a text: sort messages, find out \
-                                  what somebody wants, tell whether something is urgent."
+                                  what somebody wants, tell whether something is urgent. Works in automations and runs only."
                         .to_owned(),
                     parameters: Parameters::new([
                         ("text", text("What is to be judged"), true),
@@ -137,7 +137,8 @@ impl Kind {
                 });
                 ToolSpec {
                     name: "llm_transform".to_owned(),
-                    description: "Lets a model make something else of a text: sum it up, translate it, take data out of it as JSON."
+                    description: "Lets a model make something else of a text: sum it up, translate it, take data out of it as JSON. \
+                                  Works in automations and runs only."
                         .to_owned(),
                     parameters: Parameters::new([
                         ("text", text("What it is made of"), true),
@@ -318,7 +319,7 @@ mod tests {
         let tools = well_described(llm_tools(None)).unwrap();
         assert_eq!(tools.names().collect::<Vec<_>>(), ["llm_agent", "llm_classify", "llm_transform"]);
         // What an agent's own tools do is its run's.
-        assert!(tools.specs().filter(|spec| spec.name != "llm_agent").all(|spec| !spec.effect));
+        assert!(tools.all_specs().filter(|spec| spec.name != "llm_agent").all(|spec| !spec.effect));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
         AutomationId, Hook, HookId, HookSecretRef, HookStatus, Intent, OrganizationId, SecretId, SecretOwner, Timestamp,
     },
     store::{HookChange, Hooks},
-    webhooks::HookSecret,
+    webhooks::{HookSecret, Scheme},
 };
 
 /// So many secrets prove a hook's requests: the present one, and the next or the last.
@@ -55,6 +55,7 @@ impl HookRegistry {
         let hook = Hook {
             id: new.id,
             organization_id: organization,
+            scheme: Some(Scheme::of_service(&new.service).as_str().to_owned()),
             service: new.service,
             label: new.label,
             status: if secret.is_some() { HookStatus::Active } else { HookStatus::Pending },

@@ -12,6 +12,9 @@ pub struct Hook {
     pub organization_id: OrganizationId,
     /// As services are compared ([`super::folded_name`]), and as it stands in the address.
     pub service: String,
+    /// How its requests are proven, by the name of a scheme of [`crate::webhooks`]; rows of older versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
     #[serde(default)]
     pub label: String,
     pub status: HookStatus,

@@ -42,6 +42,16 @@ pub struct ListedVersion {
     pub created_at: Timestamp,
 }
 
+/// An automation as it is found by its name.
+#[derive(Debug, Clone, Deserialize)]
+pub struct NamedAutomation {
+    pub id: AutomationId,
+    pub name: String,
+    pub status: AutomationStatus,
+    #[serde(default)]
+    pub revision: u64,
+}
+
 /// What makes an active automation run when an event comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
@@ -105,6 +115,21 @@ impl Automations {
         };
         let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
         Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+    }
+
+    /// The organization's automations of this name, whatever its case, oldest first.
+    pub async fn named(&self, organization: OrganizationId, name: &str) -> Result<Vec<NamedAutomation>> {
+        let folded = |name: &str| name.trim().to_lowercase();
+        let mut named: Vec<NamedAutomation> = self
+            .automations
+            .query_index("by_organization", "#organization_id = :organization")
+            .filter("attribute_not_exists(#deleting)")
+            .attributes("#id, #name, #status, #revision")
+            .with([(":organization", text(organization))])
+            .collect()
+            .await?;
+        named.retain(|other| folded(&other.name) == folded(name));
+        Ok(named)
     }
 
     /// One version, with its definition.

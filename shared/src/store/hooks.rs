@@ -70,6 +70,16 @@ impl Hooks {
         Page::newest(organization, &self.table, after, limit).await
     }
 
+    /// The organization's own hooks of a service ([`crate::models::folded_name`]), oldest first; not those of automations.
+    pub async fn of_service(&self, organization: OrganizationId, service: &str) -> Result<Vec<Hook>> {
+        self.table
+            .query_index("by_organization", "#organization_id = :organization")
+            .filter("#service = :service AND attribute_not_exists(#automation_id)")
+            .with([(":organization", text(organization)), (":service", text(service))])
+            .collect()
+            .await
+    }
+
     /// Gives a hook, which is as it was read, another label, other secrets or another status; closes the intent `made` of a new
     /// secret and opens the intent `left` of one that it leaves. One that becomes active takes its tenant, one that is not any more
     /// gives it up. The row as it is then.

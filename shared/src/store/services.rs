@@ -65,8 +65,8 @@ impl Services {
 
     /// The services of these names that there are, active or not, in no order.
     pub async fn named(&self, names: &[String], deadline: Deadline) -> Result<Vec<Service>> {
-        let ids = names.iter().map(|name| ServiceId::of_name(name));
-        Ok(rows(self.services.batch_get(distinct(ids), None, deadline).await?))
+        let keys = names.iter().map(|name| id(ServiceId::of_name(name))).collect();
+        Ok(rows(self.services.batch_get(keys, None, deadline).await?))
     }
 
     /// The tools of a service as they are listed, active or not, by name.
@@ -78,8 +78,8 @@ impl Services {
     /// The tools of these names that there are, active or not, by name. One batched read for up to 100 names. A row that cannot
     /// be read is reported and left out.
     pub async fn tools_named(&self, names: &[String], deadline: Deadline) -> Result<HashMap<String, ServiceTool>> {
-        let ids = names.iter().map(|name| service_tool_id(name));
-        let found: Vec<ServiceTool> = rows(self.tools.batch_get(distinct(ids), None, deadline).await?);
+        let keys = names.iter().map(|name| id(service_tool_id(name))).collect();
+        let found: Vec<ServiceTool> = rows(self.tools.batch_get(keys, None, deadline).await?);
         Ok(found.into_iter().map(|tool| (tool.name.clone(), tool)).collect())
     }
 
@@ -91,10 +91,8 @@ impl Services {
     ) -> Result<HashMap<String, ServiceCapabilities>> {
         // A batch with a key that cannot be is refused whole.
         let can_be = |key: &String| (1..=LONGEST_KEY).contains(&key.len());
-        let mut keys: Vec<String> = services.iter().map(|name| folded_name(name)).filter(can_be).collect();
-        keys.sort();
-        keys.dedup();
-        let keys = keys.into_iter().map(|name| Item::from([("service_name".to_owned(), text(name))])).collect();
+        let names = services.iter().map(|name| folded_name(name)).filter(can_be);
+        let keys = names.map(|name| Item::from([("service_name".to_owned(), text(name))])).collect();
         let found: Vec<ServiceCapabilities> = rows(self.capabilities.batch_get(keys, None, deadline).await?);
         Ok(found.into_iter().map(|of| (of.service_name.clone(), of)).collect())
     }
@@ -113,12 +111,4 @@ impl Services {
     pub async fn put(&self, service: &Service) -> Result<()> {
         self.services.put(service)?.send().await
     }
-}
-
-/// A batch that names a key twice is refused.
-fn distinct(ids: impl Iterator<Item = impl ToString>) -> Vec<Item> {
-    let mut ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-    ids.sort();
-    ids.dedup();
-    ids.into_iter().map(id).collect()
 }

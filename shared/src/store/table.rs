@@ -3,7 +3,10 @@
 //! Expressions are DynamoDB's own. Every name in them is an alias, `#` and the attribute's name (`#lease_until`), so the
 //! names that DynamoDB wants beside an expression are read off it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -68,8 +71,9 @@ impl Table {
         Ok(Box::pin(get.send()).await.map_err(failed)?.item)
     }
 
-    /// The rows under these keys that there are, as of now and in no order; with `attributes` (`#id, #created_at`) these of
-    /// them only. What DynamoDB leaves out of its answers is asked for again, after a pause.
+    /// The rows under these keys that there are, each once however often its key is given, as of now and in no order; with
+    /// `attributes` (`#id, #created_at`) these of them only. What DynamoDB leaves out of its answers is asked for again, after a
+    /// pause.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if it still leaves some out when `deadline` comes.
@@ -80,7 +84,7 @@ impl Table {
         deadline: Deadline,
     ) -> Result<Vec<Item>> {
         let mut found = Vec::new();
-        for batch in keys.chunks(BATCH) {
+        for batch in distinct(keys).chunks(BATCH) {
             let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
             let mut left = batch.to_vec();
             loop {
@@ -241,6 +245,18 @@ impl Query {
     }
 }
 
+/// DynamoDB refuses a batch that names a key twice.
+fn distinct(mut keys: Vec<Item>) -> Vec<Item> {
+    let mut seen = HashSet::with_capacity(keys.len());
+    let spelled = |key: &Item| {
+        let members: BTreeMap<&str, String> =
+            key.iter().map(|(name, value)| (&name[..], format!("{value:?}"))).collect();
+        format!("{members:?}")
+    };
+    keys.retain(|key| seen.insert(spelled(key)));
+    keys
+}
+
 /// The attributes that expressions name, by their aliases; `None` if there are none, as DynamoDB wants it.
 pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<Names> {
     let after = expressions.into_iter().flat_map(|expression| expression.split('#').skip(1));
@@ -272,6 +288,19 @@ pub(super) async fn index_follows<F: Future<Output = Option<bool>>>(shows: impl 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_asked_for_once() {
+        let key = |base: &str, id: &str| {
+            let members = [("base", base), ("id", id)];
+            members.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned()))).into_iter().collect()
+        };
+        let keys: Vec<Item> = [("a", "1"), ("b", "1"), ("a", "1"), ("a", "2"), ("b", "1")]
+            .into_iter()
+            .map(|(base, id)| key(base, id))
+            .collect();
+        assert_eq!(distinct(keys), [key("a", "1"), key("b", "1"), key("a", "2")]);
+    }
 
     #[test]
     fn names_are_read_off_expressions() {

@@ -6,17 +6,19 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use reqwest::header::HeaderMap;
 use ring::digest::{SHA256, digest};
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
 use super::{
-    Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
+    ANY_EVENT, Delivery, Handshake, HookKeys, InboundEvent, Rejection, Scheme, WebhookRequest,
     headers::{at, single},
     schemes::BASE64,
 };
 use crate::models::Timestamp;
 
 const BAD_REQUEST: Rejection = Rejection::Unusable(400);
+/// Where the time stands at which Linear sent a request, in milliseconds.
+pub(super) const LINEAR_TIME: &str = "/webhookTimestamp";
 /// In bytes; a longer one is not what it should be.
 const LONGEST_NAME: usize = 200;
 const LONGEST_TOKEN: usize = 2_000;
@@ -62,10 +64,14 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
         Scheme::StandardWebhooks => {
             let id = single(request.headers, "webhook-id").or_else(|| single(request.headers, "svix-id"));
             let data = if request.body.is_empty() { json!({}) } else { json_of(request)? };
-            let event_type = data.get("type").and_then(|name| text(name).ok()).unwrap_or_else(|| "event".to_owned());
-            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), vec![event_type], None, data))
+            let event_type = data.get("type").and_then(|name| text(name).ok()).filter(|name| name != ANY_EVENT);
+            let event_types = event_type.into_iter().chain([ANY_EVENT.to_owned()]).collect();
+            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), event_types, None, data))
         }
         Scheme::MicrosoftGraph => graph(hook, &json_of(request)?),
+        Scheme::Twilio => twilio(request),
+        Scheme::Telegram => telegram(json_of(request)?),
+        Scheme::Linear => linear(json_of(request)?),
         Scheme::Pipedream => Ok(pipedream(request.body, json_of(request)?, now)),
     }
 }
@@ -89,8 +95,11 @@ pub(super) fn tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<Strin
             let all = body.get("value").and_then(Value::as_array);
             return all.into_iter().flatten().filter_map(graph_tenant).collect();
         }
+        Scheme::Linear => linear_tenant(&body),
         // Their addresses say whose they are.
-        Scheme::GoogleCalendar | Scheme::StandardWebhooks | Scheme::Pipedream => None,
+        Scheme::GoogleCalendar | Scheme::StandardWebhooks | Scheme::Twilio | Scheme::Telegram | Scheme::Pipedream => {
+            None
+        }
     };
     found.into_iter().collect()
 }
@@ -190,10 +199,14 @@ fn slack_tenant(data: &Value) -> Option<String> {
     of("team_id", "context_team_id")
 }
 
+fn is_form(request: &WebhookRequest<'_>) -> bool {
+    let content_type = request.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.starts_with("application/x-www-form-urlencoded")
+}
+
 /// The JSON of a hook with either content type.
 fn github_json(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
-    let content_type = request.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let body = if content_type.starts_with("application/x-www-form-urlencoded") {
+    let body = if is_form(request) {
         let payload = form_urlencoded::parse(request.body).find(|(name, _)| name == "payload").ok_or(BAD_REQUEST)?;
         Cow::Owned(payload.1.into_owned().into_bytes())
     } else {
@@ -329,6 +342,52 @@ fn notification(one: &Value) -> Result<InboundEvent, Rejection> {
 
 fn graph_tenant(notification: &Value) -> Option<String> {
     key("microsoft_graph", &[notification.get("subscriptionId")?])
+}
+
+/// A text message that came in, or the status of one or of a call. Nothing signed has a time: a message is told by its id, and by
+/// its status where it has one.
+fn twilio(request: &WebhookRequest<'_>) -> Read {
+    if !is_form(request) {
+        return Err(BAD_REQUEST);
+    }
+    let data: Map<String, Value> = form_urlencoded::parse(request.body)
+        .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
+        .collect();
+    let of = |name: &str| text(data.get(name).unwrap_or(&Value::Null));
+    let message = of("MessageSid").or_else(|_| of("SmsSid"));
+    let (id, what, status) = match (message, of("MessageStatus")) {
+        (Ok(message), Ok(status)) => (message, "message", status),
+        (Ok(message), Err(_)) => (message, "message", "received".to_owned()),
+        (Err(_), _) => (of("CallSid")?, "call", of("CallStatus")?),
+    };
+    Ok(one(format!("{id} {status}"), vec![format!("{what}.{status}")], None, data.into()))
+}
+
+/// `{"update_id", "<kind>": {…}}`
+fn telegram(data: Value) -> Read {
+    let id = text(at(&data, "/update_id"))?;
+    let mut members = data.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+    let kind = members.next().ok_or(BAD_REQUEST)?.0;
+    let event_type = format!("update.{}", text(&kind.as_str().into())?);
+    Ok(one(id, vec![event_type], None, data))
+}
+
+/// Its delivery's id stands in a header that is not signed, and what is sent again has another time: the rest is the same.
+fn linear(data: Value) -> Read {
+    let (kind, action) = (text(at(&data, "/type"))?, text(at(&data, "/action"))?);
+    let tenant = linear_tenant(&data);
+    if kind == "OAuthApp" && action == "revoked" {
+        return Ok(Delivery::Ended(tenant));
+    }
+    let mut timeless = data.clone();
+    if let Some(time) = timeless.pointer_mut(LINEAR_TIME) {
+        *time = Value::Null;
+    }
+    Ok(one(hash(timeless.to_string().as_bytes()), vec![format!("{kind}.{action}"), kind], tenant, data))
+}
+
+fn linear_tenant(data: &Value) -> Option<String> {
+    key("linear", &[at(data, "/organizationId")])
 }
 
 /// What a component emitted: as it is, or in the form in which Pipedream stores it. Without an id of the event, the same body on

@@ -9,8 +9,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::{
-    HookKeys, HookSecret, Scheme, WebhookRequest, google_token,
+    HookKeys, HookSecret, Scheme, WebhookRequest,
+    deliveries::LINEAR_TIME,
+    google_token,
     headers::{at, from_hex, single, single_list, whole_number},
+    twilio_signature,
 };
 use crate::models::Timestamp;
 
@@ -54,8 +57,7 @@ pub(super) fn verify(
         Scheme::Hubspot => {
             let at = single(headers, "x-hubspot-request-timestamp")?;
             let signature = BASE64.decode(single(headers, "x-hubspot-signature-v3")?).ok()?;
-            let off = now.as_millis().checked_sub(whole_number(at)?)?;
-            (off.abs() <= TOLERANCE * 1_000).then_some(())?;
+            fresh_to_the_millisecond(whole_number(at)?, now)?;
             let url = hubspot_url(request.url);
             let signed = [request.method.as_bytes(), url.as_bytes(), body, at.as_bytes()];
             is_mac(key.expose_secret().as_bytes(), &signed, &signature)
@@ -64,12 +66,29 @@ pub(super) fn verify(
         Scheme::GooglePubsub => google_token::verify(hook.google_key?, secret, request, now),
         Scheme::GoogleCalendar => google_channel(secret, request),
         Scheme::MicrosoftGraph => microsoft_graph(secret, body),
+        Scheme::Twilio => {
+            let signature = single(headers, "x-twilio-signature")?;
+            let known = !key.expose_secret().is_empty();
+            (known && twilio_signature::is_valid(key, request.url, body, signature)).then_some(())
+        }
+        Scheme::Telegram => same(key, single(headers, "x-telegram-bot-api-secret-token")?),
+        Scheme::Linear => {
+            let signature = single(headers, "linear-signature")?;
+            is_mac(key.expose_secret().as_bytes(), &[body], &from_hex(signature)?)?;
+            let sent: Value = serde_json::from_slice(body).ok()?;
+            fresh_to_the_millisecond(at(&sent, LINEAR_TIME).as_i64()?, now)
+        }
     }
 }
 
 fn fresh(at: i64, now: Timestamp) -> Option<()> {
     let off = now.as_seconds().checked_sub(at)?;
     (off.abs() <= TOLERANCE).then_some(())
+}
+
+fn fresh_to_the_millisecond(at: i64, now: Timestamp) -> Option<()> {
+    let off = now.as_millis().checked_sub(at)?;
+    (off.unsigned_abs() <= TOLERANCE.unsigned_abs() * 1_000).then_some(())
 }
 
 /// Whether a text in parts has this HMAC-SHA256. An empty key proves nothing.

@@ -67,17 +67,24 @@ impl World {
         id
     }
 
-    /// A service with the events that its file of the catalogue describes; no account is needed for it.
+    /// A service with the events that its file of the catalogue names; no account is needed for it.
     pub fn catalogue_service(&self, file: &str) {
         let files = crate::catalogue::files().expect("the catalogue's files can be read");
         let file = files.get(file).or_else(|| files.get(&format!("{file}.json"))).expect("a file of the catalogue");
         let name = file["name"].as_str().expect("a name");
-        let events = file["capabilities"]["webhook_payload_schemas"].clone();
-        let names: Vec<&String> = events.as_object().expect("events").keys().collect();
+        let capabilities = &file["capabilities"];
+        let (events, polled) = (&capabilities["webhook_payload_schemas"], &capabilities["polling_endpoints"]);
+        let others = capabilities["other_webhook_events"].as_array().into_iter().flatten();
+        let described = events.as_object().expect("events").keys();
+        let names: Vec<Value> = described.map(|name| json!(name)).chain(others.cloned()).collect();
         self.service(name, None);
         self.service_capabilities(
             name,
-            &json!({"supports_webhooks": true, "webhook_events": names, "webhook_payload_schemas": events}),
+            &json!({
+                "supports_webhooks": !names.is_empty(), "webhook_events": names, "webhook_payload_schemas": events,
+                "supports_polling": polled.as_object().is_some_and(|polled| !polled.is_empty()),
+                "polling_endpoints": polled,
+            }),
         );
     }
 

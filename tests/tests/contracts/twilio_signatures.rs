@@ -1,9 +1,9 @@
-//! The signature check of `functions/call-start` against vectors that Twilio's own libraries agree on.
+//! The check of Twilio's signatures against vectors that Twilio's own libraries agree on.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
-use call_start::signature::is_valid;
 use secrecy::SecretString;
 use serde_json::Value;
+use shared::webhooks::twilio_signature::is_valid;
 
 #[test]
 fn the_vectors_are_let_in_or_not_as_twilios_libraries_do() {

@@ -202,7 +202,7 @@ fn each_service_is_answered_while_it_waits() {
         let within = scheme.answered_within().as_millis();
         let waits = match scheme {
             Scheme::Slack | Scheme::MicrosoftGraph => 3_000,
-            Scheme::Hubspot => 5_000,
+            Scheme::Hubspot | Scheme::Linear => 5_000,
             _ => 10_000,
         };
         assert!(within < waits && within * 10 >= waits * 8, "{scheme:?}: {within}");

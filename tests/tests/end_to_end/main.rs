@@ -137,7 +137,19 @@ fn official_mcp_client(stack: &Stack) {
         (&seen["server"], &seen["listChanged"], &seen["onePage"]),
         (&json!("switchboard"), &json!(false), &json!(true))
     );
-    assert_eq!(seen["tools"], json!(["initial_md_fetch", "fetch_tool_data", "search_tools", "deploy_automation"]));
+    let tools = json!([
+        "initial_md_fetch",
+        "fetch_tool_data",
+        "search_tools",
+        "deploy_automation",
+        "list_automations",
+        "get_automation",
+        "update_automation",
+        "run_automation",
+        "get_run",
+    ]);
+    assert_eq!(seen["tools"], tools);
+    assert_eq!(seen["automations"], json!({"isError": false, "listed": true}));
     assert_eq!(seen["overview"], json!({"isError": false, "begins": "Available Slack tools:"}));
     assert_eq!(seen["wrong"], json!({"isError": true, "text": "The argument \"services\" must be a list, not text."}));
     assert_eq!(seen["unknown"], -32602);

@@ -121,7 +121,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
         }
         "POST /api/{slug}/members" => json!({"user_id": "auth0|8", "role": "member"}),
         "PATCH /api/{slug}/members/{user_id}" => json!({"role": "viewer"}),
-        "POST /api/{slug}/hooks" => json!({"service": "Linear"}),
+        "POST /api/{slug}/hooks" => json!({"service": "Webhooks"}),
         "PATCH /api/{slug}/hooks/{id}" => json!({"label": "Ours"}),
         "POST /api/hooks/{service}" | "POST /api/hooks/{service}/{hook_id}" => json!({"type": "event_callback"}),
         "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),

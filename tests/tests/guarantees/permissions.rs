@@ -539,8 +539,8 @@ async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
 /// A definition that anybody may deploy.
 fn definition(name: &str) -> Value {
     json!({
-        "name": name, "trigger_type": "manual", "fingerprints": {"current_time": "built-in"},
-        "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
+        "name": name, "trigger_type": "webhook", "trigger_config": {"service": "Slack", "event_type": "message"},
+        "fingerprints": {"current_time": "built-in"}, "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
     })
 }
 
@@ -550,6 +550,7 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let tools = [&[&sms], tools].concat();
     let ids: Vec<&Value> = tools.iter().map(|tool| &tool["id"]).collect();
     pay_service(world);
+    world.slack_service();
     let paid = json!({"name": "pay_list", "fingerprint": world.fingerprint("pay_list"), "arguments": {}});
     world.restart();
     world.aws.clear_operations();
@@ -571,6 +572,21 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
         let result = world.mcp_call("deploy_automation", &json!({"automation": definition("Over MCP")})).await;
         assert!(!said(&result).0, "{result}");
     }
+    let listed = world.mcp_call("list_automations", &json!({})).await;
+    let id = listed["structuredContent"]["items"][0]["id"].clone();
+    let mut changed = definition("Over MCP");
+    changed["description"] = json!("Changed.");
+    let change = json!({"id": id, "revision": 1, "automation": changed});
+    for (tool, arguments) in [("get_automation", json!({"id": id})), ("update_automation", change)] {
+        let result = world.mcp_call(tool, &arguments).await;
+        assert!(!said(&result).0, "{result}");
+    }
+    let start = json!({"id": id, "dry_run": true, "idempotency_key": "one"});
+    world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
+    world.mcp_call("run_automation", &start).await;
+    let run = world.mcp_call("run_automation", &start).await;
+    let read = world.mcp_call("get_run", &json!({"id": run["structuredContent"]["id"]})).await;
+    assert!(!said(&read).0, "{run} {read}");
     note(asked, "mcp", world);
 }
 
@@ -1085,6 +1101,7 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.aws.clear_operations();
     let hook = world.hook(&json!({"service": "slack", "secret": SLACK_SECRET, "tenant": tests::SLACK_TENANT})).await;
     let notion = world.hook(&json!({"service": "Notion"})).await;
+    world.hooks(&world.home, "POST", "", &json!({"service": "Slakc"})).await.expect(422);
     let path = format!("/{}", hook["id"].as_str().unwrap());
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
     patch_hook(world, &path, json!({"secret": "lost"})).await.expect(503);

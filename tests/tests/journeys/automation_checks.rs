@@ -7,6 +7,7 @@ use tests::World;
 async fn world() -> World {
     let world = World::start().await;
     world.slack_service();
+    world.slack_hook().await;
     world
 }
 

@@ -10,6 +10,7 @@ use tests::{Answer, Fault, World, automation_event};
 async fn world() -> World {
     let world = World::start().await;
     world.slack_service();
+    world.slack_hook().await;
     world
 }
 
@@ -266,6 +267,71 @@ async fn names_of_services_tools_and_events_lead_to_what_there_is() {
 }
 
 #[tokio::test]
+async fn a_name_that_another_automation_has_is_said_with_what_to_do() {
+    let world = world().await;
+    let (id, _) = deployed(&world).await;
+    let mut second = world.urgent_messages();
+    second["name"] = json!(" urgent MESSAGES ");
+    second["description"] = json!("Another.");
+    let saved = world.deploy(&second).await.expect(201);
+    let warning = saved["diagnostics"].as_array().unwrap().iter().find(|one| one["code"] == "same_name").unwrap();
+    assert_eq!((&warning["severity"], &warning["pointer"]), (&json!("warning"), &json!("/name")));
+    let said = format!("{} {}", warning["message"], warning["hint"]);
+    assert!(said.contains(&id) && said.contains("update_automation") && said.contains("PUT"), "{said}");
+    // The same content again is the same automation, and another organization's is nobody's business.
+    let again = world.deploy(&world.urgent_messages()).await.expect(200);
+    assert!(!again["diagnostics"].to_string().contains(&id), "{again}");
+    let mut theirs = second.clone();
+    theirs["fingerprints"] = json!({"current_time": "built-in"});
+    theirs["actions"] = json!([{"id": "now", "tool": "current_time", "parameters": {}}]);
+    let theirs = world.automation_as(&world.other, "POST", "", &theirs).await.expect(201);
+    assert!(!told(&theirs).contains(&"/name same_name".to_owned()), "{theirs}");
+}
+
+#[tokio::test]
+async fn an_automation_says_that_its_service_still_needs_a_hook() {
+    let world = World::start().await;
+    world.slack_service();
+    let waits = async |id: &str| {
+        world.automation("GET", &format!("/{id}"), &Value::Null).await.expect(200)["waits_for"].clone()
+    };
+    let needs = "/trigger_config/event_type waits_for_hook";
+    let saved = world.deploy(&world.urgent_messages()).await.expect(201);
+    assert_eq!((told(&saved), &saved["diagnostics"][0]["severity"]), (vec![needs.to_owned()], &json!("warning")));
+    let hint = saved["diagnostics"][0]["hint"].as_str().unwrap();
+    assert!(hint.contains("POST /api/{slug}/hooks") && hint.contains("Event Subscriptions"), "{hint}");
+    let id = saved["automation"]["id"].as_str().unwrap();
+    assert_eq!(waits(id).await, "hook");
+    // Another organization's hook is not ours; one without its secret takes nothing yet.
+    let theirs = json!({"service": "Slack", "secret": "theirs"});
+    world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
+    let pending = world.hook(&json!({"service": "Slack"})).await;
+    let activated = world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
+    assert_eq!(told(&activated), [needs]);
+    let hint = activated["diagnostics"][0]["hint"].as_str().unwrap();
+    assert!(hint.contains(pending["id"].as_str().unwrap()) && hint.contains("PATCH"), "{hint}");
+    assert_eq!(waits(id).await, "hook");
+    let path = format!("/{}", pending["id"].as_str().unwrap());
+    world.hooks(&world.home, "PATCH", &path, &json!({"secret": tests::SLACK_SECRET})).await.expect(200);
+    assert_eq!(waits(id).await, Value::Null);
+    assert_eq!(told(&world.deploy(&world.urgent_messages()).await.expect(200)), Vec::<String>::new());
+
+    // What Pipedream brings, and what nobody has to bring, waits for no hook.
+    world.catalogue_service("google_sheets");
+    let sheet = json!({
+        "name": "Rows", "trigger_type": "webhook",
+        "trigger_config": {"service": "Google Sheets", "event_type": "row.added", "params": {"sheetID": "1", "worksheetIDs": [0]}},
+        "actions": [{"id": "now", "tool": "current_time", "parameters": {}}], "fingerprints": {"current_time": "built-in"},
+    });
+    let by_hand = world.manual(&json!([{"id": "now", "tool": "current_time", "parameters": {}}]));
+    for definition in [sheet, by_hand] {
+        let saved = world.deploy(&definition).await.expect(201);
+        assert_eq!(told(&saved), Vec::<String>::new(), "{saved}");
+        assert_eq!(waits(saved["automation"]["id"].as_str().unwrap()).await, Value::Null);
+    }
+}
+
+#[tokio::test]
 async fn a_look_up_that_fails_is_said() {
     let world = world().await;
     world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities"));
@@ -308,6 +374,27 @@ async fn tools_of_the_organization_and_built_in_ones_are_used_as_any_other() {
             [format!("/fingerprints/{used} tool_changed"), format!("/actions/1/parameters/{title} unknown_path"),]
         );
     }
+}
+
+#[tokio::test]
+async fn one_tool_may_be_named_by_its_name_and_by_its_id() {
+    let world = world().await;
+    let tool = world.tool(&tests::sms_without_call(&world.home)).await;
+    let (id, name) = (tool["id"].as_str().unwrap(), tool["name"].as_str().unwrap().replace('-', "_"));
+    let version = format!("v{}", tool["version"].as_u64().unwrap_or_default());
+    let definition = json!({
+        "name": "Twice", "trigger_type": "manual",
+        "actions": [
+            {"id": "one", "tool": id, "parameters": {"text": "One"}},
+            {"id": "other", "tool": name, "parameters": {"text": "Two"}},
+        ],
+        "fingerprints": {id: version, name: version},
+    });
+    let saved = world.deploy(&definition).await;
+    assert_eq!(saved.status, 201, "{}", saved.body);
+    let prompt = json!({"prompt": "Tell them.", "tools": [id, id, "current_time"]});
+    let run = world.start_run(&prompt).await;
+    assert!(run.status < 500, "{}", run.body);
 }
 
 #[tokio::test]

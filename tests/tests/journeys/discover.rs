@@ -99,6 +99,12 @@ async fn a_services_text_begins_as_agents_know_it_and_says_more_behind() {
             "\nWebhook Examples:\n\n  message:\n    Condition: {{\"op\":\"contains\",\"path\":\"event.text\",\"value\":\"urgent\"}}\n\
              \nWebhook Events whose fields are not described: reaction_added\n\
              \nPolling Events:\n\n  new_channel:\n    source_tool: slack_list_channels\n\
+             \nHow Events Arrive:\n\
+             - By a hook (message, reaction_added): An administrator makes the hook with POST /api/{{slug}}/hooks \
+             {{\"service\": \"slack\"}}. At api.slack.com/apps, under Event Subscriptions, enter the hook's url as Request URL and \
+             subscribe to the bot events. The hook's secret is the Signing Secret under Basic Information.\n\
+             - By polling (new_channel): Write \"trigger_type\": \"polling\" with the event's source_tool; it begins when the \
+             automation is activated.\n\
              \nConnection:\n- Connected: True (as {account})\n"
         )
     );
@@ -522,6 +528,55 @@ async fn what_cannot_be_used_is_never_found_and_what_needs_a_phone_call_says_so(
     let read = tool_data(&world, &json!(usable)).await;
     assert_eq!(read["tools"].as_array().unwrap().len(), usable.len(), "{read}");
     assert_eq!(read["problems"], Value::Null);
+}
+
+#[tokio::test]
+async fn tools_that_ask_a_model_are_listed_found_and_read() {
+    let world = world().await;
+    let all = search(&world, &json!({"limit": 100})).await;
+    for (name, q) in [
+        ("llm_classify", "classify a text as one of several options"),
+        ("llm_transform", "summarize translate or extract from a text"),
+        ("llm_agent", "let a model work on a task with tools"),
+    ] {
+        assert!(names(&all["items"]).contains(&name), "{name}: {all}");
+        let found = search(&world, &json!({"q": q})).await;
+        let first: Vec<&str> = names(&found["items"]).into_iter().take(3).collect();
+        assert!(first.contains(&name), "{name} is not among {first:?}");
+        let read = tool_data(&world, &json!([name])).await;
+        assert_eq!((&read["tools"][0]["name"], &read["tools"][0]["fingerprint"]), (&json!(name), &json!("built-in")));
+    }
+}
+
+#[tokio::test]
+async fn an_overview_says_how_the_events_of_each_service_arrive() {
+    let world = World::start().await;
+    for file in tests::catalogue::files().unwrap().keys() {
+        world.catalogue_service(file);
+    }
+    for (service, by, next_step) in [
+        ("Slack", "hook", "Event Subscriptions"),
+        ("Twilio", "hook", "auth token"),
+        ("Linear", "hook", "Linear"),
+        ("Telegram", "hook", "setWebhook"),
+        ("GitHub", "hook", "Webhooks"),
+        ("Google Sheets", "deployed_trigger", "activated"),
+        ("Airtable", "polling", "polling"),
+        ("Oura", "polling", "polling"),
+    ] {
+        let found = overview(&world, &[service]).await;
+        let arrivals = found["services"][0]["arrivals"].as_array().unwrap_or_else(|| panic!("{service}: {found}"));
+        let arrival =
+            arrivals.iter().find(|arrival| arrival["by"] == by).unwrap_or_else(|| panic!("{service}: {found}"));
+        let said = arrival["next_step"].as_str().unwrap();
+        assert!(said.contains(next_step), "{service}: {said}");
+        assert!(!arrival["events"].as_array().unwrap().is_empty());
+        let text = text(&world, "discover/initial_md_fetch", &[("service", service)]).await;
+        assert!(text.contains("How Events Arrive:") && text.contains(said), "{service}: {text}");
+    }
+    // Nothing comes of this one, and nothing is said to.
+    let push = overview(&world, &["Push Notifications"]).await;
+    assert_eq!(push["services"][0]["arrivals"], json!([]));
 }
 
 #[tokio::test]

@@ -55,7 +55,12 @@ async fn a_hook_has_an_address_and_its_secret_is_shown_to_nobody() {
 #[tokio::test]
 async fn a_secret_of_ours_is_shown_once_and_signs() {
     let world = World::start().await;
-    for (service, start) in [("Linear", "whsec_"), ("my own shop", "whsec_"), ("GitHub", "")] {
+    world.service("My own shop", None);
+    world.service_capabilities(
+        "My own shop",
+        &json!({"supports_webhooks": true, "webhook_events": ["order.created"], "webhook_payload_schemas": {}}),
+    );
+    for (service, start) in [("Webhooks", "whsec_"), ("my own shop", "whsec_"), ("GitHub", "")] {
         let made = world.hook(&json!({"service": service})).await;
         let secret = text(&made["secret"]).to_owned();
         assert!(secret.starts_with(start) && secret.len() >= 40, "{secret}");
@@ -92,7 +97,7 @@ async fn a_second_secret_is_accepted_beside_the_first_until_the_old_one_goes() {
     assert_eq!(world.aws.secret_names(SECRETS).len(), 1);
     assert!(world.aws.rows("intents").is_empty());
 
-    let ours = world.hook(&json!({"service": "Linear"})).await;
+    let ours = world.hook(&json!({"service": "Webhooks"})).await;
     let rotated = patch(&world, &ours, &json!({"rotate": true})).await.expect(200);
     assert_ne!(rotated["secret"], ours["secret"]);
     for secret in [&ours["secret"], &rotated["secret"]] {
@@ -254,7 +259,7 @@ async fn everything_wrong_with_a_hook_is_named_at_once() {
         (json!({}), vec!["service"]),
         (json!({"service": "Slack!", "color": "red"}), vec!["color", "service"]),
         (json!({"service": "Slack", "tenant": "T061EG9R6", "audience": "x"}), vec!["audience", "tenant"]),
-        (json!({"service": "Linear", "tenant": "x", "secret": "short"}), vec!["secret", "tenant"]),
+        (json!({"service": "Webhooks", "tenant": "x", "secret": "short"}), vec!["secret", "tenant"]),
         (json!({"service": "Gmail"}), vec!["service_account"]),
         // Whoever pushes for an account that is known could claim anybody's mailbox.
         (json!({"service": "Gmail", "service_account": "push@p", "tenant": "ana@example.com"}), vec!["tenant"]),
@@ -282,4 +287,45 @@ async fn a_hook_of_an_automation_goes_with_the_automation() {
     assert_eq!(patch(&world, &hook, &json!({"label": "Mine"})).await.status, 409);
     let deleted = world.hooks(&world.home, "DELETE", &format!("/{}", text(&hook["id"])), &Value::Null).await;
     assert_eq!(deleted.status, 409);
+}
+
+#[tokio::test]
+async fn a_service_that_calls_no_hook_gets_none_and_says_how_its_events_arrive() {
+    let world = World::start().await;
+    for file in tests::catalogue::files().unwrap().keys() {
+        world.catalogue_service(file);
+    }
+    for (service, said) in [
+        ("Slakc", "did you mean Slack?"),
+        ("Git Hub", "did you mean GitHub?"),
+        ("Airtable", "polling"),
+        ("Oura", "polling"),
+        ("Google Sheets", "activated"),
+        ("Push Notifications", "no events"),
+        ("my own shop", "Webhooks"),
+    ] {
+        let refused = world.hooks(&world.home, "POST", "", &json!({"service": service})).await;
+        assert_eq!(refused.wrong_fields(), ["service"], "{service}");
+        assert!(refused.body.to_string().contains(said), "{service}: {}", refused.body);
+    }
+    assert!(world.aws.rows("hooks").is_empty());
+    for service in ["Slack", "git-hub", "GITHUB", "Twilio", "telegram", "Linear", "Webhooks", "Outlook"] {
+        let answer = world.hooks(&world.home, "POST", "", &json!({"service": service})).await;
+        assert_eq!(answer.status == 201, service != "git-hub", "{service}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_hook_of_before_takes_what_it_took() {
+    let world = World::start().await;
+    let hook = world.hook(&json!({"service": "Webhooks"})).await;
+    // So it stands in the table of an older version, which knew no scheme of Linear's.
+    let mut row = world.aws.rows("hooks").into_iter().find(|row| row["id"] == hook["id"]).unwrap();
+    row.as_object_mut().unwrap().remove("scheme");
+    row["service"] = json!("linear");
+    world.aws.put("hooks", &row);
+    let old = json!({"url": text(&hook["url"]).replace("/webhooks/", "/linear/")});
+    let body = json!({"type": "issue.created"});
+    world.deliver_signed(&old, Signer::StandardWebhooks(text(&hook["secret"])), &body).await.expect(200);
+    assert_eq!(world.aws.rows("events")[0]["event_type"], "issue.created");
 }

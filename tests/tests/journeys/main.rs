@@ -1,5 +1,6 @@
 //! The handlers over DynamoDB's semantics, with the tables of the template: what a user or an upstream notices.
 
+mod agent_automations;
 mod agents;
 mod api_request;
 mod async_tools;

@@ -164,9 +164,25 @@ async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do()
     let names = |list: &Value| -> Vec<String> {
         list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&usual), ["initial_md_fetch", "fetch_tool_data", "search_tools", "deploy_automation"]);
+    let all = [
+        "initial_md_fetch",
+        "fetch_tool_data",
+        "search_tools",
+        "deploy_automation",
+        "list_automations",
+        "get_automation",
+        "update_automation",
+        "run_automation",
+        "get_run",
+    ];
+    assert_eq!(names(&usual), all);
     for tool in usual["tools"].as_array().unwrap() {
-        let reads = tool["name"] != "deploy_automation";
+        let name = tool["name"].as_str().unwrap();
+        if name == "run_automation" {
+            assert_eq!(tool["annotations"]["destructiveHint"], true);
+            continue;
+        }
+        let reads = !["deploy_automation", "update_automation"].contains(&name);
         assert_eq!(
             tool["annotations"],
             json!({
@@ -186,8 +202,8 @@ async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do()
 
     let with_calls = self::world(with_call_tool()).await;
     let all = with_calls.mcp(&list).await.expect(200)["result"].clone();
-    assert_eq!(names(&all)[4], "call_tool");
-    let call_tool = &all["tools"][4]["annotations"];
+    assert_eq!(names(&all)[9], "call_tool");
+    let call_tool = &all["tools"][9]["annotations"];
     assert_eq!((&call_tool["readOnlyHint"], &call_tool["destructiveHint"]), (&json!(false), &json!(true)));
 }
 
@@ -371,7 +387,7 @@ async fn wrong_arguments_are_sentences_that_the_model_can_act_on() {
             "The arguments are wrong:\n- limit: must be a whole number from 1 to 100",
         ),
         ("search_tools", json!({"cursor": "x"}), "The arguments are wrong:\n- cursor"),
-        ("deploy_automation", json!({"automation": "{}"}), "The argument \"automation\" must be an object, not text."),
+        ("deploy_automation", json!({"automation": 7}), "The argument \"automation\" must be an object, not a number."),
     ] {
         let result = world.mcp_call(tool, &arguments).await;
         let (failed, text) = said(&result);
@@ -478,7 +494,7 @@ async fn the_same_tools_are_definitions_of_functions_and_can_be_called() {
         world.send("mcp", &event).await
     };
     let openai = of("openai").await.expect(200);
-    assert_eq!(openai["tools"].as_array().unwrap().len(), 4);
+    assert_eq!(openai["tools"].as_array().unwrap().len(), 9);
     let search = &openai["tools"][2]["function"];
     assert_eq!((&search["name"], &search["strict"]), (&json!("search_tools"), &json!(true)));
     let anthropic = of("anthropic").await.expect(200);

@@ -113,7 +113,7 @@ async fn a_hook_changes(world: &World) -> BTreeSet<String> {
     assert_eq!(one, json!([two[1]]));
     let nothing = json!({"secret": null, "rotate": null, "remove_secret": null, "reveal": null});
     assert_eq!(change(&path, nothing).await["secrets"], one);
-    let ours = world.hook(&json!({"service": "Linear"})).await;
+    let ours = world.hook(&json!({"service": "Webhooks"})).await;
     let ours = format!("/hooks/{}", text(&ours["id"]));
     assert_eq!(change(&ours, json!({"rotate": true})).await["secrets"].as_array().unwrap().len(), 2);
     let notion = world.hook(&json!({"service": "Notion"})).await;

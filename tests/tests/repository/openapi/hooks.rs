@@ -31,7 +31,7 @@ fn dashboard(world: &World, hook: &str, event: &str) -> [(&'static str, Event); 
     let one = format!("/hooks/{hook}");
     [
         ("listHooks", asked(world, "GET", "/hooks")),
-        ("createHook", asked(world, "POST", "/hooks").text(r#"{"service": "Linear"}"#)),
+        ("createHook", asked(world, "POST", "/hooks").text(r#"{"service": "Webhooks"}"#)),
         ("getHook", asked(world, "GET", &one)),
         ("updateHook", asked(world, "PATCH", &one).text(r#"{"label": "Ours"}"#)),
         ("listEvents", asked(world, "GET", "/events")),
@@ -123,7 +123,7 @@ async fn secrets_fail() -> Given {
     let mut given = Given::default();
     let (world, hook, _) = world().await;
     for (operation, event) in [
-        ("createHook", asked(&world, "POST", "/hooks").text(r#"{"service": "Linear"}"#)),
+        ("createHook", asked(&world, "POST", "/hooks").text(r#"{"service": "Webhooks"}"#)),
         ("updateHook", asked(&world, "PATCH", &format!("/hooks/{hook}")).text(r#"{"secret": "next"}"#)),
     ] {
         world.aws.inject(Fault::new("CreateSecret", "*", Trouble::Error("AccessDeniedException")));

@@ -1,11 +1,11 @@
 //! The steps of a run as they are shown: redacted, and cut so that all of them can be.
 
-use serde::Serialize;
-use serde_json::Value;
-use shared::{
+use crate::{
     models::{CallOutcome, OfferedTool, Phase, RunAnswer, RunCall, RunReply, Timestamp},
     redaction::{HIDDEN, MarkedCall, Transcript},
 };
+use serde::Serialize;
+use serde_json::Value;
 
 /// Of one step; a model may write thousands.
 const MOST_CALLS: usize = 40;
@@ -16,7 +16,7 @@ const ELSEWHERE: &str = "…";
 
 /// An answer of the model, what came of its calls, and what was said to it.
 #[derive(Debug, Serialize)]
-pub(crate) struct StepView {
+pub(super) struct StepView {
     step: u32,
     /// What the answer was to be: `tools`, calls of tools; `final`, the final answer.
     phase: &'static str,
@@ -38,7 +38,7 @@ pub(crate) struct StepView {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct CallView {
+pub(super) struct CallView {
     /// Empty if it could not be read.
     name: String,
     arguments: Option<Value>,
@@ -48,9 +48,9 @@ pub(crate) struct CallView {
 }
 
 /// The steps of a run, and how its texts are shown.
-pub(crate) struct Steps<'a> {
+pub(super) struct Steps<'a> {
     steps: Vec<Step<'a>>,
-    pub(crate) transcript: Transcript,
+    pub(super) transcript: Transcript,
     /// The author of a tool marked something. A call can be written in many ways (`'O\'Brien'`, `10_000`), and one that was not
     /// carried out has no fields: neither its text nor what was said of it can be told apart from what is marked.
     marked: bool,
@@ -74,7 +74,7 @@ struct ToolCallView<'a> {
 }
 
 impl<'a> Steps<'a> {
-    pub(crate) fn of(answers: &'a [RunAnswer], replies: &'a [RunReply], offered: &'a [OfferedTool]) -> Self {
+    pub(super) fn of(answers: &'a [RunAnswer], replies: &'a [RunReply], offered: &'a [OfferedTool]) -> Self {
         let mut is_final = false;
         let steps = answers.iter().map(|answer| {
             let reply = replies.iter().find(|reply| reply.step == answer.step);
@@ -94,7 +94,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
-    pub(crate) fn size(&self, budget: usize) -> usize {
+    pub(super) fn size(&self, budget: usize) -> usize {
         let of_call = |called: &ToolCallView<'_>| {
             called.call.arguments.as_ref().map_or(0, String::len).min(budget) + called.call.result_at.1.min(budget)
         };
@@ -106,7 +106,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Each text with at most `budget` bytes, the marker apart.
-    pub(crate) fn shown(&self, budget: usize) -> Vec<StepView> {
+    pub(super) fn shown(&self, budget: usize) -> Vec<StepView> {
         self.steps.iter().map(|step| self.step(step, budget)).collect()
     }
 
@@ -163,7 +163,7 @@ fn called<'a>(call: &'a RunCall, reply: &RunReply, offered: &'a [OfferedTool]) -
 }
 
 /// Lists and objects as such, so that their fields can be told apart.
-pub(crate) fn json_or_text(text: &str) -> Value {
+pub(super) fn json_or_text(text: &str) -> Value {
     let structured = text.trim_start().starts_with(['{', '[']);
     let read = if structured { serde_json::from_str(text).ok() } else { None };
     read.unwrap_or_else(|| text.into())

@@ -1,19 +1,21 @@
 //! A run with its steps as its organization is shown it: every field is there, null where nothing is known.
 
+mod actions;
+mod steps;
+
 use std::io::{self, Write};
 
-use serde::Serialize;
-use serde_json::Value;
-use shared::{
-    Error, Result,
-    automation::{ERROR_BUDGET, RunView},
-    models::{AllowedHosts, OfferedTool, RunPrompt, ToolId, ToolRef, WholeRun},
-};
-
-use crate::{
+use self::{
     actions::{ActionView, Actions},
     steps::{StepView, Steps},
 };
+use super::{ERROR_BUDGET, RunView};
+use crate::{
+    Error, Result,
+    models::{AllowedHosts, OfferedTool, RunPrompt, ToolId, ToolRef, WholeRun},
+};
+use serde::Serialize;
+use serde_json::Value;
 
 /// What is kept of each text of a step, in bytes: the most with which all of it can be sent.
 const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
@@ -21,7 +23,7 @@ const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
 const PROMPT_BUDGET: usize = 16_384;
 
 /// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
-const LARGEST_ANSWER: usize = 5_500_000;
+pub const LARGEST_RUN_VIEW: usize = 5_500_000;
 
 /// A run with what it was asked and everything that was said and done in it.
 #[derive(Debug, Serialize)]
@@ -63,8 +65,8 @@ impl From<&OfferedTool> for ToolView {
 }
 
 /// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
-/// asked for, and stands as it is.
-pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
+/// asked for, and stands as it is. Texts are cut so far that it has `most` bytes as it is sent, if that can be.
+pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<impl Serialize> {
     let WholeRun { run, plan, prompt, actions, answers, replies, result } = whole;
     let prompt = prompt.unwrap_or_default();
     let steps = Steps::of(&answers, &replies, &prompt.tools);
@@ -87,12 +89,12 @@ pub(crate) fn whole(whole: WholeRun) -> Result<impl Serialize> {
         actions: Vec::new(),
     };
     // Redacting a long run takes time, so what surely is too much is not tried.
-    let too_much = |budget: &usize| steps.size(*budget) + actions.size(*budget) > LARGEST_ANSWER;
+    let too_much = |budget: &usize| steps.size(*budget) + actions.size(*budget) > most;
     let smallest = BUDGETS.last().copied();
     for budget in BUDGETS.into_iter().skip_while(|budget| Some(*budget) != smallest && too_much(budget)) {
         shown.steps = steps.shown(budget);
         shown.actions = actions.shown(budget);
-        if sent_size(&shown)? <= LARGEST_ANSWER {
+        if sent_size(&shown)? <= most {
             break;
         }
     }

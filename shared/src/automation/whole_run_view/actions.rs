@@ -1,17 +1,17 @@
 //! The actions of a run as they are shown: redacted, and cut so that all of them can be.
 
-use serde::Serialize;
-use serde_json::Value;
-use shared::{
+use crate::{
     models::{ActionResult, ActionStatus, ExecutionId, Timestamp},
     redaction::{MarkedCall, Transcript},
 };
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::steps::json_or_text;
+use super::steps::json_or_text;
 
 /// What became of an action, and why.
 #[derive(Debug, Serialize)]
-pub(crate) struct ActionView {
+pub(super) struct ActionView {
     action_id: String,
     tool: String,
     status: ActionStatus,
@@ -33,9 +33,9 @@ pub(crate) struct ActionView {
 }
 
 /// The actions of a run, and how its texts are shown.
-pub(crate) struct Actions<'a> {
+pub(super) struct Actions<'a> {
     actions: Vec<Action<'a>>,
-    pub(crate) transcript: Transcript,
+    pub(super) transcript: Transcript,
 }
 
 /// An action whose texts were read.
@@ -47,7 +47,7 @@ struct Action<'a> {
 }
 
 impl<'a> Actions<'a> {
-    pub(crate) fn of(results: &'a [ActionResult]) -> Self {
+    pub(super) fn of(results: &'a [ActionResult]) -> Self {
         let read = |text: &Option<String>| text.as_deref().map(json_or_text);
         let actions: Vec<Action<'a>> = results
             .iter()
@@ -67,12 +67,12 @@ impl<'a> Actions<'a> {
         Self { actions, transcript }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
 
     /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
-    pub(crate) fn size(&self, budget: usize) -> usize {
+    pub(super) fn size(&self, budget: usize) -> usize {
         let texts = self.actions.iter().flat_map(|Action { result, .. }| {
             [&result.arguments, &result.output, &result.condition_result, &result.error]
         });
@@ -80,7 +80,7 @@ impl<'a> Actions<'a> {
     }
 
     /// Each text with at most `budget` bytes, the marker apart.
-    pub(crate) fn shown(&self, budget: usize) -> Vec<ActionView> {
+    pub(super) fn shown(&self, budget: usize) -> Vec<ActionView> {
         self.actions.iter().map(|action| self.action(action, budget)).collect()
     }
 

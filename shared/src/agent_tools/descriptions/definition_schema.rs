@@ -1,0 +1,216 @@
+//! The JSON schema of a definition, as models are shown it. What it says is a help: the validation decides, and tells everything
+//! that is wrong at once. `docs/automations.md` is the reference.
+
+use serde_json::{Value, json};
+
+use crate::{
+    automation::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_ACTIONS, Operator, TRIGGER_TYPES},
+    models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
+};
+
+/// An object with these members and no others.
+fn object(description: &str, properties: &Value, required: &[&str]) -> Value {
+    json!({
+        "type": "object", "description": description, "properties": properties, "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+fn one_of(values: &[&str], description: &str) -> Value {
+    json!({"type": "string", "enum": values, "description": description})
+}
+
+fn number(range: std::ops::RangeInclusive<u64>, description: &str) -> Value {
+    json!({"type": "integer", "minimum": range.start(), "maximum": range.end(), "description": description})
+}
+
+fn names(description: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": description})
+}
+
+fn any_object(description: &str) -> Value {
+    json!({"type": "object", "description": description, "additionalProperties": true})
+}
+
+pub(super) fn definition_schema() -> Value {
+    let actions = json!({
+        "type": "array", "minItems": 1, "maxItems": MOST_ACTIONS, "items": action(),
+        "description": "What is done, in this order; in place of prompt",
+    });
+    let approvals = json!({
+        "type": "array", "items": approval_rule(), "description": "Which actions ask a person first, whatever they are",
+    });
+    let fingerprints = json!({
+        "type": "object", "additionalProperties": {"type": "string"},
+        "description": "Of each tool that is used, by the name that is used, the fingerprint that fetch_tool_data gave; built-in \
+                        for built-in tools",
+    });
+    let properties = json!({
+        "name": text("What people know it by"),
+        "description": text("What it is for"),
+        "trigger_type": one_of(&TRIGGER_TYPES, "What starts it"),
+        "trigger_config": trigger_config(),
+        "actions": actions,
+        "prompt": text("In place of actions: what a model works on, with tools, until it has a result"),
+        "system_prompt": text("With prompt: who the model is, and what it must heed"),
+        "tools": names("With prompt: the tools that it may call, by name"),
+        "schema": any_object("With prompt: JSON Schema of the result"),
+        "model": text("With prompt: another model than the organization's"),
+        "limits": limits(),
+        "variables": any_object("Constants by name, used as {{name}}; no secrets, no templates"),
+        "fingerprints": fingerprints,
+        "quotas": quotas(),
+        "approvals": approvals,
+    });
+    object(
+        "The definition of an automation. {{path}} in a parameter stands for a value of trigger_data ({{event.text}}), of an earlier \
+         action's output_as ({{found.rows[0].name}}), of variables, of the user ({{user.email}}), or for a time ({{now}}, {{today}}).",
+        &properties,
+        &["name", "trigger_type"],
+    )
+}
+
+fn trigger_config() -> Value {
+    let tool_params = any_object("polling: what the source_tool is given");
+    let minutes = number(5..=7 * 24 * 60, "polling: how often; 15 unless given");
+    let day = json!({
+        "type": ["string", "integer"], "description": format!("weekly: {}, or 0 for Sunday to 6", DAYS.join(", ")),
+    });
+    let properties = json!({
+        "service": text("webhook, polling: the service"),
+        "event_type": text("webhook: the event, as initial_md_fetch lists it. polling: the name of the polling event"),
+        "params": any_object("webhook: what the event's trigger is configured with, where initial_md_fetch gives a schema of it"),
+        "filters": condition("webhook: which events start a run"),
+        "source_tool": text("polling: the tool that is asked; it must only read"),
+        "tool_params": tool_params,
+        "polling_interval_minutes": minutes,
+        "filter": condition("polling: which new items start a run"),
+        "aggregation_mode": one_of(
+            &AGGREGATION_MODES,
+            "polling: a run for each new item (per_item, unless given), for the first, or one for all",
+        ),
+        "missed": one_of(&MISSED, "What becomes of what it missed while it was paused; run_once unless given"),
+        "run_at": text("schedule_once: the moment in ISO 8601, 2027-01-31T09:00:00+01:00"),
+        "timezone": text("schedule_once, schedule_recurring: an IANA name, Europe/Berlin; UTC unless given"),
+        "interval": one_of(&INTERVALS, "schedule_recurring: how often"),
+        "time_of_day": text("daily, weekly: HH:MM, 09:00"),
+        "day_of_week": day,
+    });
+    object("What the trigger needs, by trigger_type; manual needs nothing", &properties, &[])
+}
+
+fn action() -> Value {
+    let parameters = any_object("What the tool is given, by its schema; texts may hold {{paths}}");
+    let approval = json!({
+        "description": "A person is asked before the tool is called: true, or an object",
+        "anyOf": [{"type": "boolean"}, object("How it is asked", &json!({
+            "expires_in_minutes": number(1..=ApprovalRequest::MOST_MINUTES.into(), "After which it counts as refused; a day unless given"),
+            "reason": text("Why, for who decides"),
+        }), &[])],
+    });
+    let properties = json!({
+        "id": text("A name of its own"),
+        "tool": text("The tool's name, or the id of a tool of the organization's"),
+        "parameters": parameters,
+        "output_as": text("Names what the tool gives back, for the actions after it"),
+        "condition": condition("The action is skipped unless this holds"),
+        "approval": approval,
+        "timeout_seconds": number(1..=300, "What a call of the tool gets; 30 unless given"),
+        "on_error": one_of(&["continue", "stop"], "Whether the actions after it are carried out although it failed; continue unless given"),
+        "retries": number(0..=3, "How often the tool is called again after a failure that did nothing; 0 unless given"),
+    });
+    object("One call of a tool", &properties, &["id", "tool"])
+}
+
+/// A clause or a group. Groups in groups are described in words: a schema that refers to itself is refused by some clients.
+fn condition(description: &str) -> Value {
+    let operators: Vec<&str> = Operator::ALL.iter().map(|operator| operator.as_str()).collect();
+    let clause = json!({
+        "path": text("Where the value stands, without braces: event.text"),
+        "op": one_of(&operators, "How it compares; exists and not_exists take no value"),
+        "value": {"description": "What it is compared with; for contains_any a list"},
+        "case_insensitive": {"type": "boolean", "description": "Upper and lower case are the same"},
+    });
+    let mut properties = clause.clone();
+    if let Value::Object(properties) = &mut properties {
+        properties.insert("operator".into(), one_of(&["AND", "OR"], "Of a group, in place of path and op"));
+        let items = json!({"type": "object", "properties": clause, "description": "A clause, or another group"});
+        properties.insert("clauses".into(), json!({"type": "array", "items": items, "description": "Of a group"}));
+    }
+    object(&format!("{description}: a clause {{path, op, value}}, or a group {{operator, clauses}}"), &properties, &[])
+}
+
+fn quotas() -> Value {
+    let (usual, highest) = (AutomationQuotas::default(), AutomationQuotas::HIGHEST);
+    let quota =
+        |usual: u32, highest: u32, what: &str| number(1..=highest.into(), &format!("{what}; {usual} unless given"));
+    let properties = json!({
+        "runs_per_hour": quota(usual.runs_per_hour, highest.runs_per_hour, "Runs that may begin in an hour"),
+        "effects_per_run": quota(usual.effects_per_run, highest.effects_per_run, "Calls of tools that change something, in one run"),
+        "messages_per_day": quota(usual.messages_per_day, highest.messages_per_day, "SMS, e-mails and chat messages in a day"),
+    });
+    object("How much it may do", &properties, &[])
+}
+
+fn limits() -> Value {
+    let highest = RunLimits::HIGHEST;
+    let properties = json!({
+        "iterations": number(1..=highest.iterations.into(), "Answers of the model"),
+        "calls": number(1..=highest.calls.into(), "Calls of tools"),
+        "tokens": number(1..=highest.tokens, "Tokens of all answers and questions together"),
+        "cost": {"type": "number", "description": "What it may cost, in credits"},
+        "seconds": number(1..=highest.seconds, "How long it may take"),
+    });
+    object("With prompt: what a run may use", &properties, &[])
+}
+
+fn approval_rule() -> Value {
+    let properties = json!({
+        "effect": one_of(&ApprovalEffect::NAMES, "What an action does; any is whatever changes something"),
+        "outside": names("Of email: only to addresses outside these domains"),
+    });
+    object("A rule", &properties, &["effect"])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{
+        automation::{Code, Definition, Diagnostics},
+        json_schema::JsonSchema,
+    };
+
+    fn unknown_fields(definition: &Value) -> Vec<String> {
+        let mut diagnostics = Diagnostics::default();
+        Definition::read(definition, &mut diagnostics);
+        let unknown = diagnostics.iter().filter(|one| one.code == Code::UnknownField);
+        unknown.map(|one| format!("{} {}", one.pointer, one.message)).collect()
+    }
+
+    /// Every member that the schema names is known where a definition is read.
+    #[test]
+    fn the_schema_names_nothing_that_is_not_read() {
+        let schema = definition_schema();
+        JsonSchema::compile(&schema).unwrap();
+        let members = |pointer: &str| -> Map<String, Value> {
+            let named = schema.pointer(pointer).and_then(Value::as_object).unwrap_or_else(|| panic!("{pointer}"));
+            named.keys().map(|name| (name.clone(), Value::Null)).collect()
+        };
+        for trigger_type in TRIGGER_TYPES {
+            let mut definition = members("/properties");
+            definition.insert("trigger_type".into(), json!(trigger_type));
+            definition.insert("trigger_config".into(), json!(members("/properties/trigger_config/properties")));
+            definition.insert("actions".into(), json!([members("/properties/actions/items/properties")]));
+            definition.insert("quotas".into(), json!(members("/properties/quotas/properties")));
+            definition.insert("approvals".into(), json!([members("/properties/approvals/items/properties")]));
+            assert_eq!(unknown_fields(&Value::Object(definition)), Vec::<String>::new(), "{trigger_type}");
+        }
+        assert_eq!(unknown_fields(&json!({"nme": "x"})).len(), 1);
+    }
+}

@@ -1,0 +1,70 @@
+//! An automation as its organization is shown it, and where it is read.
+
+use futures_util::try_join;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::event_hooks::EventHooks;
+use crate::{
+    Deadline, Error, Result, error,
+    models::{Automation, AutomationId, OrganizationId, Schedule, Timestamp},
+    store::{Automations, Schedules},
+};
+
+/// Reads automations with all that is known of them.
+#[derive(Clone)]
+pub struct AutomationReader {
+    pub automations: Automations,
+    pub schedules: Schedules,
+    pub event_hooks: EventHooks,
+}
+
+/// An automation with the definition of its newest version.
+#[derive(Debug, Serialize)]
+pub struct AutomationView {
+    #[serde(flatten)]
+    pub automation: Automation,
+    pub content_hash: String,
+    pub definition: Value,
+    /// `hook`: its service posts the event to a hook that the organization does not have yet.
+    pub waits_for: Option<&'static str>,
+    #[serde(flatten)]
+    schedule: ScheduleView,
+}
+
+/// When an automation runs next by the clock, and how asking its source went.
+#[derive(Debug, Default, Serialize)]
+struct ScheduleView {
+    /// Null while it is paused, and when there is nothing more to come.
+    next_run_at: Option<Timestamp>,
+    last_poll: Option<Timestamp>,
+    last_error: Option<String>,
+}
+
+impl From<Schedule> for ScheduleView {
+    fn from(schedule: Schedule) -> Self {
+        let Schedule { next_run_at, due, last_poll, last_error, .. } = schedule;
+        Self { next_run_at: next_run_at.filter(|_| due.is_some()), last_poll, last_error }
+    }
+}
+
+impl AutomationReader {
+    pub async fn show(
+        &self,
+        organization: OrganizationId,
+        id: AutomationId,
+        deadline: Deadline,
+    ) -> Result<AutomationView> {
+        let automation = self.automations.get(organization, id).await?;
+        let version = self.automations.version(organization, id, automation.version);
+        let (version, schedule) = try_join!(version, self.schedules.get(organization, id))?;
+        let definition: Value = serde_json::from_str(&version.definition).map_err(Error::internal)?;
+        let missing = self.event_hooks.are_missing(organization, &definition, deadline).await.unwrap_or_else(|error| {
+            tracing::warn!("whether an automation waits for a hook could not be looked up: {}", error::chain(&error));
+            false
+        });
+        let schedule = schedule.map(ScheduleView::from).unwrap_or_default();
+        let waits_for = missing.then_some("hook");
+        Ok(AutomationView { automation, content_hash: version.content_hash, definition, waits_for, schedule })
+    }
+}

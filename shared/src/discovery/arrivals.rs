@@ -1,0 +1,102 @@
+//! How the events of a service reach an organization, and what has to be done for that.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{
+    models::{ServiceCapabilities, folded_name},
+    webhooks::Scheme,
+};
+
+/// Events of one way that its line names; all of them are named with the service's capabilities.
+const MOST_NAMED: usize = 5;
+
+/// A way in which some of a service's events arrive.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Arrival {
+    pub by: ArrivesBy,
+    /// Their names: of `event_type`.
+    pub events: Vec<String>,
+    /// What has to be done, in sentences without the last full stop.
+    pub next_step: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArrivesBy {
+    /// The service posts them to a hook that an administrator makes.
+    Hook,
+    /// A trigger brings them that is deployed at Pipedream with the automation.
+    DeployedTrigger,
+    /// A tool is asked again and again.
+    Polling,
+}
+
+impl ArrivesBy {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hook => "By a hook",
+            Self::DeployedTrigger => "By a trigger that is deployed for the automation",
+            Self::Polling => "By polling",
+        }
+    }
+}
+
+impl ServiceCapabilities {
+    /// Whether the service posts this event to a hook.
+    pub fn needs_hook(&self, event: &str) -> bool {
+        let deployed =
+            |event: &str| self.webhook_payload_schemas.get(event).is_some_and(|of| of.deployed_trigger.is_some());
+        self.webhook_events.iter().any(|known| known == event) && !deployed(event)
+    }
+}
+
+/// The ways in which a service's events arrive, without those that none has.
+pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Vec<Arrival> {
+    let Some(capabilities) = capabilities else { return Vec::new() };
+    let webhook = if capabilities.supports_webhooks { capabilities.webhook_events.as_slice() } else { &[] };
+    let (by_hook, deployed): (Vec<String>, Vec<String>) =
+        webhook.iter().cloned().partition(|event| capabilities.needs_hook(event));
+    let polled = if capabilities.supports_polling {
+        capabilities.polling_endpoints.keys().cloned().collect()
+    } else {
+        Vec::new()
+    };
+    let ways = [
+        (ArrivesBy::Hook, by_hook, how_to_make_a_hook(service)),
+        (
+            ArrivesBy::DeployedTrigger,
+            deployed,
+            format!("It is set up when the automation is activated, once {service} is connected"),
+        ),
+        (
+            ArrivesBy::Polling,
+            polled,
+            "Write \"trigger_type\": \"polling\" with the event's source_tool; it begins when the automation is activated".to_owned(),
+        ),
+    ];
+    let some = ways.into_iter().filter(|(_, events, _)| !events.is_empty());
+    some.map(|(by, events, next_step)| Arrival { by, events, next_step }).collect()
+}
+
+/// What an administrator does so that a service's events come to a hook; without the last full stop.
+pub fn how_to_make_a_hook(service: &str) -> String {
+    let scheme = Scheme::of_service(service);
+    let made = format!(
+        "An administrator makes the hook with POST /api/{{slug}}/hooks {{\"service\": \"{}\"}}. {}",
+        folded_name(service),
+        scheme.set_up()
+    );
+    made.trim_end_matches('.').to_owned()
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, events, next_step } = self;
+        let named: Vec<&str> = events.iter().take(MOST_NAMED).map(String::as_str).collect();
+        let more = events.len() - named.len();
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        write!(f, "{} ({}{more}): {next_step}.", by.as_str(), named.join(", "))
+    }
+}
