@@ -437,7 +437,7 @@ async fn a_run_under_way_stops_at_its_next_step() {
     let id = begin(&world, RunSpec::default()).await;
     let cancel = async {
         tests::clients::until(|| !world.llm.requests().is_empty()).await;
-        let run = world.process.run_loop.runs.cancel(organization(&world), id).await.unwrap();
+        let run = world.process.run_loop.runs.cancel(organization(&world), id, None).await.unwrap();
         assert_eq!(run.status, RunStatus::Running);
         assert!(run.cancel_requested_at.is_some());
     };
