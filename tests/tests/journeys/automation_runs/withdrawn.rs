@@ -76,7 +76,7 @@ async fn another_description_of_a_tool_pauses_no_automation_and_another_binding_
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(whole(&world, run.id).await.run.error, None);
 
-    let again = world.update(&tool, &json!({"recipients": {"manual": ["+14155550888"]}})).await;
+    let again = world.update(&tool, &json!({"text": {"mode": "fixed", "value": "Bye"}})).await;
     assert_eq!(again.status, 200, "{}", again.body);
     let run = world.start_automation(&automation, "bound", &json!({})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
