@@ -134,6 +134,7 @@ fn overview(count: usize) -> ServiceOverviews {
         connection: ShownConnection::new(&shown, Connection::NotNeeded),
         total: listed.len(),
         tools: listed,
+        arrivals: Vec::new(),
         capabilities: None,
         capabilities_problem: None,
     };

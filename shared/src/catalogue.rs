@@ -206,7 +206,7 @@ impl Catalogue {
             }
             ToolRef::Organization { id, version } => {
                 let row = rows.get(id).ok_or(Gone::NotFound)?.as_ref().map_err(unreadable)?;
-                if version.is_some_and(|version| version != row.version) {
+                if version.is_some_and(|version| !row.does_as_in(version)) {
                     return Err(Gone::Changed);
                 }
                 let mut tool = ActionTool::of_row(row).map_err(|error| unreadable(&error))?;
@@ -214,7 +214,7 @@ impl Catalogue {
                     return Err(Gone::NeedsCall(reason));
                 }
                 tool.spec.name = callable_name(&tool.spec.name);
-                let reference = ToolRef::Organization { id: *id, version: Some(row.version) };
+                let reference = ToolRef::Organization { id: *id, version: Some(row.bound_version()) };
                 Ok(Found::of(reference, Body::Action(Box::new(tool))))
             }
         };

@@ -52,7 +52,7 @@ pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{Call, CallId, CallStatus, FirstTime, StartedTool, ToldLater, Transfer};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
-pub use event::{Event, EventStatus, MatchedRun, Unmatched};
+pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
@@ -67,7 +67,7 @@ pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use reissue::{Reissue, ToolToReissue};
-pub use schedule::{Occurrence, PollCursor, Schedule};
+pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
     RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,

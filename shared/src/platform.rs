@@ -17,8 +17,8 @@ use crate::{
     actions::{Services, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, AutomationReader, Deployment, EventFilters, EventHooks, PipedreamTriggers, RunQueue,
-        RunStarter, Triggers, Watch,
+        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, PipedreamTriggers,
+        RunQueue, RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -37,8 +37,8 @@ use crate::{
     models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Executions, Hooks, Intents,
-        KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
+        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
+        Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
         Services as ServicesTable, Threads, Tools,
     },
     telemetry,
@@ -244,7 +244,7 @@ impl Platform {
     }
 
     /// Holds events against the filters of automations.
-    pub fn event_filters(&self) -> Result<EventFilters> {
+    fn event_filters(&self) -> Result<EventFilters> {
         Ok(EventFilters::new(Automations::new(self.database()?), OrganizationMembers::new(self.database()?)))
     }
 
@@ -301,6 +301,13 @@ impl Platform {
     /// The queue of occurrences of schedules that `schedule` carries out (`SCHEDULED_QUEUE_URL`).
     pub fn scheduled_queue(&self) -> Result<Queue<Occurrence>> {
         Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
+    }
+
+    /// Begins the runs of events; those whose filters take long are looked at by `schedule`.
+    pub fn dispatch(&self) -> Result<Dispatch> {
+        let waiting = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
+        let events = Events::new(self.database()?);
+        Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
     }
 
     /// `EventBridge` Scheduler: schedules of the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to `SCHEDULED_QUEUE_ARN`, and
@@ -506,6 +513,7 @@ impl Platform {
             self.executor(self.idempotency()?)?,
             self.organizations()?.clone(),
             self.event_hooks()?,
+            OrganizationMembers::new(self.database()?),
             self.run_ceilings()?,
         ))
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use shared::{
     Error, Result,
     http::{self, Reply, Request},
-    models::{Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched},
+    models::{AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched},
     redaction::Transcript,
 };
 
@@ -28,6 +28,8 @@ struct EventView {
     matched: Vec<MatchedRun>,
     /// Automations that listen to it and did not run.
     unmatched: Vec<Unmatched>,
+    /// Automations that listen to it and are looked at later, for that takes long.
+    waiting: Vec<AutomationId>,
     /// Why it began nothing, if no automation could say so.
     why: Option<&'static str>,
     created_at: Timestamp,
@@ -44,6 +46,9 @@ impl From<Event> for EventView {
     fn from(event: Event) -> Self {
         let transcript = Transcript::default();
         let why = match event.status {
+            EventStatus::Received if !event.waiting.is_empty() => Some(
+                "The filters of the automations in waiting compare much, which takes long: they are looked at from a queue.",
+            ),
             EventStatus::Received => Some("It has not been dispatched; the service sends it again."),
             EventStatus::Dispatched if event.matched.is_empty() && event.unmatched.is_empty() => {
                 Some("No active automation listens to this event.")
@@ -62,6 +67,7 @@ impl From<Event> for EventView {
             status: event.status,
             matched: event.matched,
             unmatched: event.unmatched.into_iter().map(shown).collect(),
+            waiting: event.waiting,
             why,
             created_at: event.created_at,
         }

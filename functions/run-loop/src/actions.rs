@@ -17,7 +17,7 @@ use crate::{
     Deps,
     approval::{Approved, with_asking},
     automation::drifted,
-    journal::{Stop, UnsavedStep},
+    journal::{Stop, UnsavedStep, withdrawn},
     verdict::{MOST_ATTEMPTS, ends_at},
 };
 
@@ -53,6 +53,8 @@ pub(crate) enum Called {
     Waits(Waits),
     /// A tool is not what the automation was activated with.
     Drifted(String),
+    /// The automation is gone or was paused meanwhile.
+    Withdrawn(String),
 }
 
 impl Actions<'_> {
@@ -76,6 +78,7 @@ impl Actions<'_> {
                     Ok(Called::NoTime) => return Ok(Ended::OutOfTime),
                     Ok(Called::RunsTimeIsOver) => return Ok(Ended::Over(out_of_time())),
                     Ok(Called::Waits(what)) => return Ok(Ended::Stopped(Stop::Waits(what))),
+                    Ok(Called::Withdrawn(why)) => return Ok(Ended::Stopped(Stop::Withdrawn(why))),
                     Ok(Called::Drifted(reason)) => return drifted(self.deps, self.run, reason).await,
                     // It counts as an attempt where it is the first that is tried.
                     Err(outage) if !first => {
@@ -102,6 +105,10 @@ impl Actions<'_> {
         // What an agent has done by then is taken.
         if Timestamp::now() >= ends_at(self.run) && !self.has_agents_result(planned).await? {
             return Ok(Called::RunsTimeIsOver);
+        }
+        let acts = planned.tool == LLM_AGENT || self.tools.effect(planned.tool).is_some();
+        if let Some(why) = if acts { withdrawn(&self.deps.automations, self.run).await? } else { None } {
+            return Ok(Called::Withdrawn(why));
         }
         if planned.tool == LLM_AGENT {
             return Box::pin(self.agent(planned, spent)).await;
@@ -172,7 +179,7 @@ impl Actions<'_> {
                 Ok(bound) => bound,
                 Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
                     let failed =
-                        ActionResult { redact: self.tools.redact(planned.tool), ..planned.failed(why, started_at) };
+                        ActionResult { redact: self.tools.redact(planned.tool), ..planned.misfit(why, started_at) };
                     return Ok(Some(failed));
                 }
             };

@@ -186,7 +186,7 @@ fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
     let became = if let Some(result) = outcome {
         planned.became(&ToolOutcome::succeeded(result), false, started_at)
     } else {
-        let why = run.error.unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
+        let why = run.why().unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
         planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
     };
     ActionResult { attempts: 1, duration_ms: u64::try_from(took).unwrap_or_default(), outage, ..became }

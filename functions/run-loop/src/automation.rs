@@ -5,7 +5,8 @@ use serde_json::Map;
 use shared::{
     Deadline, Error, Result,
     automation::{
-        Action, ActionRun, Body, Definition, PinnedTool, RunData, RunRequest, RunTools, drift, offer, pinned_tools,
+        Action, ActionRun, Body, Definition, Outputs, PinnedTool, RunData, RunRequest, RunTools, drift, offer,
+        pinned_tools,
     },
     catalogue::Resolved,
     error::Problems,
@@ -113,7 +114,7 @@ async fn begin_prompt(
         let pinned = tools.iter().find(|tool| tool.name == name).map(|tool| tool.reference.clone());
         pinned.ok_or_else(|| built_in.unknown())
     };
-    let outputs = Map::new();
+    let outputs = Outputs::default();
     let data = data.with(&definition.variables, &outputs);
     let (named, request) = RunRequest::of_automation(asked, &data, built_in, &pinned)?;
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();

@@ -4,16 +4,19 @@ use std::ops::ControlFlow;
 
 use futures_util::join;
 use shared::{
-    Result,
+    Error, Result,
     error::{self, OverBudget},
     injection::{Dialogue, Ending, Journal},
-    models::{ActionResult, AutomationRun, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp},
-    store::{AutomationRuns, Budgets, Lease, Saved, Step, Waits, over},
+    models::{
+        ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp,
+    },
+    store::{AutomationRuns, Automations, Budgets, Lease, Saved, Step, Waits, over},
 };
 
 /// The run's items in the table, written under its lease.
 pub(crate) struct RunJournal<'a> {
     pub(crate) runs: &'a AutomationRuns,
+    pub(crate) automations: &'a Automations,
     pub(crate) run: &'a AutomationRun,
     pub(crate) lease: &'a Lease,
     pub(crate) meter: CostMeter<'a>,
@@ -58,6 +61,8 @@ pub(crate) enum Stop {
     OverBudget(OverBudget),
     /// It goes on when something else has happened.
     Waits(Waits),
+    /// Its automation is gone or was paused meanwhile: a sentence.
+    Withdrawn(String),
     /// It is over, and nothing but outages made it fail.
     GivenUp(Ending),
 }
@@ -90,14 +95,33 @@ impl Journal for RunJournal<'_> {
         let saved = self.runs.save(self.run, self.lease, Step::Answer(answer), dialogue.spent());
         // It was spent, whether the answer can be saved or not.
         let (saved, ()) = join!(saved, self.meter.add(answer.cost));
-        let saved = saved?;
-        Ok(stop(saved, || UnsavedStep::Answer(answer.clone())))
+        Ok(match stop(saved?, || UnsavedStep::Answer(answer.clone())) {
+            // Its calls come next.
+            ControlFlow::Continue(()) => withdrawn(self.automations, self.run)
+                .await?
+                .map_or(ControlFlow::Continue(()), |why| ControlFlow::Break(Stop::Withdrawn(why))),
+            stopped => stopped,
+        })
     }
 
     async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
         let saved = self.runs.save(self.run, self.lease, Step::Reply(reply), dialogue.spent()).await?;
         Ok(stop(saved, || UnsavedStep::Reply(reply.clone())))
     }
+}
+
+/// Why a run ends before its next effect, if its automation was deleted or paused since the run began.
+pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) -> Result<Option<String>> {
+    let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(None) };
+    Ok(match automations.get(run.organization_id, id).await {
+        Ok(automation) => (automation.status == AutomationStatus::Paused
+            && automation.paused_at.is_some_and(|at| at > run.created_at))
+        .then(|| "Its automation was paused, so the run ended before its next step.".to_owned()),
+        Err(Error::NotFound(_)) => {
+            Some("Its automation was deleted, so the run ended before its next step.".to_owned())
+        }
+        Err(error) => return Err(error),
+    })
 }
 
 fn stop(saved: Saved, unsaved: impl FnOnce() -> UnsavedStep) -> ControlFlow<Stop> {

@@ -74,7 +74,9 @@ pub(crate) async fn take_steps(
         step_needs: deps.step_needs,
     };
     let meter = CostMeter { budgets: &deps.budgets, organization, on_own_key: account.is_own(), usage, uncounted: 0.0 };
-    let ended = feedback.run(&mut dialogue, &mut RunJournal { runs: &deps.runs, run, lease, meter }).await;
+    let ended = feedback
+        .run(&mut dialogue, &mut RunJournal { runs: &deps.runs, automations: &deps.automations, run, lease, meter })
+        .await;
     (ended, *dialogue.spent())
 }
 

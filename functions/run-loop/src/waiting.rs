@@ -50,7 +50,7 @@ async fn end_what_it_waits_for(deps: &Deps, run: &AutomationRun, what: Waits) ->
 }
 
 async fn cancel(deps: &Deps, run: &AutomationRun, child: RunId) -> Result<()> {
-    match deps.runs.cancel(run.organization_id, child).await {
+    match deps.runs.cancel(run.organization_id, child, run.cancelled_by.as_ref()).await {
         Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
         Err(error) => Err(error),
     }

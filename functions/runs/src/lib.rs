@@ -19,7 +19,7 @@ use shared::{
     automation::{LARGEST_RUN_VIEW, RunQueue, RunView, report_end, whole_run_view},
     catalogue::Catalogue,
     http::{self, Access, Reply, Request},
-    models::{ApprovalStatus, OrganizationId, RunCeilings, RunId},
+    models::{ApprovalStatus, Member, OrganizationId, RunCeilings, RunId},
     platform,
     store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations},
 };
@@ -69,7 +69,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             tracing::info!(run.id = %id, "a run was deleted");
             Ok(Reply::no_content())
         }
-        ["POST", "api", _, "runs", id, "cancel"] => cancel(deps, organization, http::id(id, "run")?).await,
+        ["POST", "api", _, "runs", id, "cancel"] => cancel(deps, &member, http::id(id, "run")?).await,
         _ => Err(Error::NotFound("route")),
     }
 }
@@ -85,15 +85,16 @@ async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Re
     Reply::ok(&whole_run_view(whole, LARGEST_RUN_VIEW)?)
 }
 
-async fn cancel(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
-    let run = deps.runs.cancel(organization, id).await?;
+async fn cancel(deps: &Deps, member: &Member, id: RunId) -> Result<Reply> {
+    let (organization, by) = (member.organization_id, Some(&member.user_id));
+    let run = deps.runs.cancel(organization, id, by).await?;
     // What it waits for goes with it: as the row was when it was cancelled, for it may have gone on until then.
     let asked = deps.approvals.pending_of_run(organization, id).await?;
     for approval in asked.into_iter().chain(run.waits_for_approval) {
         deps.approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
     }
     if let Some(child) = run.waits_for_run {
-        match deps.runs.cancel(organization, child).await {
+        match deps.runs.cancel(organization, child, by).await {
             Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }

@@ -1,5 +1,8 @@
 //! SQS: an automation is due, by its schedule or to ask its source again. `EventBridge` Scheduler brings the messages, `settle` those
-//! that did not come: `{organization_id, automation_id, scheduled_for}`.
+//! that did not come: `{organization_id, automation_id, scheduled_for}`. `trigger` brings events whose filters take long:
+//! `{organization_id, event_id}`.
+//!
+//! Of an occurrence:
 //!
 //! 1. The row of the schedule says whether this is the occurrence that is to come; any other is stale, and nothing happens.
 //! 2. The run is started, once however often the message comes: its id is made of the occurrence. A source is asked for its
@@ -13,8 +16,10 @@ mod poll;
 use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
-    automation::{Definition, Deployment, Diagnostics, RunCause, RunStarter, ScheduleRule, Trigger, Triggers, Watch},
-    models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Timestamp},
+    automation::{
+        Definition, Deployment, Diagnostics, Dispatch, RunCause, RunStarter, ScheduleRule, Trigger, Triggers, Watch,
+    },
+    models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
     store::{Automations, Schedules},
 };
@@ -27,6 +32,7 @@ pub struct Deps {
     /// Asks sources.
     pub deployment: Deployment,
     pub watch: Watch,
+    pub dispatch: Dispatch,
 }
 
 impl Deps {
@@ -39,11 +45,19 @@ impl Deps {
             starter: platform.run_starter()?,
             deployment: platform.deployment()?,
             watch: platform.watch()?,
+            dispatch: platform.dispatch()?,
         })
     }
 }
 
-pub async fn handle(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> Result<()> {
+pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Result<()> {
+    match message {
+        Scheduled::Occurrence(occurrence) => Box::pin(carry_out(deps, occurrence, deadline)).await,
+        Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
+    }
+}
+
+async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> Result<()> {
     let Occurrence { organization_id, automation_id, scheduled_for } = occurrence;
     let now = Timestamp::now();
     let schedule = deps.schedules.get(organization_id, automation_id).await?;

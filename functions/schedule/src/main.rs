@@ -1,4 +1,4 @@
-//! SQS: occurrences of schedules, and polls.
+//! SQS: occurrences of schedules, polls, and events whose filters take long.
 
 use schedule::{Deps, handle};
 use shared::{Platform, queue};

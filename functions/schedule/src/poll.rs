@@ -6,10 +6,12 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared::{
     Deadline, Result,
-    automation::{Data, Definition, PolledItem, Polling, RunCause, SourceAnswer, filled_in, items_together, next_poll},
+    automation::{
+        Data, Definition, Lowered, Outputs, PolledItem, Polling, RunCause, SourceAnswer, items_together, next_poll,
+    },
     models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp},
 };
 
@@ -144,13 +146,13 @@ fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> b
     let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
     let data = Data {
         variables: &source.definition.variables,
-        outputs: &Map::new(),
-        trigger_data: item,
+        outputs: &Outputs::default(),
+        trigger_data: &Lowered::of(item),
         user: person,
         now,
         zone: zone.unwrap_or(TimeZone::UTC),
     };
-    filter.holds(&|path| data.get(path), &|value| filled_in(value, &data))
+    data.explain(filter).holds
 }
 
 async fn start(

@@ -4,7 +4,8 @@
 //! - `POST /api/hooks/{service}`: by an address that all organizations share at a service; the body says whose it claims to be, and
 //!   only what the secret of such a hook proves is taken
 //!
-//! Answers: 200 with `{}`, or what a handshake asks for, once every run is begun; 401 with an empty body for whatever is not
+//! Answers: 200 with `{}`, or what a handshake asks for, once every run is begun, or waits for `schedule` to look at filters that take
+//! long; 401 with an empty body for whatever is not
 //! proven, also for a hook that is not there; another 4xx for what is proven and cannot be used; 503 for what could not be
 //! done in time, which the service sends again: what was begun is not begun twice.
 
@@ -18,14 +19,14 @@ use lambda_http::RequestExt;
 use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
-    automation::{EventFilters, RunStarter},
+    automation::Dispatch,
     clients::{Jwks, SigningKey},
     error,
     http::{self, Reply, Request},
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::{Events, HookChange},
+    store::HookChange,
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -40,9 +41,7 @@ const LONGEST_REDELIVERY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 pub struct Deps {
     pub registry: HookRegistry,
-    pub events: Events,
-    pub filters: EventFilters,
-    pub starter: RunStarter,
+    pub dispatch: Dispatch,
     pub google_keys: Jwks,
     /// Under which the services reach us.
     pub public_url: String,
@@ -56,9 +55,7 @@ impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
         Ok(Self {
             registry: platform.hook_registry()?,
-            events: Events::new(platform.database()?),
-            filters: platform.event_filters()?,
-            starter: platform.run_starter()?,
+            dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
@@ -182,11 +179,12 @@ impl Received {
     }
 }
 
-/// Begins what each event begins. All are tried, whatever becomes of one.
+/// Begins what each event begins. All are tried, whatever becomes of one; the time for their filters is the request's.
 async fn dispatch_all(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()> {
+    let work = Dispatch::work();
     let mut dispatched: Vec<BoxFuture<'_, Result<()>>> = Vec::with_capacity(events.len());
     for (hook, event) in events {
-        dispatched.push(Box::pin(dispatch::dispatch(deps, hook, event)));
+        dispatched.push(Box::pin(dispatch::dispatch(deps, hook, event, &work)));
     }
     let outcomes: Vec<Result<()>> = stream::iter(dispatched).buffer_unordered(BESIDE).collect().await;
     outcomes.into_iter().collect()

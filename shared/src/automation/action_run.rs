@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use super::{
     RunData,
     conditions::Explanation,
+    data::Outputs,
     definition::{Action, OnError},
-    templates::filled_in_within,
+    templates::{empty_templates, filled_in_within},
 };
 use crate::{
     Error, Result, clients,
@@ -41,8 +42,7 @@ pub struct ActionRun<'a> {
     actions: &'a [Action],
     variables: &'a Map<String, Value>,
     data: &'a RunData,
-    /// Of the actions so far, by `output_as`.
-    outputs: Map<String, Value>,
+    outputs: Outputs,
     next: usize,
     /// Those that did what they were to do, or would have in a dry run.
     done: usize,
@@ -79,6 +79,8 @@ pub struct PlannedAction<'a> {
     pub arguments: Map<String, Value>,
     /// Why its condition holds, as JSON text.
     pub condition_result: Option<String>,
+    /// Templates of its parameters that lead to nothing.
+    empty: Vec<String>,
 }
 
 impl<'a> ActionRun<'a> {
@@ -92,8 +94,13 @@ impl<'a> ActionRun<'a> {
         data: &'a RunData,
         results: &[ActionResult],
     ) -> Result<Self> {
-        let (outputs, failed) = (Map::new(), Vec::new());
-        let (by_themselves, calls, stopped) = (0, Vec::new(), None);
+        let mut outputs = Outputs::default();
+        for (index, action) in actions.iter().enumerate() {
+            if let Some(name) = &action.output_as {
+                outputs.lack(name, &id_of(action, index), "was not reached");
+            }
+        }
+        let (failed, by_themselves, calls, stopped) = (Vec::new(), 0, Vec::new(), None);
         let mut run =
             Self { actions, variables, data, outputs, next: 0, done: 0, failed, by_themselves, calls, stopped };
         results.iter().try_for_each(|result| run.took(result))?;
@@ -119,13 +126,16 @@ impl<'a> ActionRun<'a> {
             tool: action.tool.as_deref().unwrap_or_default(),
             arguments: Map::new(),
             condition_result: explained.as_ref().map(in_json),
+            empty: Vec::new(),
         };
         if let Some(explained) = explained.filter(|explained| !explained.holds) {
             let why = format!("Its condition does not hold: {}.", explained.reason());
             let skipped = planned.result(ActionStatus::Skipped, now);
             return Next::Settled(Box::new(ActionResult { error: Some(cut(why, LONGEST_ERROR)), ..skipped }));
         }
-        match filled_in_within(&Value::Object(action.parameters.clone()), &data, LARGEST_ARGUMENTS) {
+        let parameters = Value::Object(action.parameters.clone());
+        planned.empty = empty_templates(&parameters, &data);
+        match filled_in_within(&parameters, &data, LARGEST_ARGUMENTS) {
             Ok(Value::Object(arguments)) if length(&arguments) <= LARGEST_ARGUMENTS => {
                 planned.arguments = arguments;
                 Next::Call(Box::new(planned))
@@ -151,14 +161,14 @@ impl<'a> ActionRun<'a> {
             result.output.as_deref().map(serde_json::from_str::<Value>).transpose().map_err(Error::internal)?;
         let arguments = result.arguments.as_deref().and_then(|text| serde_json::from_str(text).ok());
         self.calls.push((result.redact.clone(), arguments, output.clone().unwrap_or_default()));
-        match result.status {
-            ActionStatus::Succeeded => {
-                self.done += 1;
-                if let (Some(name), Some(output)) = (&action.output_as, output) {
-                    self.outputs.insert(name.clone(), output);
-                }
+        if let Some(name) = &action.output_as {
+            match without_output(result.status) {
+                Some(became) => self.outputs.lack(name, &result.action_id, became),
+                None => self.outputs.give(name, output.clone().unwrap_or_default()),
             }
-            ActionStatus::NotSent => self.done += 1,
+        }
+        match result.status {
+            ActionStatus::Succeeded | ActionStatus::NotSent => self.done += 1,
             ActionStatus::Skipped => {}
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
                 let why = result.error.clone().unwrap_or_else(|| "it failed".to_owned());
@@ -241,11 +251,25 @@ impl PlannedAction<'_> {
         };
         ActionResult {
             output: output.map(|output| output.to_string()),
-            error: error.map(|error| cut(error, LONGEST_ERROR)),
+            error: error.map(|error| cut(self.with_empty(error), LONGEST_ERROR)),
             execution_id: outcome.execution,
             outage: outcome.cause.as_ref().is_some_and(clients::Error::transient),
             ..self.result(status, started_at)
         }
+    }
+
+    /// Its arguments do not fit its tool, for this reason.
+    pub fn misfit(&self, why: String, started_at: Timestamp) -> ActionResult {
+        self.failed(self.with_empty(why), started_at)
+    }
+
+    /// What failed, and what may be to blame.
+    fn with_empty(&self, error: String) -> String {
+        if self.empty.is_empty() {
+            return error;
+        }
+        let named = self.empty.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        format!("{error} Nothing was there for {named}.")
     }
 
     /// It was not done, for this reason.
@@ -292,6 +316,18 @@ impl PlannedAction<'_> {
 /// Its id, or `action_1` for the first of those that have none.
 fn id_of(action: &Action, index: usize) -> String {
     action.id.clone().unwrap_or_else(|| format!("action_{}", index + 1))
+}
+
+/// Why an action gives no output, after its id; none of one that does.
+const fn without_output(status: ActionStatus) -> Option<&'static str> {
+    match status {
+        ActionStatus::Succeeded => None,
+        ActionStatus::NotSent => Some("was not sent in this dry run"),
+        ActionStatus::Skipped => Some("was skipped"),
+        ActionStatus::Failed => Some("failed"),
+        ActionStatus::Unknown => Some("ended without a known outcome"),
+        ActionStatus::Refused => Some("was refused"),
+    }
 }
 
 fn in_json(explained: &Explanation) -> String {

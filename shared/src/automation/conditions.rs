@@ -6,6 +6,7 @@ mod comparison;
 mod explanation;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,10 @@ use super::{
 };
 use crate::fields::kind;
 
+pub(super) use comparison::is_number;
 pub use explanation::{Explained, ExplainedClause, Explanation};
+pub(super) use work::OverBound;
+pub use work::Work;
 
 const DEEPEST: usize = 10;
 const MOST_CLAUSES: usize = 100;
@@ -129,6 +133,16 @@ impl Operator {
     }
 }
 
+impl Clause {
+    /// What it compares with: one value, or several.
+    pub fn values(&self) -> &[Value] {
+        match &self.value {
+            Value::Array(values) => values,
+            value => std::slice::from_ref(value),
+        }
+    }
+}
+
 impl Condition {
     /// Reads a condition, and notes everything that is wrong with it.
     pub(super) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
@@ -141,11 +155,6 @@ impl Condition {
             Self::Clause(clause) => vec![clause],
             Self::All(conditions) | Self::Any(conditions) => conditions.iter().flat_map(Self::clauses).collect(),
         }
-    }
-
-    /// Whether it holds; `get` gives the value at a path, and a clause's value with its templates filled in.
-    pub fn holds(&self, get: &dyn Fn(&Path) -> Option<Value>, filled_in: &dyn Fn(&Value) -> Value) -> bool {
-        self.explained(get, filled_in).holds
     }
 }
 
@@ -341,7 +350,12 @@ fn compared_with(
         _ => (true, "", json!(null)),
     };
     if !fits {
-        let message = format!("The operator {name} compares with {expected}, not {}.", kind(given));
+        let message = match given {
+            Value::Array(empty) if empty.is_empty() && operator == Operator::ContainsAny => {
+                format!("The list that {name} compares with is empty, so it never holds.")
+            }
+            given => format!("The operator {name} compares with {expected}, not {}.", kind(given)),
+        };
         let hint = match (operator, given) {
             (Operator::Contains, Value::Array(_)) => "Use contains_any for a list of values.".to_owned(),
             (Operator::ContainsAny, value) if !value.is_array() => {

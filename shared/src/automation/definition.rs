@@ -9,10 +9,9 @@ use serde_json::{Map, Value};
 
 use super::{
     conditions::Condition,
-    control,
+    control, data,
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     members::{Members, wrong_type},
-    templates,
     trigger::Trigger,
 };
 use crate::{
@@ -348,7 +347,7 @@ fn check_name(name: &str, pointer: &str, what: &str, diagnostics: &mut Diagnosti
         let message = format!("A {what} is named by letters, digits, - and _, and begins with a letter.");
         let hint = "Choose another name, for example \"found_rows\".";
         diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint).found(&name.into()));
-    } else if RESERVED.contains(&name) || templates::is_date(name) {
+    } else if RESERVED.contains(&name) || data::is_date(name) {
         let message = format!("{name} always stands for something else, so no {what} can have this name.");
         let hint = format!("Choose another name, for example \"my_{name}\".");
         diagnostics.push(Diagnostic::error(Code::DuplicateName, pointer, message, hint));

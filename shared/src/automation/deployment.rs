@@ -1,12 +1,14 @@
 //! Saving automations, and moving which version of one runs.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     fmt::Write,
     sync::{Arc, Mutex},
 };
 
 use futures_util::join;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,7 +30,7 @@ use crate::{
         Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, CheckedTool, Member,
         OrganizationId, RunCeilings, Timestamp,
     },
-    store::{Automations, Listening, NamedAutomation, OVERTAKEN, Organizations},
+    store::{Automations, Listening, NamedAutomation, OVERTAKEN, OrganizationMembers, Organizations},
 };
 
 /// Bytes of a definition with what it was checked against: they stand in one item, which may have 400 KB with everything else.
@@ -50,6 +52,7 @@ pub struct Deployment {
     pub executor: Executor,
     pub organizations: Organizations,
     pub event_hooks: EventHooks,
+    pub members: OrganizationMembers,
     /// What a run may use of the platform's key.
     pub ceilings: RunCeilings,
     pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
@@ -150,9 +153,11 @@ impl Deployment {
         executor: Executor,
         organizations: Organizations,
         event_hooks: EventHooks,
+        members: OrganizationMembers,
         ceilings: RunCeilings,
     ) -> Self {
-        Self { automations, catalogue, executor, organizations, event_hooks, ceilings, schemas: Arc::default() }
+        let schemas = Arc::default();
+        Self { automations, catalogue, executor, organizations, event_hooks, members, ceilings, schemas }
     }
 
     /// What is said of a body of so many bytes, if that is too many to be parsed at all.
@@ -177,16 +182,39 @@ impl Deployment {
         (!twice.is_empty()).then(|| Deployed::refused(diagnostics, false))
     }
 
+    /// The definition with the time zone of its author, if it needs one and names none; and a warning that says so.
+    async fn in_authors_zone<'b>(
+        &self,
+        author: &Member,
+        body: &'b Value,
+    ) -> Result<(Cow<'b, Value>, Option<Diagnostic>)> {
+        if !needs_zone(body) {
+            return Ok((Cow::Borrowed(body), None));
+        }
+        let person = self.members.person(author.organization_id, &author.user_id).await?;
+        let zone = person.get("timezone").and_then(Value::as_str).filter(|name| TimeZone::get(name).is_ok());
+        let mut body = body.clone();
+        let config = body.get_mut("trigger_config").and_then(Value::as_object_mut);
+        let (Some(zone), Some(config)) = (zone, config) else { return Ok((Cow::Owned(body), None)) };
+        config.insert("timezone".to_owned(), zone.into());
+        let message = format!("The schedule is in {zone}, your time zone, because it names none.");
+        let hint = "If another one is meant, write it, for example \"timezone\": \"Europe/Berlin\".";
+        let warning = Diagnostic::warning(Code::TimezoneAssumed, "/trigger_config/timezone", message, hint);
+        Ok((Cow::Owned(body), Some(warning)))
+    }
+
     /// Validates the definition in `body`, and saves it as an automation that waits for somebody to activate it, unless it has
     /// errors or says `"dry_run": true`. The same content again is the same automation.
     pub async fn deploy(&self, author: &Member, body: &Value, deadline: Deadline) -> Result<Deployed> {
+        let (body, assumed) = self.in_authors_zone(author, body).await?;
+        let body = &*body;
         let content_hash = AutomationVersion::hash_of(&Definition::canonical(body));
         let own = AutomationId::of_content(author.organization_id, &content_hash);
-        let (definition, tools, diagnostics) =
-            match self.validated(author, body, own, BTreeMap::new(), deadline).await? {
-                Ok(valid) => valid,
-                Err(refused) => return Ok(refused),
-            };
+        let checked = self.validated(author, body, own, BTreeMap::new(), assumed, deadline).await?;
+        let (definition, tools, diagnostics) = match checked {
+            Ok(valid) => valid,
+            Err(refused) => return Ok(refused),
+        };
         let organization = author.organization_id;
         let version = version_of(author, body, tools);
         let now = version.created_at;
@@ -203,6 +231,7 @@ impl Deployment {
             activated_at: None,
             pause_reason: None,
             trigger_key: None,
+            paused_at: None,
             trigger_filter: None,
             failures_in_a_row: 0,
             paused_by_run: None,
@@ -236,6 +265,8 @@ impl Deployment {
         deadline: Deadline,
     ) -> Result<Deployed> {
         let organization = author.organization_id;
+        let (body, assumed) = self.in_authors_zone(author, body).await?;
+        let body = &*body;
         let before = self.automations.get(organization, automation).await?;
         let newest = self.automations.version(organization, automation, before.version).await?;
         let is_newest = AutomationVersion::hash_of(&Definition::canonical(body)) == newest.content_hash;
@@ -243,8 +274,8 @@ impl Deployment {
             at_revision(&before, Some(revision))?;
         }
         let earlier = newest.checked;
-        let (definition, tools, diagnostics) = match self.validated(author, body, automation, earlier, deadline).await?
-        {
+        let checked = self.validated(author, body, automation, earlier, assumed, deadline).await?;
+        let (definition, tools, diagnostics) = match checked {
             Ok(valid) => valid,
             Err(refused) => return Ok(refused),
         };
@@ -387,10 +418,12 @@ impl Deployment {
         body: &Value,
         own: AutomationId,
         earlier: BTreeMap<String, CheckedTool>,
+        assumed: Option<Diagnostic>,
         deadline: Deadline,
     ) -> Result<Result<(Definition, BTreeMap<String, CheckedTool>, Diagnostics), Deployed>> {
         let dry_run = body.get("dry_run") == Some(&Value::Bool(true));
         let mut diagnostics = Diagnostics::default();
+        assumed.into_iter().for_each(|assumed| diagnostics.push(assumed));
         let Some(definition) = Definition::read(body, &mut diagnostics) else {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         };
@@ -414,6 +447,19 @@ impl Deployment {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         }
         Ok(Ok((definition, checked, diagnostics)))
+    }
+}
+
+/// Whether the definition's moments are told by a clock, and it does not say in which time zone.
+fn needs_zone(body: &Value) -> bool {
+    let config = body.get("trigger_config").and_then(Value::as_object);
+    let Some(config) = config.filter(|config| !config.contains_key("timezone")) else { return false };
+    match body.get("trigger_type").and_then(Value::as_str) {
+        Some("schedule_recurring") => true,
+        Some("schedule_once") => {
+            config.get("run_at").and_then(Value::as_str).is_some_and(|at| at.parse::<Timestamp>().is_err())
+        }
+        _ => false,
     }
 }
 

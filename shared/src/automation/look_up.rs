@@ -8,17 +8,18 @@ use std::{
 
 use futures_util::{join, try_join};
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Deployment,
+    data::{Data, Lowered, Outputs},
     definition::Definition,
     diagnostics::Diagnostics,
     event_hooks::hook_warning,
     known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool},
     nearest,
     source::SourceCall,
-    templates::{Data, Template},
+    templates::{Template, texts_of},
     trigger::Trigger,
     validation::validate,
 };
@@ -370,8 +371,8 @@ impl Deployment {
             parameters: &polling.tool_params,
             data: &Data {
                 variables: &definition.variables,
-                outputs: &Map::new(),
-                trigger_data: &Value::Null,
+                outputs: &Outputs::default(),
+                trigger_data: &Lowered::default(),
                 user: &Value::Null,
                 now: known.now,
                 zone: TimeZone::UTC,
@@ -384,15 +385,6 @@ impl Deployment {
             Some(Ok(answer)) => Preflight::Answered(answer),
             Some(Err(sentence)) => Preflight::Failed(sentence),
         })
-    }
-}
-
-fn texts_of(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(items) => items.iter().flat_map(texts_of).collect(),
-        Value::Object(members) => members.values().flat_map(texts_of).collect(),
-        _ => Vec::new(),
     }
 }
 

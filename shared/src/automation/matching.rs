@@ -8,7 +8,11 @@ use std::{
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use super::{conditions::Condition, diagnostics::Diagnostics, templates::Data};
+use super::{
+    conditions::{Condition, OverBound, Work},
+    data::{Data, Lowered, Outputs},
+    diagnostics::Diagnostics,
+};
 use crate::{
     Error, Result,
     models::{Automation, AutomationId, Timestamp},
@@ -21,9 +25,15 @@ const MOST_REMEMBERED: usize = 500;
 /// Variables, by automation and version.
 type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
 
-/// Why an event does not start an automation: a sentence.
+/// Whether an event starts an automation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DoesNotRun(pub String);
+pub(super) enum Matched {
+    Yes,
+    /// Why not: a sentence.
+    No(String),
+    /// Nobody knows: to find out takes longer than there is time for.
+    NotYet,
+}
 
 /// Holds events against the filters of automations.
 #[derive(Clone)]
@@ -42,16 +52,16 @@ impl EventFilters {
     ///
     /// # Errors
     /// If something could not be looked up: then nobody knows yet.
-    pub async fn check(&self, automation: &Automation, data: &Value) -> Result<Result<(), DoesNotRun>> {
-        let Some(filter) = &automation.trigger_filter else { return Ok(Ok(())) };
+    pub(super) async fn check(&self, automation: &Automation, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
+        let Some(filter) = &automation.trigger_filter else { return Ok(Matched::Yes) };
         let Some(condition) = read(filter) else {
             tracing::error!(automation.id = %automation.id, "the filter of an automation cannot be read");
             let why = "Its filter cannot be read, so nothing was run. Save the automation again.";
-            return Ok(Err(DoesNotRun(why.to_owned())));
+            return Ok(Matched::No(why.to_owned()));
         };
         let variables = match self.variables(automation).await? {
             Ok(variables) => variables,
-            Err(gone) => return Ok(Err(gone)),
+            Err(gone) => return Ok(Matched::No(gone.to_owned())),
         };
         let person = match &automation.activated_by {
             Some(user) if filter.contains("user") || filter.contains("{{") => {
@@ -66,20 +76,22 @@ impl EventFilters {
             .unwrap_or(TimeZone::UTC);
         let data = Data {
             variables: &variables,
-            outputs: &Map::new(),
+            outputs: &Outputs::default(),
             trigger_data: data,
             user: &person,
             now: Timestamp::now(),
             zone,
         };
-        let explained = data.explain(&condition);
-        let why = || DoesNotRun(format!("Its filter does not hold: {}.", explained.reason()));
-        Ok(if explained.holds { Ok(()) } else { Err(why()) })
+        Ok(match condition.explained(&data, work) {
+            Ok(explained) if explained.holds => Matched::Yes,
+            Ok(explained) => Matched::No(format!("Its filter does not hold: {}.", explained.reason())),
+            Err(OverBound) => Matched::NotYet,
+        })
     }
 
     /// The variables of the version that runs.
-    async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, DoesNotRun>> {
-        let gone = |why: &str| Ok(Err(DoesNotRun(why.to_owned())));
+    async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, &'static str>> {
+        let gone = |why| Ok(Err(why));
         let Some(version) = automation.active_version else { return gone("No version of it was activated.") };
         let key = (automation.id, version);
         if let Some(known) = self.remembered().get(&key) {

@@ -52,6 +52,18 @@ const PLACES: [(&str, &[&str]); 3] = [
     ),
 ];
 
+/// What fields are called elsewhere.
+const OTHER_NAMES: [(&str, &str); 8] = [
+    ("time", "time_of_day"),
+    ("at", "time_of_day"),
+    ("hour", "time_of_day"),
+    ("day", "day_of_week"),
+    ("weekday", "day_of_week"),
+    ("tz", "timezone"),
+    ("time_zone", "timezone"),
+    ("frequency", "interval"),
+];
+
 /// Unknown fields of one object that are told.
 const MOST_UNKNOWN: usize = 20;
 
@@ -171,11 +183,11 @@ impl<'a, 'd> Members<'a, 'd> {
 
     pub(super) fn whole(&mut self, name: &'static str, bounds: &RangeInclusive<u64>, example: &str) -> Option<u64> {
         let value = self.get(name)?;
-        let Some(number) = value.as_u64() else {
+        let Some(number) = value.as_u64().or_else(|| value.is_i64().then_some(0)) else {
             self.diagnostics.push(wrong_type(&self.place(name), value, "a whole number", example));
             return None;
         };
-        if !bounds.contains(&number) {
+        if !bounds.contains(&number) || value.as_u64().is_none() {
             let message = format!("{name} is from {} to {}.", bounds.start(), bounds.end());
             self.report(Code::InvalidValue, name, message, format!("Write for example {example}."));
             return None;
@@ -230,7 +242,8 @@ impl<'a, 'd> Members<'a, 'd> {
         let unknown: Vec<_> = object.iter().filter(|(name, _)| !known.contains(&name.as_str())).collect();
         known.retain(|name| !unlisted.contains(name));
         for (name, value) in unknown.into_iter().take(MOST_UNKNOWN) {
-            let nearest = nearest(name, known.iter().copied());
+            let other = OTHER_NAMES.iter().find(|(other, meant)| other == name && known.contains(meant));
+            let nearest = other.map(|(_, meant)| *meant).or_else(|| nearest(name, known.iter().copied()));
             let belongs = PLACES.iter().find(|(_, fields)| fields.contains(&name.as_str())).map(|(place, _)| *place);
             let hint = match belongs {
                 Some("trigger_config") if pointer == "/trigger_config" => {
@@ -238,6 +251,10 @@ impl<'a, 'd> Members<'a, 'd> {
                 }
                 Some("an action") if pointer.starts_with("/actions/") => "Leave it out.".to_owned(),
                 Some(place) => format!("Move it to {place}, or leave it out."),
+                None if pointer == "/trigger_config" && name == "cron" => {
+                    "Leave it out: a schedule has an interval, and with daily and weekly a time_of_day.".to_owned()
+                }
+                None if !pointer.starts_with("/actions/") => "Leave it out.".to_owned(),
                 None => "Leave it out; what a tool is to be given goes into the parameters of its action.".to_owned(),
             };
             let message = format!("There is no field {} here.", crate::cut::cut(name.clone(), 60));

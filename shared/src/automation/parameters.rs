@@ -57,6 +57,12 @@ impl Filling<'_> {
     }
 }
 
+/// Whether templates stand within the texts of a JSON text: `[["{{event.text}}"]]`.
+fn is_json_with_templates(text: &str) -> bool {
+    let text = text.trim_start();
+    (text.starts_with('[') || (text.starts_with('{') && !text.starts_with("{{"))) && text.contains("\"{{")
+}
+
 /// Notes every template that leads to nothing in `value`, which stands at `pointer`. Gives the value as far as it is known, and
 /// where it is not.
 fn filled<'a>(
@@ -69,6 +75,12 @@ fn filled<'a>(
     match value {
         Value::String(text) if text.contains("{{") => {
             let (template, fine) = check_text(text, pointer, scope, diagnostics);
+            if is_json_with_templates(text) {
+                let message = "This is JSON text with templates in it, and a quote in one of their values breaks it.";
+                let hint =
+                    "Give the list or object itself, with the templates as its texts, if the parameter takes one.";
+                diagnostics.push(Diagnostic::warning(Code::InvalidTemplate, pointer, message, hint));
+            }
             let (spot, known) = match (template.lone(), fine) {
                 (_, None) => (Spot::Faulty, Value::Null),
                 (Some(path), Some(knowledge)) => match knowledge {

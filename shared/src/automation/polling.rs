@@ -115,17 +115,18 @@ impl PollCursor {
     }
 }
 
-/// The items of an answer: at the path `items` (empty for the whole); where nothing says so, the answer if it is a list, the only
-/// list in it, or else the answer itself. `id` is the path of what tells one from another.
-pub fn answered_items(answer: &Value, items: Option<&str>, id: Option<&str>) -> Vec<PolledItem> {
-    let list = list_in(answer, items).clone();
+/// The items of an answer: at the path `items` (empty for the whole); where nothing says so, the answer if it is a list, or the
+/// only list in it. None of an answer without such a list. `id` is the path of what tells one from another.
+pub fn answered_items(answer: &Value, items: Option<&str>, id: Option<&str>) -> Option<Vec<PolledItem>> {
     let id = id.and_then(|path| Path::parse(path).ok());
-    let all = match list {
-        Value::Array(all) => all,
-        Value::Null => Vec::new(),
-        one => vec![one],
-    };
-    all.into_iter().take(MOST_ITEMS).map(|item| PolledItem::of(item, id.as_ref())).collect()
+    match list_in(answer, items) {
+        Value::Array(all) => {
+            Some(all.iter().take(MOST_ITEMS).map(|item| PolledItem::of(item.clone(), id.as_ref())).collect())
+        }
+        // Nothing was found.
+        Value::Null => Some(Vec::new()),
+        _ => None,
+    }
 }
 
 /// Where the items of an answer stand.
@@ -192,7 +193,7 @@ mod tests {
 
     fn items(ids: &[&str]) -> Vec<PolledItem> {
         let list: Vec<Value> = ids.iter().map(|id| json!({"id": id, "title": format!("Item {id}")})).collect();
-        answered_items(&json!({"list": list}), None, Some("id"))
+        answered_items(&json!({"list": list}), None, Some("id")).unwrap()
     }
 
     fn ids(poll: &Poll) -> Vec<&str> {
@@ -223,7 +224,8 @@ mod tests {
             cursor = poll.cursor;
         }
         assert_eq!(taken, many);
-        let large = answered_items(&json!([{"id": "large", "text": "x".repeat(MOST_BYTES)}]), Some(""), Some("id"));
+        let large =
+            answered_items(&json!([{"id": "large", "text": "x".repeat(MOST_BYTES)}]), Some(""), Some("id")).unwrap();
         let poll = cursor.poll(large.clone(), false);
         assert_eq!((poll.new.len(), poll.too_large), (0, 1));
         assert_eq!(poll.cursor.poll(large, false).too_large, 0, "said once");
@@ -243,13 +245,14 @@ mod tests {
     #[test]
     fn items_are_found_and_told_by_what_the_service_says_or_by_what_they_are() {
         let answer = json!({"page": {"rows": [{"key": {"id": 7}}, {"key": {"id": "7"}}, {"key": {}}]}, "next": []});
-        let found = answered_items(&answer, Some("page.rows"), Some("key.id"));
+        let found = answered_items(&answer, Some("page.rows"), Some("key.id")).unwrap();
         assert_eq!(found.len(), 3);
         assert_eq!(found[0].id, found[1].id, "a number and its text are the same id");
         assert_ne!(found[0].id, found[2].id);
-        assert_eq!(answered_items(&json!(null), Some(""), None).len(), 0);
-        assert_eq!(answered_items(&json!({"a": 1}), None, None).len(), 1);
-        assert_eq!(answered_items(&json!([1, 2, 2]), None, None).len(), 3);
+        assert_eq!(answered_items(&json!(null), Some(""), None).unwrap().len(), 0);
+        assert_eq!(answered_items(&json!({"a": 1}), None, None), None);
+        assert_eq!(answered_items(&json!({"error": "no"}), Some("rows"), None), None);
+        assert_eq!(answered_items(&json!([1, 2, 2]), None, None).unwrap().len(), 3);
     }
 
     #[test]
@@ -305,7 +308,7 @@ mod tests {
         #[test]
         fn every_item_is_new_exactly_once(answers in prop::collection::vec(prop::collection::vec(0u32..400, 0..150), 1..8)) {
             let as_items = |ids: &[u32]| {
-                answered_items(&ids.iter().map(|id| json!({"id": id})).collect(), Some(""), Some("id"))
+                answered_items(&ids.iter().map(|id| json!({"id": id})).collect(), Some(""), Some("id")).unwrap()
             };
             let mut cursor = PollCursor::default().poll(as_items(&[1, 2, 3]), true).cursor;
             let mut taken = HashSet::new();

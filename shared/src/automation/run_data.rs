@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use super::templates::Data;
+use super::data::{Data, Lowered, Outputs};
 use crate::{
     Error, Result,
     models::{AutomationRun, AutomationVersion, RunPlan, Timestamp},
@@ -12,7 +12,7 @@ use crate::{
 /// What started a run, for whom it acts, and when.
 #[derive(Debug, Clone)]
 pub struct RunData {
-    trigger_data: Value,
+    trigger_data: Lowered<'static>,
     user: Value,
     now: Timestamp,
     zone: TimeZone,
@@ -29,11 +29,11 @@ impl RunData {
         let definition = read(&version.definition)?;
         let zone = |name: Option<&Value>| TimeZone::get(name?.as_str()?).ok();
         let zone = zone(definition.pointer("/trigger_config/timezone")).or_else(|| zone(user.get("timezone")));
-        Ok(Self { trigger_data, user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC) })
+        Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC) })
     }
 
     /// With the constants of the definition, and what the actions gave back so far.
-    pub fn with<'a>(&'a self, variables: &'a Map<String, Value>, outputs: &'a Map<String, Value>) -> Data<'a> {
+    pub fn with<'a>(&'a self, variables: &'a Map<String, Value>, outputs: &'a Outputs) -> Data<'a> {
         Data {
             variables,
             outputs,

@@ -4,7 +4,10 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use super::templates::{Data, TooLarge, filled_in_within};
+use super::{
+    data::Data,
+    templates::{TooLarge, filled_in_within},
+};
 use crate::{
     catalogue::BuiltInTools,
     error::Problems,

@@ -87,6 +87,8 @@ impl From<AutomationRun> for RunView {
         let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
         Self {
             waits_for: WaitsView::of(&run),
+            // It may quote the model.
+            error: run.why().map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
             id: run.id,
             status: run.status,
             trigger_type: run.trigger_type,
@@ -102,8 +104,6 @@ impl From<AutomationRun> for RunView {
             model: run.model,
             limits: run.limits,
             spent: UsageView { tokens: run.spent.tokens(), spent: run.spent },
-            // It may quote the model.
-            error: run.error.map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
             cancel_requested_at: run.cancel_requested_at,
             created_at: run.created_at,
             started_at: run.started_at,

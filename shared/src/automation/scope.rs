@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
+    data::{date_names, is_date},
     diagnostics::{Code, Diagnostic, Severity},
     nearest,
     path::{Path, Step},
-    templates::{date_names, is_date},
 };
 
 const USER: [&str; 5] = ["id", "email", "timezone", "phone", "name"];
@@ -476,6 +476,17 @@ pub(super) fn type_of(value: &Value) -> &'static str {
 }
 
 impl<'a> Knowledge<'a> {
+    /// Whether the value is a list with nothing but objects in it.
+    pub(super) fn is_list_of_objects(self) -> bool {
+        match self {
+            Self::Value(Value::Array(items)) | Self::Like(Value::Array(items)) => {
+                !items.is_empty() && items.iter().all(Value::is_object)
+            }
+            Self::Schema(schema) => schema.get("items").is_some_and(|items| types(items) == ["object"]),
+            _ => false,
+        }
+    }
+
     /// The types that the value may have; none if that is not known.
     pub(super) fn types(self) -> Vec<&'a str> {
         match self {

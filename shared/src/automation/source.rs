@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Deployment,
+    data::{Data, Lowered, Outputs},
     definition::{Body, Definition},
     known::{KnownTool, Purpose},
     polling::{PolledItem, answered_items, hash},
-    templates::{Data, filled_in},
+    templates::filled_in,
     trigger::Polling,
     validation::endpoint,
 };
@@ -101,8 +102,8 @@ impl Deployment {
             parameters: &polling.tool_params,
             data: &Data {
                 variables: &definition.variables,
-                outputs: &Map::new(),
-                trigger_data: &Value::Null,
+                outputs: &Outputs::default(),
+                trigger_data: &Lowered::default(),
                 user: person,
                 now: Timestamp::now(),
                 zone: zone.unwrap_or(TimeZone::UTC),
@@ -123,7 +124,10 @@ impl Deployment {
                 let (items, id) = (at("items"), at("id").filter(|id| !id.is_empty()));
                 let Polling { service, source_tool, tool_params, .. } = polling;
                 let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
-                SourceAnswer::Items { items: answered_items(&answer, items, id), source }
+                match answered_items(&answer, items, id) {
+                    Some(items) => SourceAnswer::Items { items, source },
+                    None => SourceAnswer::Failed(without_list(name, items)),
+                }
             }
         })
     }
@@ -172,4 +176,12 @@ impl Deployment {
             }
         }))
     }
+}
+
+/// Why an answer cannot be looked through for what is new.
+fn without_list(tool: &str, items: Option<&str>) -> String {
+    let place = items.filter(|place| !place.is_empty()).map(|place| format!(" at {place}")).unwrap_or_default();
+    format!(
+        "{tool} answered without a list of items{place}, so nothing was run. Use a source tool that lists or searches."
+    )
 }

@@ -4,56 +4,18 @@
 
 use std::borrow::Cow;
 
-use jiff::{SignedDuration, Zoned, civil::Weekday, tz::TimeZone};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{
-    conditions::{Condition, Explanation},
-    diagnostics::Code,
-    path::Path,
-};
-use crate::{cut::cut, models::Timestamp};
+use super::{data::Data, diagnostics::Code, path::Path};
+use crate::cut::cut;
 
 /// What stands for a value that is not there.
 pub const NO_DATA: &str = "[No available data]";
 
 /// Of a template that is shown, in bytes.
 const LONGEST_EXCERPT: usize = 80;
-/// Bytes of a value that a clause is compared with.
-const LARGEST_COMPARED: usize = 200_000;
 /// Faults of one text that are told.
 const MOST_FAULTS: usize = 5;
-
-/// The names of dates and times that always are there, without `_utc` and `_local`.
-const DATES: [&str; 11] = [
-    "today",
-    "tomorrow",
-    "yesterday",
-    "two_days_ago",
-    "this_week_start",
-    "this_week_end",
-    "now",
-    "now_minus_1h",
-    "now_minus_6h",
-    "now_minus_12h",
-    "now_minus_24h",
-];
-
-/// Every name of a date or time: `today`, `today_utc`, `today_local`, …
-pub(super) fn date_names() -> impl Iterator<Item = String> {
-    DATES.iter().flat_map(|name| ["", "_utc", "_local"].map(|zone| format!("{name}{zone}")))
-}
-
-pub(super) fn is_date(name: &str) -> bool {
-    DATES.contains(&in_which_zone(name).0)
-}
-
-fn in_which_zone(name: &str) -> (&str, bool) {
-    match name.strip_suffix("_utc") {
-        Some(name) => (name, true),
-        None => (name.strip_suffix("_local").unwrap_or(name), false),
-    }
-}
 
 /// A text with its templates.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,18 +84,19 @@ impl Template {
     /// The value of the text.
     fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
         if let Some(path) = self.lone() {
-            let value = data.get(path).unwrap_or_else(|| NO_DATA.into());
+            let value = data.get(path).unwrap_or_else(|| Cow::Owned(NO_DATA.into()));
             room.take(&value)?;
-            return Ok(value);
+            return Ok(value.into_owned());
         }
         let mut whole = String::new();
         for part in &self.parts {
             let text = match part {
                 Part::Text(text) => Cow::Borrowed(text.as_str()),
                 Part::Path(path) => match data.get(path) {
-                    None | Some(Value::Null) => NO_DATA.into(),
-                    Some(Value::String(text)) => text.into(),
-                    Some(other) => other.to_string().into(),
+                    Some(Cow::Borrowed(Value::String(text))) => text.as_str().into(),
+                    Some(Cow::Owned(Value::String(text))) => text.into(),
+                    Some(other) if !other.is_null() => other.to_string().into(),
+                    _ => NO_DATA.into(),
                 },
             };
             room.take_bytes(text.len())?;
@@ -177,6 +140,30 @@ pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<
     fill(value, data, &mut Room(bytes))
 }
 
+/// The texts in a value, at any depth; names of members are none.
+pub(super) fn texts_of(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts_of).collect(),
+        Value::Object(members) => members.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The templates in a value that lead to nothing, as they were written; each once.
+pub(super) fn empty_templates(value: &Value, data: &Data<'_>) -> Vec<String> {
+    let mut empty = Vec::new();
+    for text in texts_of(value).into_iter().filter(|text| text.contains("{{")) {
+        for path in Template::parse(text).0.paths() {
+            let template = format!("{{{{{}}}}}", path.as_str());
+            if data.get(path).is_none_or(|value| value.is_null()) && !empty.contains(&template) {
+                empty.push(template);
+            }
+        }
+    }
+    empty
+}
+
 fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
     match value {
         Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data, room),
@@ -207,100 +194,30 @@ fn read(inside: &str) -> Result<Path, (Code, String)> {
     Path::parse(plain).map_err(|problem| (Code::InvalidTemplate, format!("is no path: it {problem}")))
 }
 
-/// What paths lead into when an automation runs.
-#[derive(Debug, Clone)]
-pub struct Data<'a> {
-    /// They win over everything else.
-    pub variables: &'a Map<String, Value>,
-    /// What the actions gave back so far, by `output_as`.
-    pub outputs: &'a Map<String, Value>,
-    /// Its members also stand at the root.
-    pub trigger_data: &'a Value,
-    /// `{id, email, timezone, phone, name}`
-    pub user: &'a Value,
-    pub now: Timestamp,
-    /// The user's.
-    pub zone: TimeZone,
-}
-
-impl Data<'_> {
-    /// Whether a condition holds, and why. A value that is a template for nothing is null, so that nothing is compared with what
-    /// stands for a missing value.
-    pub fn explain(&self, condition: &Condition) -> Explanation {
-        let compared = |value: &Value| match value {
-            Value::String(text) if text.contains("{{") => match Template::parse(text).0.lone() {
-                Some(path) => self.get(path).unwrap_or_default(),
-                None => filled_in_within(value, self, LARGEST_COMPARED).unwrap_or_default(),
-            },
-            value => filled_in_within(value, self, LARGEST_COMPARED).unwrap_or_default(),
-        };
-        condition.explained(&|path| self.get(path), &compared)
-    }
-
-    /// The value at a path.
-    pub fn get(&self, path: &Path) -> Option<Value> {
-        let (first, rest) = path.steps().split_first()?;
-        let name = first.name();
-        let from = |value: &Value| Path::follow(rest, value).cloned();
-        if let Some(value) = self.variables.get(name).or_else(|| self.outputs.get(name)) {
-            return from(value);
-        }
-        match name {
-            "trigger_data" => from(self.trigger_data),
-            "user" => from(self.user),
-            name if is_date(name) => rest.is_empty().then(|| self.date(name)).flatten().map(Value::from),
-            _ => Path::follow(path.steps(), self.trigger_data).cloned(),
-        }
-    }
-
-    /// `2026-11-22` for a day, `2026-11-22T06:41:35+01:00` for a moment; in UTC `2026-11-22T05:41:35Z`.
-    fn date(&self, name: &str) -> Option<String> {
-        let (name, utc) = in_which_zone(name);
-        let zone = if utc { TimeZone::UTC } else { self.zone.clone() };
-        let now = jiff::Timestamp::from_millisecond(self.now.as_millis()).ok()?.to_zoned(zone);
-        let hours = |hours: i64| now.checked_sub(SignedDuration::from_hours(hours)).ok().map(|then| moment(&then, utc));
-        let day = |days: i64| {
-            let date = now.date().checked_add(jiff::Span::new().try_days(days).ok()?).ok()?;
-            Some(date.to_string())
-        };
-        let since_monday = i64::from(now.date().weekday().since(Weekday::Monday));
-        match name {
-            "today" => day(0),
-            "tomorrow" => day(1),
-            "yesterday" => day(-1),
-            "two_days_ago" => day(-2),
-            "this_week_start" => day(-since_monday),
-            "this_week_end" => day(6 - since_monday),
-            "now" => hours(0),
-            "now_minus_1h" => hours(1),
-            "now_minus_6h" => hours(6),
-            "now_minus_12h" => hours(12),
-            "now_minus_24h" => hours(24),
-            _ => None,
-        }
-    }
-}
-
-fn moment(at: &Zoned, utc: bool) -> String {
-    at.strftime(if utc { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%:z" }).to_string()
-}
-
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::*;
+    use super::{
+        super::data::{Lowered, Outputs, date_names, is_date},
+        *,
+    };
 
     fn value(text: &str) -> Value {
         let variables = json!({"team": "ops", "limit": 5, "event": {"user": "from variables"}});
-        let outputs = json!({"found": {"rows": [{"n": 1}, {"n": 2}], "ok": true}, "team": "from outputs"});
-        let trigger = json!({"event": {"text": "urgent"}, "score": 7, "empty": null, "found": "from the trigger"});
+        let mut outputs = Outputs::default();
+        outputs.give("found", json!({"rows": [{"n": 1}, {"n": 2}], "ok": true}));
+        outputs.give("team", json!("from outputs"));
+        outputs.lack("lost", "look", "failed");
+        let trigger =
+            json!({"event": {"text": "urgent"}, "score": 7, "empty": null, "found": "from the trigger", "lost": "x"});
         let user = json!({"name": "Ada", "timezone": "Europe/Berlin"});
         let data = Data {
             variables: variables.as_object().unwrap(),
-            outputs: outputs.as_object().unwrap(),
-            trigger_data: &trigger,
+            outputs: &outputs,
+            trigger_data: &Lowered::of(&trigger),
             user: &user,
             // A Sunday; 23:30 UTC is the Monday in Berlin.
             now: "2026-11-22T23:30:05Z".parse().unwrap(),
@@ -328,6 +245,8 @@ mod tests {
             ("{{trigger_data.event.text}}", json!("urgent")),
             ("{{event.text}}", json!(NO_DATA)),
             ("{{nothing.there}}", json!(NO_DATA)),
+            ("{{lost}}", json!(NO_DATA)),
+            ("{{trigger_data.lost}}", json!("x")),
             ("<{{nothing}}> <{{empty}}>", json!("<[No available data]> <[No available data]>")),
             ("{{empty}}", json!(null)),
             ("no template }} here {", json!("no template }} here {")),
@@ -338,11 +257,11 @@ mod tests {
 
     #[test]
     fn what_is_filled_in_has_a_bound() {
-        let (variables, outputs) = (json!({"long": "x".repeat(1_000)}), Map::new());
+        let variables = json!({"long": "x".repeat(1_000)});
         let data = Data {
             variables: variables.as_object().unwrap(),
-            outputs: &outputs,
-            trigger_data: &Value::Null,
+            outputs: &Outputs::default(),
+            trigger_data: &Lowered::default(),
             user: &Value::Null,
             now: "2026-11-22T23:30:05Z".parse().unwrap(),
             zone: TimeZone::UTC,

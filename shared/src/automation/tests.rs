@@ -1,5 +1,6 @@
 //! Definitions and what is said of them: every code, where it points, and what it hides.
 
+mod hints;
 mod mistakes;
 
 use std::{

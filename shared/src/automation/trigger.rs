@@ -1,6 +1,9 @@
 //! What makes an automation run: `trigger_type` and `trigger_config`.
 
-use jiff::{Zoned, civil, tz::TimeZone};
+use jiff::{
+    Zoned, civil,
+    tz::{AmbiguousOffset, TimeZone},
+};
 use serde_json::{Map, Value};
 
 use super::{
@@ -167,7 +170,7 @@ fn condition(config: &mut Members<'_, '_>, name: &'static str) -> Option<Conditi
 }
 
 fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
-    let service = config.required_text("service", LONGEST_NAME, "\"Gmail\"");
+    let service = config.required_text("service", LONGEST_NAME, "\"the service whose tool the source_tool is\"");
     let source_tool = config.required_text("source_tool", LONGEST_NAME, "\"gmail_find_email\"");
     let event_type = config.text("event_type", LONGEST_NAME, "\"new_email\"");
     let tool_params = config.object("tool_params", "{\"q\": \"is:unread\"}").cloned().unwrap_or_default();
@@ -208,14 +211,34 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
         if zone.is_none() {
             assume_utc(config, "run_at");
         }
-        let zoned = local.to_zoned(zone.unwrap_or(TimeZone::UTC)).ok()?;
+        let zone = zone.unwrap_or(TimeZone::UTC);
+        let there = zone.to_ambiguous_zoned(local);
+        let skipped = matches!(there.offset(), AmbiguousOffset::Gap { .. });
+        let Ok(zoned) = there.compatible() else {
+            too_far(config);
+            return None;
+        };
+        if skipped {
+            let message = format!("The clocks of this time zone skip {local}, so it runs at {}.", zoned.datetime());
+            let hint = "Write a time that there is on that day.";
+            let place = config.place("run_at");
+            config.diagnostics.push(Diagnostic::warning(Code::InvalidValue, place, message, hint));
+        }
         Timestamp::from_millis(Zoned::timestamp(&zoned).as_millisecond())
+    } else if text.starts_with("9999-") || text.starts_with('+') {
+        too_far(config);
+        return None;
     } else {
         let message = "run_at is no moment in ISO 8601.";
         config.report(Code::InvalidValue, "run_at", message, format!("Write for example {EXAMPLE}."));
         return None;
     };
     Some(Trigger::ScheduleOnce { run_at: at, missed })
+}
+
+fn too_far(config: &mut Members<'_, '_>) {
+    let message = "run_at is further away than times can be written.";
+    config.report(Code::InvalidValue, "run_at", message, "Write a year before 9999.");
 }
 
 fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
@@ -225,7 +248,7 @@ fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
     let missed = missed(config);
     let by_the_day = matches!(interval, Some("daily" | "weekly") | None);
     let time_of_day = if by_the_day {
-        let text = config.text("time_of_day", 5, "\"09:00\"");
+        let text = config.text("time_of_day", LONGEST_NAME, "\"09:00\"");
         text.and_then(|text| time_of_day(config, &text))
     } else {
         config.refuse("time_of_day", "only daily and weekly automations run at a time of the day");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use self::service::{check_connection, check_service};
 use super::{
-    conditions::{Clause, Condition, Operator},
+    conditions::{Clause, Condition, Operator, is_number},
     definition::{Action, Body, Definition},
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
@@ -15,6 +15,7 @@ use super::{
     polling::list_in,
     run_request::{NamedTool, RunRequest},
     scope::{Knowledge, Output, Scope, TriggerData},
+    templates::texts_of,
     trigger::{Polling, Trigger, check_time},
 };
 use crate::{
@@ -132,6 +133,14 @@ fn check_source(
     {
         let message = format!("{name} is a tool of {service}, and the trigger is of {}.", polling.service);
         let hint = format!("Write \"service\": \"{service}\", or use a tool of {}.", polling.service);
+        diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
+    }
+    if matches!(tool.reference, ToolRef::BuiltIn(_))
+        && let KnownService::Here { name: service, capabilities: Some(capabilities), .. } = &known.trigger_service
+        && endpoint(polling, capabilities).is_none()
+    {
+        let message = format!("{name} is no tool of {service}, and {service} does not name it as one that is polled.");
+        let hint = format!("Use a tool of {service} that lists or searches; initial_md_fetch names them.");
         diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
     }
     // What was written for a tool as it was says nothing of the tool as it is.
@@ -413,6 +422,30 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
     let types = knowledge.types();
     let [kind] = types[..] else { return };
     let operator = clause.operator;
+    let literal = !texts_of(&clause.value).iter().any(|text| text.contains("{{"));
+    let single = |value: &Value| !value.is_object() && !value.is_array();
+    let contains = matches!(operator, Operator::Contains | Operator::ContainsAny | Operator::NotContains);
+    if contains && literal && knowledge.is_list_of_objects() && clause.values().iter().all(single) {
+        let path = clause.path.as_str();
+        let message = format!("{path} is a list of objects, and none of them equals a text or a number.");
+        let hint = format!(
+            "Compare a member of one of them, for example {path}[0].name, or let an action look through the list."
+        );
+        let place = child(&clause.pointer, "op");
+        diagnostics
+            .push(Diagnostic::error(Code::OperatorMisfit, place, message, hint).found(&operator.as_str().into()));
+        return;
+    }
+    if operator.orders() && literal && matches!(kind, "integer" | "number") && !is_number(&clause.value) {
+        let message =
+            format!("{} is a number, and this is none, so {} never holds.", clause.path.as_str(), operator.as_str());
+        let place = child(&clause.pointer, "value");
+        diagnostics.push(
+            Diagnostic::error(Code::OperatorMisfit, place, message, "Write a number to compare with.")
+                .found(&clause.value),
+        );
+        return;
+    }
     let (never, instead) = match operator {
         _ if operator.orders() && !matches!(kind, "integer" | "number" | "string" | "null") => (true, "==, or exists"),
         Operator::Contains | Operator::ContainsAny | Operator::NotContains

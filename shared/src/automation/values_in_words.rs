@@ -44,7 +44,10 @@ pub(super) fn repair(value: &Value, allowed: &[&str]) -> String {
         }
         Value::Number(_) | Value::Bool(_) if allows("string") => return format!("Write \"{value}\" with quotes."),
         Value::Number(_) if allows("integer") => return "Write a number without decimals.".to_owned(),
-        Value::Object(_) | Value::Array(_) if allows("string") => return "Write it as JSON in a text.".to_owned(),
+        Value::Object(_) | Value::Array(_) if allows("string") => {
+            return "Write it as JSON in a text, without templates in it: a quote in their values would break it."
+                .to_owned();
+        }
         Value::Null => return "Leave it out, or write a value.".to_owned(),
         _ => {}
     }

@@ -73,7 +73,7 @@ pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<impl Serialize> {
     let actions = Actions::of(&actions);
     // A run has the ones or the others.
     let transcript = if actions.is_empty() { &steps.transcript } else { &actions.transcript };
-    let error = run.error.as_ref().map(|error| transcript.text(error, ERROR_BUDGET));
+    let error = run.why().map(|error| transcript.text(&error, ERROR_BUDGET));
     let trigger_data = plan.map(|plan| serde_json::from_str::<Value>(&plan.trigger_data));
     let trigger_data = trigger_data.transpose().map_err(Error::internal)?;
     let RunPrompt { system_prompt, prompt, schema, tools } = &prompt;

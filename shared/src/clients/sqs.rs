@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
-use crate::models::{Occurrence, OrganizationId, Queued, QueuedRun};
+use crate::models::{Occurrence, OrganizationId, Queued, QueuedRun, WaitingEvent};
 
 /// What SQS takes in one request.
 const MOST_AT_ONCE: usize = 10;
@@ -31,6 +31,12 @@ impl Message for QueuedRun {
 }
 
 impl Message for Occurrence {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(self.organization_id)
+    }
+}
+
+impl Message for WaitingEvent {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }

@@ -18,6 +18,8 @@ pub(super) struct OwnTool {
     pub own_name: String,
     pub label: String,
     pub version: u64,
+    /// [`Tool::bound_version`].
+    pub bound_version: u64,
     pub needs_call: Option<String>,
 }
 
@@ -39,6 +41,7 @@ impl OwnTool {
             own_name: row.name.as_str().to_owned(),
             label: row.label.clone(),
             version: row.version,
+            bound_version: row.bound_version(),
             needs_call,
         })
     }
@@ -57,7 +60,7 @@ impl OwnTool {
             source: Source::Organization,
             service: None,
             category: category(spec).to_owned(),
-            fingerprint: fingerprint(self.version),
+            fingerprint: fingerprint(self.bound_version),
             version: self.version.to_string(),
             effect: spec.effect,
             destructive: spec.effect,

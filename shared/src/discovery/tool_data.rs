@@ -338,7 +338,7 @@ impl Candidate<'_> {
                     ..ToolDetails::of_spec(
                         &own.tool.spec,
                         Source::Organization,
-                        fingerprint(version),
+                        fingerprint(own.bound_version),
                         version.to_string(),
                     )
                 }

@@ -324,7 +324,7 @@ impl Lifecycle {
             (after.external_tool_id, after.data) = (Some(external), data);
         }
         let made = secrets.made.as_ref().map(|made| made.intent.id);
-        self.tools.replace(after, &before.name, lease, made, secrets.left.as_ref()).await
+        self.tools.replace(after, before, lease, made, secrets.left.as_ref()).await
     }
 
     /// Takes the secrets out of an edited configuration. What it masks as it was shown stays; a change of any makes another
@@ -364,9 +364,9 @@ impl Lifecycle {
         if tool.attach_to_agent {
             let (external, data) = self.external.upsert(&tool, deadline).await?;
             if tool.external_tool_id.as_ref() != Some(&external) {
+                let before = tool.clone();
                 (tool.external_tool_id, tool.data) = (Some(external), data);
-                let name = tool.name.clone();
-                self.tools.replace(&mut tool, &name, lease, None, None).await?;
+                self.tools.replace(&mut tool, &before, lease, None, None).await?;
             }
         }
         let kept = tool.external_tool_id.as_deref();
@@ -555,6 +555,7 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
         data: json!({}),
         values_secret: None,
         automatic_for: None,
+        unchanged: None,
         version: 0,
         name,
         created_at: now,
@@ -565,7 +566,7 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
 /// A tool as it is answered, whoever asks: without its secrets, which an older version may have left in the row.
 #[must_use]
 pub fn shown(mut tool: Tool) -> Tool {
-    tool.values_secret = None;
+    (tool.values_secret, tool.unchanged) = (None, None);
     let Ok(known) = ToolConfig::stored(&tool) else {
         let hidden = HiddenTexts::of_config(&tool.static_config);
         tool.config_metadata = hidden.masked(tool.config_metadata);

@@ -33,8 +33,7 @@ pub struct Automation {
     /// Why it was paused, if nobody did it by hand: a sentence.
     #[serde(default)]
     pub pause_reason: Option<String>,
-    /// [`Automation::trigger_key_of`] what the version that runs listens to. Only an active automation has one, so that the index
-    /// holds no others.
+    /// [`Automation::trigger_key_of`] what the version that runs listens to, or would if the automation were not paused.
     #[serde(default, skip_serializing)]
     pub trigger_key: Option<String>,
     /// What an event must fulfil, of the version that runs: a condition, as JSON text.
@@ -43,6 +42,9 @@ pub struct Automation {
     /// Runs that failed one after the other.
     #[serde(default)]
     pub failures_in_a_row: u32,
+    /// When it was paused last; its runs that began before end.
+    #[serde(default, skip_serializing)]
+    pub paused_at: Option<Timestamp>,
     /// The run whose end paused it, if one did.
     #[serde(default)]
     pub paused_by_run: Option<RunId>,

@@ -73,6 +73,9 @@ pub struct AutomationRun {
     /// Somebody wants it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
+    /// Who wanted that; absent where what it worked for was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<UserId>,
     /// Why there is no result, or none that could be checked: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -128,6 +131,7 @@ impl AutomationRun {
             last_error: None,
             waits_for_model: false,
             cancel_requested_at: None,
+            cancelled_by: None,
             error: None,
             outage: false,
             request_hash: None,
@@ -137,6 +141,17 @@ impl AutomationRun {
             updated_at: now,
             expires_at,
         }
+    }
+}
+
+impl AutomationRun {
+    /// Why it ended as it did, if not as it was meant to: a sentence.
+    pub fn why(&self) -> Option<String> {
+        let cancelled = || match &self.cancelled_by {
+            Some(user) => format!("It was cancelled by {user}."),
+            None => "It was cancelled.".to_owned(),
+        };
+        self.error.clone().or_else(|| (self.status == RunStatus::Cancelled).then(cancelled))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, OrganizationId, Timestamp};
+use super::{AutomationId, OrganizationId, Timestamp, WaitingEvent};
 
 /// A row of `schedules`: when an automation runs next, and what a source had when it was asked last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,15 @@ pub struct PollCursor {
     pub pending: Vec<String>,
 }
 
-/// A message on the queue of occurrences: an automation is to run for this moment.
+/// A message on the queue of occurrences.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Scheduled {
+    Occurrence(Occurrence),
+    Event(WaitingEvent),
+}
+
+/// An automation is to run for this moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
     pub organization_id: OrganizationId,

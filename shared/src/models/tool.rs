@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
 
@@ -99,8 +99,49 @@ pub struct Tool {
     /// Counts the edits; an edit of an older version is a conflict.
     #[serde(default)]
     pub version: u64,
+    /// Since which version the tool does the same; absent in rows that no program wrote that knows of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<Unchanged>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// It says nothing of another version than `version`: an older program may have edited the tool since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unchanged {
+    pub version: u64,
+    pub since: u64,
+}
+
+/// What is written of a configuration for people and models, or holds calls of the tool back: not what a call does.
+const BESIDE_THE_BINDING: [&str; 6] = ["label", "description", "repeatable", "limits", "chat", "redact"];
+
+impl Tool {
+    /// The version in which its name, its parameters or what carries it out changed last: what an automation's action is bound to.
+    pub fn bound_version(&self) -> u64 {
+        self.unchanged.filter(|unchanged| unchanged.version == self.version).map_or(self.version, |since| since.since)
+    }
+
+    /// Whether a tool that was read at a version still does the same.
+    pub fn does_as_in(&self, version: u64) -> bool {
+        (self.bound_version()..=self.version).contains(&version)
+    }
+
+    /// It is the next version of another one.
+    pub fn follows(&mut self, before: &Self) {
+        self.version += 1;
+        let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };
+        self.unchanged = Some(Unchanged { version: self.version, since });
+    }
+
+    fn binding(&self) -> Value {
+        let mut config = self.config_metadata.clone();
+        if let Some(config) = config.as_object_mut() {
+            config.retain(|name, _| !BESIDE_THE_BINDING.contains(&name.as_str()));
+        }
+        let parameters = self.function_schema.get("parameters");
+        json!([self.name, self.kind, parameters, self.static_config, config, self.values_secret])
+    }
 }
 
 const fn attachable() -> bool {

@@ -38,7 +38,7 @@ use crate::{
     backoff::Backoff,
     models::{
         ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan,
-        RunPrompt, RunReply, RunStatus, Spent, Timestamp, WholeRun,
+        RunPrompt, RunReply, RunStatus, Spent, Timestamp, UserId, WholeRun,
     },
 };
 
@@ -398,16 +398,18 @@ impl AutomationRuns {
         transact_unless_refused(writes).await
     }
 
-    /// Wants a run stopped: one that waits ends now, one that is being carried on at its next step.
+    /// Wants a run stopped by somebody, or because what it works for is over: one that waits ends now, one that is being carried on at its next step.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a run that is over.
-    pub async fn cancel(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
+    pub async fn cancel(&self, organization: OrganizationId, id: RunId, by: Option<&UserId>) -> Result<AutomationRun> {
         let update = |change: &str, condition: &str| {
             let condition = format!(
                 "#organization_id = :organization AND #status IN (:queued, :running, :waiting) AND {condition}"
             );
-            self.update(organization, id, change).when(condition).with([
+            let who = by.map_or("", |_| ", #cancelled_by = if_not_exists(#cancelled_by, :by)");
+            let update = self.update(organization, id, &format!("{change}{who}")).when(condition);
+            by.into_iter().fold(update, |update, by| update.with([(":by", text(by))])).with([
                 (":waiting", text(RunStatus::WaitingForApproval.as_str())),
                 (":queued", text(RunStatus::Queued.as_str())),
                 (":running", text(RunStatus::Running.as_str())),

@@ -210,7 +210,6 @@ impl Automations {
             (":none", number(0)),
             (":quotas", to_attribute(&quotas)?),
         ];
-        let listens = listens.filter(|_| status == AutomationStatus::Active);
         for (name, placeholder, value) in [
             ("#trigger_key", ":key", listens.map(|listens| &listens.trigger_key)),
             ("#trigger_filter", ":filter", listens.and_then(|listens| listens.filter.as_ref())),
@@ -240,7 +239,7 @@ impl Automations {
         reason: Option<&str>,
         run: Option<RunId>,
     ) -> Result<Option<Automation>> {
-        let (mut set, mut values) = ("SET #status = :status".to_owned(), Vec::new());
+        let (mut set, mut values) = ("SET #status = :status, #paused_at = :now".to_owned(), Vec::new());
         for (name, placeholder, value) in
             [("#pause_reason", ":reason", reason.map(text)), ("#paused_by_run", ":run", run.map(text))]
         {
@@ -249,9 +248,7 @@ impl Automations {
                 values.push((placeholder, value));
             }
         }
-        let paused = self
-            .changed(automation, &set, " REMOVE #trigger_key, #trigger_filter")
-            .with([(":status", text(AutomationStatus::Paused.as_str()))]);
+        let paused = self.changed(automation, &set, "").with([(":status", text(AutomationStatus::Paused.as_str()))]);
         values.into_iter().fold(paused, |paused, value| paused.with([value])).updated().await
     }
 

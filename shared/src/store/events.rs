@@ -49,11 +49,28 @@ impl Events {
             change.push_str(", #unmatched_of = :none_of");
             values.push((":none_of", text(event.organization_id)));
         }
+        change.push_str(" REMOVE #waiting");
         // It may have been deleted since; whoever was first has said what came of it.
         let update =
             self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
         let update = values.into_iter().fold(update, |update, value| update.with([value]));
         match update.attempt().await? {
+            Attempt::Done(_) | Attempt::Refused(_) => Ok(()),
+        }
+    }
+
+    /// Some automations wait to be held against an event; what came of the others so far is written down.
+    pub async fn waits(&self, event: &Event) -> Result<()> {
+        let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #updated_at = :now";
+        let update = self.table.update(id(event.id), change).with([
+            (":matched", to_attribute(&event.matched)?),
+            (":unmatched", to_attribute(&event.unmatched)?),
+            (":waiting", to_attribute(&event.waiting)?),
+            (":now", text(Timestamp::now())),
+            (":organization", text(event.organization_id)),
+            (":dispatched", to_attribute(&EventStatus::Dispatched)?),
+        ]);
+        match update.when("#organization_id = :organization AND #status <> :dispatched").attempt().await? {
             Attempt::Done(_) | Attempt::Refused(_) => Ok(()),
         }
     }

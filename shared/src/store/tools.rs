@@ -193,7 +193,7 @@ impl Tools {
         Lease::acquire(organization, &self.table, id(tool), "tool", LEASE, deadline).await
     }
 
-    /// Rewrites the row of a tool whose lease is held; the lease stays. `updated_at` and `version` are set here. With a new
+    /// Rewrites the row of a tool whose lease is held, and which was `before`; the lease stays. `updated_at` and `version` are set here. With a new
     /// name (reserved before) the old one is given up in the same transaction, which closes the intent `made` of a new secret
     /// and opens the intent `left` of the old one.
     ///
@@ -202,18 +202,18 @@ impl Tools {
     pub async fn replace(
         &self,
         tool: &mut Tool,
-        old_name: &ToolName,
+        before: &Tool,
         lease: &Lease,
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
         tool.updated_at = Timestamp::now();
-        tool.version += 1;
+        tool.follows(before);
         let (change, values) = set_all(to_item(tool)?, &["external_tool_id", "automatic_for", "values_secret"]);
         let mut writes = vec![lease.update_in_transaction(change).with_all(values)];
-        if tool.name != *old_name {
+        if tool.name != before.name {
             writes.push(self.confirmed_name(tool));
-            writes.push(self.table.delete(guard(tool.organization_id, old_name)));
+            writes.push(self.table.delete(guard(tool.organization_id, &before.name)));
         }
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);

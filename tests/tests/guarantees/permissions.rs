@@ -1131,10 +1131,19 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
     assert!(world.deliver_signed(&notion, Signer::Unsigned, &token).await.status >= 500);
     world.deliver_signed(&notion, Signer::Unsigned, &token).await.expect(200);
+    // Filters that take long are looked at from the queue.
+    let words: Vec<String> = (0..400).map(|number| format!("word {number}")).chain(["urgent".to_owned()]).collect();
+    let filter = json!({"path": "event.text", "op": "contains_any", "value": words}).to_string();
+    world.aws.change("automations", &automation, json!({"trigger_filter": filter}));
+    let long = slack_message("Ev4", &format!("{} urgent", "x".repeat(60_000)));
+    world.deliver_signed(&hook, second, &long).await.expect(200);
     let mut gone = slack_message("Ev3", "");
     gone["event"] = json!({"type": "app_uninstalled"});
     world.deliver_signed(&hook, second, &gone).await.expect(200);
     note(asked, "trigger", world);
+    assert_eq!(world.aws.messages("scheduled").len(), 1);
+    assert_eq!(world.run_scheduled().await, 0);
+    note(asked, "schedule", world);
 
     patch_hook(world, &format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);
     let events = world.events("").await.expect(200);

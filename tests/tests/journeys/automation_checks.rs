@@ -124,7 +124,10 @@ async fn items_of_a_polled_answer_stand_where_the_service_says() {
 async fn a_source_tool_that_drifted_or_asks_for_the_user_is_not_called() {
     let world = world().await;
     world.service("Clock", None);
-    world.service_capabilities("Clock", &json!({"supports_polling": true}));
+    world.service_capabilities(
+        "Clock",
+        &json!({"supports_polling": true, "polling_endpoints": {"tick": {"source_tool": "current_time"}}}),
+    );
     let mut drifted = polling(&world, &json!({}), "{{trigger_data.weekday}}");
     drifted["fingerprints"]["current_time"] = json!("v1");
     let drifted = told(&world.deploy(&drifted).await.expect(200));

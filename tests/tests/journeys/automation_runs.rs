@@ -5,6 +5,8 @@ mod dry_run;
 mod faults;
 mod models;
 mod retries;
+mod withdrawn;
+mod without_output;
 
 use std::time::Duration;
 

@@ -401,7 +401,10 @@ async fn one_tool_may_be_named_by_its_name_and_by_its_id() {
 async fn the_tool_that_is_polled_is_called_once_and_its_answer_is_checked() {
     let world = world().await;
     world.service("Clock", None);
-    world.service_capabilities("Clock", &json!({"supports_polling": true}));
+    world.service_capabilities(
+        "Clock",
+        &json!({"supports_polling": true, "polling_endpoints": {"tick": {"source_tool": "current_time"}}}),
+    );
     let polling = |path: &str| {
         json!({
             "name": "Weekday", "trigger_type": "polling", "dry_run": true,

@@ -718,7 +718,7 @@ async fn a_deployed_trigger_is_for_its_automation_alone() {
     world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &slack_message("Ev3", "urgent")).await.expect(200);
     assert_eq!(world.runs_of(&automation).len(), 1);
     let why = world.events("?matched=false").await.expect(200)["items"][0]["unmatched"][0]["why"].clone();
-    assert!(text(&why).contains("not active"), "{why}");
+    assert!(text(&why).contains("is paused"), "{why}");
     world.aws.delete("automations", &automation);
     world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &slack_message("Ev4", "urgent")).await.expect(200);
 }

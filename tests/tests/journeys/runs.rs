@@ -445,12 +445,12 @@ async fn a_run_that_waits_is_cancelled_at_once() {
     let (world, _site) = bakery().await;
     let id = begin(&world, RunSpec::default()).await;
     let runs = &world.process.run_loop.runs;
-    assert_eq!(runs.cancel(organization(&world), id).await.unwrap().status, RunStatus::Cancelled);
+    assert_eq!(runs.cancel(organization(&world), id, None).await.unwrap().status, RunStatus::Cancelled);
     world.run_loop(AMPLE).await;
     assert!(world.llm.requests().is_empty());
-    assert!(matches!(runs.cancel(organization(&world), id).await, Err(Error::Conflict(_))));
+    assert!(matches!(runs.cancel(organization(&world), id, None).await, Err(Error::Conflict(_))));
     let theirs = world.other.organization_id.parse().unwrap();
-    assert!(matches!(runs.cancel(theirs, id).await, Err(Error::NotFound(_))));
+    assert!(matches!(runs.cancel(theirs, id, None).await, Err(Error::NotFound(_))));
 }
 
 #[tokio::test]
@@ -462,7 +462,7 @@ async fn a_run_under_way_stops_at_its_next_step() {
     let id = begin(&world, RunSpec::default()).await;
     let cancel = async {
         tests::clients::until(|| !world.llm.requests().is_empty()).await;
-        let run = world.process.run_loop.runs.cancel(organization(&world), id).await.unwrap();
+        let run = world.process.run_loop.runs.cancel(organization(&world), id, None).await.unwrap();
         assert_eq!(run.status, RunStatus::Running);
         assert!(run.cancel_requested_at.is_some());
     };

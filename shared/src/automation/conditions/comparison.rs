@@ -2,7 +2,7 @@
 //!
 //! `docs/automations.md` has the rules for authors. Types are not guessed beyond them: what cannot be compared does not hold.
 
-use std::cmp::Ordering;
+use std::{borrow::Cow, cmp::Ordering};
 
 use jiff::{civil::DateTime, fmt::temporal::Pieces, tz::Offset};
 use serde_json::Value;
@@ -13,8 +13,8 @@ use super::{Clause, Operator};
 const LONGEST_MOMENT: usize = 40;
 
 impl Clause {
-    /// Whether it holds for what was found. Of what is missing or null only `!=`, `not_contains` and `not_exists` hold, and
-    /// `==` with null.
+    /// Whether it holds for what was found; both values are in lower case if it compares in any case. Of what is missing or null
+    /// only `!=`, `not_contains` and `not_exists` hold, and `==` with null.
     pub(super) fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
         let Some(found) = found.filter(|found| !found.is_null()) else {
             return match self.operator {
@@ -24,24 +24,24 @@ impl Clause {
                 _ => false,
             };
         };
-        let folds = self.case_insensitive;
-        let ordered = || order(found, value, folds);
+        let lowers = self.case_insensitive;
+        let ordered = || order(found, value);
         match self.operator {
             Operator::Less => ordered() == Some(Ordering::Less),
             Operator::Greater => ordered() == Some(Ordering::Greater),
             Operator::AtMost => matches!(ordered(), Some(Ordering::Less | Ordering::Equal)),
             Operator::AtLeast => matches!(ordered(), Some(Ordering::Greater | Ordering::Equal)),
-            Operator::Equal => equal(found, value, folds),
-            Operator::NotEqual => !equal(found, value, folds),
-            Operator::Contains => contains(found, value, folds),
-            Operator::NotContains => !contains(found, value, folds),
+            Operator::Equal => equal(found, value),
+            Operator::NotEqual => !equal(found, value),
+            Operator::Contains => contains(found, value, lowers),
+            Operator::NotContains => !contains(found, value, lowers),
             Operator::ContainsAny => match value {
-                Value::Array(wanted) => wanted.iter().any(|wanted| contains(found, wanted, folds)),
+                Value::Array(wanted) => wanted.iter().any(|wanted| contains(found, wanted, lowers)),
                 // A template may lead to a single value.
-                wanted => contains(found, wanted, folds),
+                wanted => contains(found, wanted, lowers),
             },
-            Operator::StartsWith => texts(found, value, folds).is_some_and(|(found, value)| found.starts_with(&value)),
-            Operator::EndsWith => texts(found, value, folds).is_some_and(|(found, value)| found.ends_with(&value)),
+            Operator::StartsWith => texts(found, value).is_some_and(|(found, value)| found.starts_with(&*value)),
+            Operator::EndsWith => texts(found, value).is_some_and(|(found, value)| found.ends_with(&*value)),
             Operator::Exists => true,
             Operator::NotExists => false,
         }
@@ -84,6 +84,11 @@ impl Number {
     }
 }
 
+/// Whether a value is a number, or a text that holds one.
+pub(in crate::automation) fn is_number(value: &Value) -> bool {
+    Number::of(value).is_some()
+}
+
 /// A day or a moment in ISO 8601. A day is its first moment.
 struct Moment {
     at: DateTime,
@@ -118,55 +123,51 @@ impl Moment {
 fn as_boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(boolean) => Some(*boolean),
-        Value::String(text) => match text.trim().to_lowercase().as_str() {
-            "true" => Some(true),
-            "false" => Some(false),
+        Value::String(text) => match text.trim() {
+            text if text.eq_ignore_ascii_case("true") => Some(true),
+            text if text.eq_ignore_ascii_case("false") => Some(false),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn folded(text: &str, folds: bool) -> String {
-    if folds { text.to_lowercase() } else { text.to_owned() }
-}
-
 /// A single value as text; lists, objects and null are none.
-fn as_text(value: &Value, folds: bool) -> Option<String> {
+fn as_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::String(text) => Some(folded(text, folds)),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::String(text) => Some(text.into()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string().into()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-fn texts(one: &Value, other: &Value, folds: bool) -> Option<(String, String)> {
-    as_text(one, folds).zip(as_text(other, folds))
+fn texts<'v>(one: &'v Value, other: &'v Value) -> Option<(Cow<'v, str>, Cow<'v, str>)> {
+    as_text(one).zip(as_text(other))
 }
 
-fn contains(found: &Value, wanted: &Value, folds: bool) -> bool {
+/// The names of members are as they were written, also where the rest is in lower case.
+fn contains(found: &Value, wanted: &Value, lowers: bool) -> bool {
     match found {
-        Value::Array(items) => items.iter().any(|item| equal(item, wanted, folds)),
-        Value::Object(members) => {
-            as_text(wanted, folds).is_some_and(|wanted| members.keys().any(|name| folded(name, folds) == wanted))
-        }
-        found => texts(found, wanted, folds).is_some_and(|(found, wanted)| found.contains(&wanted)),
+        Value::Array(items) => items.iter().any(|item| equal(item, wanted)),
+        Value::Object(members) => as_text(wanted).is_some_and(|wanted| {
+            members.keys().any(|name| if lowers { name.to_lowercase() == *wanted } else { *name == wanted })
+        }),
+        found => texts(found, wanted).is_some_and(|(found, wanted)| found.contains(&*wanted)),
     }
 }
 
-fn equal(one: &Value, other: &Value, folds: bool) -> bool {
+fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         // Two texts are numbers only where both are written alike: "007" is not "7".
         (Value::String(one_text), Value::String(other_text)) => {
             let moments = || Moment::of(one).zip(Moment::of(other));
-            folded(one_text, folds) == folded(other_text, folds)
-                || moments().is_some_and(|(one, other)| one.order(&other) == Ordering::Equal)
+            one_text == other_text || moments().is_some_and(|(one, other)| one.order(&other) == Ordering::Equal)
         }
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other, folds))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
-            let same = |(name, value)| other.get(name).is_some_and(|other| equal(value, other, folds));
+            let same = |(name, value)| other.get(name).is_some_and(|other| equal(value, other));
             one.len() == other.len() && one.iter().all(same)
         }
         (Value::Bool(_), _) | (_, Value::Bool(_)) => as_boolean(one).is_some_and(|one| as_boolean(other) == Some(one)),
@@ -176,13 +177,13 @@ fn equal(one: &Value, other: &Value, folds: bool) -> bool {
 }
 
 /// Numbers by their size, days and moments by time, other texts by their letters.
-fn order(one: &Value, other: &Value, folds: bool) -> Option<Ordering> {
+fn order(one: &Value, other: &Value) -> Option<Ordering> {
     if let (Some(one), Some(other)) = (Number::of(one), Number::of(other)) {
         return one.order(other);
     }
     let (one_text, other_text) = (one.as_str()?, other.as_str()?);
     match (Moment::of(one), Moment::of(other)) {
         (Some(one), Some(other)) => Some(one.order(&other)),
-        _ => Some(folded(one_text, folds).cmp(&folded(other_text, folds))),
+        _ => Some(one_text.cmp(other_text)),
     }
 }

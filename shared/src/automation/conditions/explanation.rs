@@ -1,15 +1,30 @@
 //! Why a condition holds or does not: clause by clause, with the value that was found.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{super::path::Path, Clause, Condition};
-use crate::cut::{cut, fit};
+use super::{
+    super::{
+        data::{Data, Lacking, lowered},
+        templates::{Template, filled_in_within, texts_of},
+    },
+    Clause, Condition, Operator,
+    work::{Meter, NoBound},
+};
+use crate::cut::{SLACK, cut, cut_to, fit};
 
 /// Bytes of all values that an explanation shows, and of each, whatever their number.
 const ALL_VALUES: usize = 24_000;
 const LARGEST_VALUE: usize = 300;
 const LEAST_OF_A_VALUE: usize = 120;
+/// Bytes of a value that a clause is compared with.
+const LARGEST_COMPARED: usize = 200_000;
+/// How much longer it takes to make a text lower case than to look through it.
+const LOWERING: usize = 8;
+/// Of a clause, however short what it compares is.
+const LEAST_WORK: usize = 64;
 
 /// Whether a condition holds, and why:
 /// `{"holds": false, "operator": "AND", "clauses": [{"path": "event.text", "op": "contains", "value": "urgent", "found": "lunch?",
@@ -45,61 +60,144 @@ pub struct ExplainedClause {
     pub text: String,
 }
 
+impl Data<'_> {
+    /// Whether a condition holds, and why.
+    pub fn explain(&self, condition: &Condition) -> Explanation {
+        let Ok(explained) = condition.explained(self, &NoBound);
+        explained
+    }
+}
+
 impl Condition {
-    /// Whether it holds, clause by clause; `get` gives the value at a path, `filled_in` a clause's value with its templates
-    /// filled in.
-    pub fn explained(&self, get: &dyn Fn(&Path) -> Option<Value>, filled_in: &dyn Fn(&Value) -> Value) -> Explanation {
+    /// Whether it holds, clause by clause.
+    ///
+    /// # Errors
+    /// If comparing takes more than the meter allows.
+    pub(in crate::automation) fn explained<M: Meter>(
+        &self,
+        data: &Data<'_>,
+        meter: &M,
+    ) -> Result<Explanation, M::Over> {
         let budget = (ALL_VALUES / (2 * self.clauses().len().max(1))).clamp(LEAST_OF_A_VALUE, LARGEST_VALUE);
-        match self.explained_within(get, filled_in, budget) {
+        Ok(match self.explained_within(data, meter, budget)? {
             Explained::Group(group) => group,
             Explained::Clause(clause) => {
                 let holds = clause.holds;
                 Explanation { holds, operator: "AND".to_owned(), clauses: vec![Explained::Clause(clause)] }
             }
-        }
+        })
     }
 
-    fn explained_within(
-        &self,
-        get: &dyn Fn(&Path) -> Option<Value>,
-        filled_in: &dyn Fn(&Value) -> Value,
-        budget: usize,
-    ) -> Explained {
-        let each = |conditions: &[Self]| -> Vec<Explained> {
-            conditions.iter().map(|condition| condition.explained_within(get, filled_in, budget)).collect()
+    fn explained_within<M: Meter>(&self, data: &Data<'_>, meter: &M, budget: usize) -> Result<Explained, M::Over> {
+        let each = |conditions: &[Self]| -> Result<Vec<Explained>, M::Over> {
+            conditions.iter().map(|condition| condition.explained_within(data, meter, budget)).collect()
         };
-        match self {
-            Self::Clause(clause) => {
-                Explained::Clause(clause.explained(get(&clause.path), filled_in(&clause.value), budget))
-            }
+        Ok(match self {
+            Self::Clause(clause) => Explained::Clause(clause.explained(data, meter, budget)?),
             Self::All(conditions) => {
-                let clauses = each(conditions);
+                let clauses = each(conditions)?;
                 let holds = clauses.iter().all(Explained::holds);
                 Explained::Group(Explanation { holds, operator: "AND".to_owned(), clauses })
             }
             Self::Any(conditions) => {
-                let clauses = each(conditions);
+                let clauses = each(conditions)?;
                 let holds = clauses.iter().any(Explained::holds);
                 Explained::Group(Explanation { holds, operator: "OR".to_owned(), clauses })
             }
-        }
+        })
     }
 }
 
 impl Clause {
-    fn explained(&self, found: Option<Value>, value: Value, budget: usize) -> ExplainedClause {
-        let holds = self.holds(found.as_ref(), &value);
-        let value = self.operator.takes_value().then(|| fit(value, budget));
-        let found = found.map(|found| fit(found, budget));
-        let in_words = |value: &Value| cut(value.to_string(), budget);
-        let compared = value.as_ref().map(|value| format!(" {}", in_words(value))).unwrap_or_default();
-        let folds = if self.case_insensitive { " in any case" } else { "" };
+    fn explained<M: Meter>(&self, data: &Data<'_>, meter: &M, budget: usize) -> Result<ExplainedClause, M::Over> {
+        // What failed proves nothing, whatever it is compared with.
+        if let Some(lacking) = self.lacking(data) {
+            let value = fitted(&self.value, budget);
+            return Ok(self.told((Some(value), None), false, &lacking.in_words(), budget));
+        }
+        let found = data.get(&self.path);
+        let value = self.operator.takes_value().then(|| self.compared_with(data));
+        meter.take(self.work(found.as_deref(), value.as_deref()))?;
+        let holds = if self.case_insensitive {
+            let lowered = value.as_deref().map(lowered).unwrap_or_default();
+            self.holds(data.get_lowered(&self.path).as_deref(), &lowered)
+        } else {
+            self.holds(found.as_deref(), value.as_deref().unwrap_or(&Value::Null))
+        };
+        let found = found.map(|found| fitted(&found, budget));
+        let was = match &found {
+            Some(found) => format!("it was {}", cut(found.to_string(), budget)),
+            None => "there was nothing".to_owned(),
+        };
+        Ok(self.told((value.map(|value| fitted(&value, budget)), found), holds, &was, budget))
+    }
+
+    fn told(
+        &self,
+        (value, found): (Option<Value>, Option<Value>),
+        holds: bool,
+        was: &str,
+        budget: usize,
+    ) -> ExplainedClause {
+        let compared = value.as_ref().map(|value| format!(" {}", cut(value.to_string(), budget))).unwrap_or_default();
+        let any_case = if self.case_insensitive { " in any case" } else { "" };
         let answer = if holds { "yes" } else { "no" };
-        let was =
-            found.as_ref().map_or_else(|| "there was nothing".to_owned(), |it| format!("it was {}", in_words(it)));
         let (path, op) = (self.path.as_str().to_owned(), self.operator.as_str().to_owned());
-        let text = format!("{path} {op}{compared}{folds}: {answer}, {was}");
+        let text = format!("{path} {op}{compared}{any_case}: {answer}, {was}");
         ExplainedClause { path, op, value, found, holds, text }
+    }
+
+    /// The output that it compares, or compares with, if no action gave it.
+    fn lacking<'d>(&self, data: &'d Data<'_>) -> Option<&'d Lacking> {
+        if !self.operator.takes_value() || !data.lacks_outputs() {
+            return None;
+        }
+        data.lacking(&self.path).or_else(|| {
+            let templates = texts_of(&self.value).into_iter().filter(|text| text.contains("{{"));
+            templates.into_iter().find_map(|text| Template::parse(text).0.paths().find_map(|path| data.lacking(path)))
+        })
+    }
+
+    /// Its value with its templates filled in. One that is a template for nothing is null, so that nothing is compared with what
+    /// stands for a missing value.
+    fn compared_with<'d>(&'d self, data: &'d Data<'_>) -> Cow<'d, Value> {
+        if !texts_of(&self.value).iter().any(|text| text.contains("{{")) {
+            return Cow::Borrowed(&self.value);
+        }
+        let lone = self.value.as_str().and_then(|text| Template::parse(text).0.lone().cloned());
+        match lone {
+            Some(path) => data.get(&path).unwrap_or_default(),
+            None => Cow::Owned(filled_in_within(&self.value, data, LARGEST_COMPARED).unwrap_or_default()),
+        }
+    }
+
+    /// Bytes that are looked at to compare.
+    fn work(&self, found: Option<&Value>, value: Option<&Value>) -> usize {
+        let each = value.and_then(Value::as_array).filter(|_| self.operator == Operator::ContainsAny);
+        let times = each.map_or(1, |values| values.len().max(1));
+        let value = value.map_or(0, bytes) * if self.case_insensitive { LOWERING } else { 1 };
+        LEAST_WORK + value + found.map_or(0, bytes).saturating_mul(times)
+    }
+}
+
+fn fitted(value: &Value, budget: usize) -> Value {
+    match value {
+        // Its beginning is all that is shown, and the rest of it need not be copied.
+        Value::String(text) if text.len() > budget => {
+            let shown = text.floor_char_boundary(budget);
+            cut_to(text.get(..shown).unwrap_or_default().to_owned(), shown.saturating_sub(SLACK), text.len()).into()
+        }
+        value => fit(value.clone(), budget),
+    }
+}
+
+/// About so many bytes has a value.
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => 2 + items.iter().map(bytes).sum::<usize>(),
+        Value::Object(members) => 2 + members.iter().map(|(name, value)| name.len() + bytes(value)).sum::<usize>(),
+        _ => 8,
     }
 }
 

@@ -1,6 +1,12 @@
 //! Conditions are read strictly, compare as docs/automations.md says, and tell why they hold.
 
-use super::*;
+use jiff::tz::TimeZone;
+use serde_json::Map;
+
+use super::{
+    super::data::{Data, Lowered, Outputs},
+    *,
+};
 
 fn condition(value: &Value) -> (Option<Condition>, Vec<(String, Code)>) {
     let mut diagnostics = Diagnostics::default();
@@ -16,8 +22,21 @@ fn holds(value: Value) -> bool {
     });
     let (condition, wrong) = condition(&value);
     assert!(wrong.is_empty(), "{wrong:?}");
-    let get = |path: &Path| Path::follow(path.steps(), &data).cloned();
-    condition.unwrap().holds(&get, &Value::clone)
+    explained(&condition.unwrap(), &data).holds
+}
+
+/// Why a condition holds or not for this trigger data.
+fn explained(condition: &Condition, data: &Value) -> Explanation {
+    let (variables, user) = (Map::new(), Value::Null);
+    let data = Data {
+        variables: &variables,
+        outputs: &Outputs::default(),
+        trigger_data: &Lowered::of(data),
+        user: &user,
+        now: "2026-11-22T23:30:05Z".parse().unwrap(),
+        zone: TimeZone::UTC,
+    };
+    data.explain(condition)
 }
 
 #[test]
@@ -121,7 +140,8 @@ fn nests_and_lists_have_an_end() {
 fn compares(found: Option<Value>, op: &str, value: &Value) -> bool {
     let (condition, wrong) = condition(&json!({"path": "x", "op": op, "value": value}));
     assert!(wrong.is_empty(), "{op} {value}: {wrong:?}");
-    condition.unwrap().holds(&|_| found.clone(), &Value::clone)
+    let data = found.map_or_else(|| json!({}), |found| json!({"x": found}));
+    explained(&condition.unwrap(), &data).holds
 }
 
 /// Each rule of docs/automations.md: what is found, the operator, the value, whether it holds.
@@ -206,7 +226,7 @@ fn of_what_is_missing_or_null_little_holds() {
     // What a value's template leads to may be null, too.
     let null = |op: &str, found: Value| {
         let (condition, _) = condition(&json!({"path": "x", "op": op, "value": "{{gone}}"}));
-        condition.unwrap().holds(&|_| Some(found.clone()), &|_| Value::Null)
+        explained(&condition.unwrap(), &json!({"x": found})).holds
     };
     for op in ["<", ">=", "==", "contains", "contains_any", "starts_with"] {
         assert!(!null(op, json!("null")), "{op}");
@@ -218,7 +238,7 @@ fn of_what_is_missing_or_null_little_holds() {
 fn in_any_case_is_for_texts_everywhere() {
     let folded = |found: Value, op: &str, value: Value| {
         let clause = json!({"path": "x", "op": op, "value": value, "case_insensitive": true});
-        condition(&clause).0.unwrap().holds(&|_| Some(found.clone()), &Value::clone)
+        explained(&condition(&clause).0.unwrap(), &json!({"x": found})).holds
     };
     assert!(folded(json!("URGENT"), "==", json!("urgent")) && folded(json!("ÄRGER"), "contains", json!("ärg")));
     assert!(folded(json!(["A"]), "contains", json!("a")) && folded(json!({"Name": 1}), "contains", json!("name")));
@@ -228,10 +248,7 @@ fn in_any_case_is_for_texts_everywhere() {
 #[test]
 fn a_condition_explains_itself_clause_by_clause_with_what_was_found() {
     let data = json!({"event": {"text": "lunch?", "long": "x".repeat(5_000), "gone": null}, "score": 7});
-    let explained = |value: Value| {
-        let get = |path: &Path| Path::follow(path.steps(), &data).cloned();
-        condition(&value).0.unwrap().explained(&get, &Value::clone)
-    };
+    let explained = |value: Value| explained(&condition(&value).0.unwrap(), &data);
     let urgent = json!({"path": "event.text", "op": "contains", "value": "urgent", "case_insensitive": true});
     let high = json!({"path": "score", "op": ">", "value": 5});
     let alone = json!(explained(json!({"path": "event.text", "op": "contains", "value": "urgent"})));

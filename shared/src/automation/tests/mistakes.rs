@@ -47,6 +47,15 @@ pub(super) fn mistakes() -> Vec<Mistake> {
             )],
             vec![("/trigger_config/filters/value/0", "unknown_path")],
         ),
+        (
+            vec![("/trigger_config/filters", json!({"path": "event.files", "op": "contains", "value": "a"}))],
+            vec![("/trigger_config/filters/op", "operator_misfit")],
+        ),
+        (
+            vec![("/trigger_config/filters", json!({"path": "event.count", "op": ">", "value": "a lot"}))],
+            vec![("/trigger_config/filters/value", "operator_misfit")],
+        ),
+        (vec![("/trigger_config/filters", json!({"path": "event.count", "op": ">", "value": "2"}))], vec![]),
         // The trigger.
         (vec![("/trigger_type", json!("cron"))], vec![("/trigger_type", "invalid_value")]),
         (vec![("/trigger_config", json!(null))], vec![("/trigger_config", "missing_field")]),
@@ -64,7 +73,7 @@ pub(super) fn mistakes() -> Vec<Mistake> {
         (vec![("/actions/0/timeout_seconds", json!("60"))], vec![("/actions/0/timeout_seconds", "wrong_type")]),
         (vec![("/actions/0/on_error", json!("halt"))], vec![("/actions/0/on_error", "invalid_value")]),
         (vec![("/actions/0/retries", json!(4))], vec![("/actions/0/retries", "invalid_value")]),
-        (vec![("/actions/0/retries", json!(-1))], vec![("/actions/0/retries", "wrong_type")]),
+        (vec![("/actions/0/retries", json!(-1))], vec![("/actions/0/retries", "invalid_value")]),
         (vec![("/actions/-", action("broken"))], vec![("/actions/2/tool", "unknown_tool")]),
         (vec![("/actions/-", action("gone"))], vec![("/actions/2/tool", "inactive_tool")]),
         (vec![("/actions/-", action("twice"))], vec![("/actions/2/tool", "ambiguous_tool")]),

@@ -1,0 +1,223 @@
+//! What the paths of templates and conditions lead into.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
+
+use jiff::{SignedDuration, Zoned, civil::Weekday, tz::TimeZone};
+use serde_json::{Map, Value};
+
+use super::path::{Path, Step};
+use crate::models::Timestamp;
+
+/// The names of dates and times that always are there, without `_utc` and `_local`.
+const DATES: [&str; 11] = [
+    "today",
+    "tomorrow",
+    "yesterday",
+    "two_days_ago",
+    "this_week_start",
+    "this_week_end",
+    "now",
+    "now_minus_1h",
+    "now_minus_6h",
+    "now_minus_12h",
+    "now_minus_24h",
+];
+
+/// Every name of a date or time: `today`, `today_utc`, `today_local`, …
+pub(super) fn date_names() -> impl Iterator<Item = String> {
+    DATES.iter().flat_map(|name| ["", "_utc", "_local"].map(|zone| format!("{name}{zone}")))
+}
+
+pub(super) fn is_date(name: &str) -> bool {
+    DATES.contains(&in_which_zone(name).0)
+}
+
+fn in_which_zone(name: &str) -> (&str, bool) {
+    match name.strip_suffix("_utc") {
+        Some(name) => (name, true),
+        None => (name.strip_suffix("_local").unwrap_or(name), false),
+    }
+}
+
+/// A value, and the same in lower case: made once, for all clauses that compare in any case.
+#[derive(Debug, Clone)]
+pub struct Lowered<'v> {
+    value: Cow<'v, Value>,
+    lowered: OnceLock<Value>,
+}
+
+impl<'v> Lowered<'v> {
+    pub const fn of(value: &'v Value) -> Self {
+        Self { value: Cow::Borrowed(value), lowered: OnceLock::new() }
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    fn lowered(&self) -> &Value {
+        self.lowered.get_or_init(|| lowered(&self.value))
+    }
+}
+
+impl From<Value> for Lowered<'_> {
+    fn from(value: Value) -> Self {
+        Self { value: Cow::Owned(value), lowered: OnceLock::new() }
+    }
+}
+
+impl Default for Lowered<'_> {
+    fn default() -> Self {
+        Value::Null.into()
+    }
+}
+
+/// A value with its texts in lower case. Names of members stay as they are, for paths lead through them.
+pub(super) fn lowered(value: &Value) -> Value {
+    match value {
+        Value::String(text) => text.to_lowercase().into(),
+        Value::Array(items) => items.iter().map(lowered).collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), lowered(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// What the actions of a run gave back, by `output_as`.
+#[derive(Debug, Clone, Default)]
+pub struct Outputs {
+    given: BTreeMap<String, Lowered<'static>>,
+    lacking: BTreeMap<String, Lacking>,
+}
+
+/// An output that there is not, although an action is to give it.
+#[derive(Debug, Clone)]
+pub(super) struct Lacking {
+    action: String,
+    became: &'static str,
+}
+
+impl Lacking {
+    /// `the action look failed, so its output proves nothing`
+    pub(super) fn in_words(&self) -> String {
+        format!("the action {} {}, so its output proves nothing", self.action, self.became)
+    }
+}
+
+impl Outputs {
+    pub fn give(&mut self, name: &str, output: Value) {
+        self.lacking.remove(name);
+        self.given.insert(name.to_owned(), output.into());
+    }
+
+    /// Takes note that an action gave no output. `became`: what happened to the action, after its id: `failed`.
+    pub fn lack(&mut self, name: &str, action: &str, became: &'static str) {
+        if !self.given.contains_key(name) {
+            self.lacking.insert(name.to_owned(), Lacking { action: action.to_owned(), became });
+        }
+    }
+}
+
+/// The data of a run, or of what may start one.
+#[derive(Debug, Clone)]
+pub struct Data<'a> {
+    /// They win over everything else.
+    pub variables: &'a Map<String, Value>,
+    pub outputs: &'a Outputs,
+    /// Its members also stand at the root.
+    pub trigger_data: &'a Lowered<'a>,
+    /// `{id, email, timezone, phone, name}`
+    pub user: &'a Value,
+    pub now: Timestamp,
+    /// The user's.
+    pub zone: TimeZone,
+}
+
+/// Where a path begins.
+enum Root<'d> {
+    Value(&'d Value),
+    Lowered(&'d Lowered<'d>),
+    Date(String),
+}
+
+impl Data<'_> {
+    /// The value at a path.
+    pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
+        let (root, rest) = self.root(path)?;
+        match root {
+            Root::Value(value) => Path::follow(rest, value).map(Cow::Borrowed),
+            Root::Lowered(lowered) => Path::follow(rest, &lowered.value).map(Cow::Borrowed),
+            Root::Date(date) => Some(Cow::Owned(date.into())),
+        }
+    }
+
+    /// The same in lower case.
+    pub(super) fn get_lowered(&self, path: &Path) -> Option<Cow<'_, Value>> {
+        let (root, rest) = self.root(path)?;
+        match root {
+            Root::Value(value) => Path::follow(rest, value).map(lowered).map(Cow::Owned),
+            Root::Lowered(value) => Path::follow(rest, value.lowered()).map(Cow::Borrowed),
+            Root::Date(date) => Some(Cow::Owned(date.to_lowercase().into())),
+        }
+    }
+
+    /// Why a path leads nowhere, if an action was to give what it leads into.
+    pub(super) fn lacking(&self, path: &Path) -> Option<&Lacking> {
+        let name = path.first();
+        self.outputs.lacking.get(name).filter(|_| !self.variables.contains_key(name))
+    }
+
+    pub(super) fn lacks_outputs(&self) -> bool {
+        !self.outputs.lacking.is_empty()
+    }
+
+    fn root<'p>(&self, path: &'p Path) -> Option<(Root<'_>, &'p [Step])> {
+        let (first, rest) = path.steps().split_first()?;
+        let name = first.name();
+        if let Some(value) = self.variables.get(name) {
+            return Some((Root::Value(value), rest));
+        }
+        if let Some(output) = self.outputs.given.get(name) {
+            return Some((Root::Lowered(output), rest));
+        }
+        if self.outputs.lacking.contains_key(name) {
+            return None;
+        }
+        Some(match name {
+            "trigger_data" => (Root::Lowered(self.trigger_data), rest),
+            "user" => (Root::Value(self.user), rest),
+            name if is_date(name) => (Root::Date(self.date(name).filter(|_| rest.is_empty())?), rest),
+            _ => (Root::Lowered(self.trigger_data), path.steps()),
+        })
+    }
+
+    /// `2026-11-22` for a day, `2026-11-22T06:41:35+01:00` for a moment; in UTC `2026-11-22T05:41:35Z`.
+    fn date(&self, name: &str) -> Option<String> {
+        let (name, utc) = in_which_zone(name);
+        let zone = if utc { TimeZone::UTC } else { self.zone.clone() };
+        let now = jiff::Timestamp::from_millisecond(self.now.as_millis()).ok()?.to_zoned(zone);
+        let hours = |hours: i64| now.checked_sub(SignedDuration::from_hours(hours)).ok().map(|then| moment(&then, utc));
+        let day = |days: i64| {
+            let date = now.date().checked_add(jiff::Span::new().try_days(days).ok()?).ok()?;
+            Some(date.to_string())
+        };
+        let since_monday = i64::from(now.date().weekday().since(Weekday::Monday));
+        match name {
+            "today" => day(0),
+            "tomorrow" => day(1),
+            "yesterday" => day(-1),
+            "two_days_ago" => day(-2),
+            "this_week_start" => day(-since_monday),
+            "this_week_end" => day(6 - since_monday),
+            "now" => hours(0),
+            "now_minus_1h" => hours(1),
+            "now_minus_6h" => hours(6),
+            "now_minus_12h" => hours(12),
+            "now_minus_24h" => hours(24),
+            _ => None,
+        }
+    }
+}
+
+fn moment(at: &Zoned, utc: bool) -> String {
+    at.strftime(if utc { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%:z" }).to_string()
+}

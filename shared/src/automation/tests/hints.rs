@@ -1,0 +1,59 @@
+//! Hints name what its author meant.
+
+use serde_json::{Value, json};
+
+use super::{base, known, report, with};
+
+/// `message hint` of what is said of a definition with these changes.
+fn said(places: &[(&str, Value)]) -> String {
+    let report = report(&with(base(), places), &known());
+    let each = report.diagnostics.iter().map(|one| format!("{} {}", one.message, one.hint));
+    each.collect::<Vec<_>>().join("\n")
+}
+
+fn scheduled(kind: &str, config: Value) -> String {
+    let actions = json!([{"id": "a", "tool": "read_rows", "parameters": {"sheet": "s"}}]);
+    said(&[
+        ("/trigger_type", json!(kind)),
+        ("/trigger_config", config),
+        ("/actions", actions),
+        ("/fingerprints", json!({"read_rows": "v3"})),
+    ])
+}
+
+#[test]
+fn a_hint_leads_to_what_was_meant() {
+    let daily = |name: &str, value: Value| {
+        let mut config = json!({"interval": "daily", "time_of_day": "09:00", "timezone": "UTC"});
+        config[name] = value;
+        scheduled("schedule_recurring", config)
+    };
+    let once = |at: &str| scheduled("schedule_once", json!({"run_at": at, "timezone": "Europe/Berlin"}));
+    let filter = |clause: Value| said(&[("/trigger_config/filters", clause)]);
+    for (said, expected, not) in [
+        (daily("time", json!("08:00")), "Write time_of_day if you meant that", "Write timezone"),
+        (daily("cron", json!("0 9 * * *")), "a schedule has an interval", "what a tool is to be given"),
+        (daily("time_of_day", json!("08:00:30")), "no time from 00:00 to 23:59", "Shorten it"),
+        (once("9999-12-31T23:59:59Z"), "further away than times can be written", "ISO 8601"),
+        (once("2027-03-28T02:30:00"), "skip 2027-03-28T02:30:00, so it runs at 2027-03-28T03:30:00", "is required"),
+        (once("2027-03-28T03:30:00"), "", "skip"),
+        (
+            filter(json!({"path": "event.text", "op": "contains_any", "value": []})),
+            "The list that contains_any compares with is empty",
+            "not a list",
+        ),
+        (said(&[("/actions/0/retries", json!(-1))]), "retries is from 0 to 3", "a whole number is expected"),
+        (
+            said(&[("/actions/1/parameters/text", json!("[[\"{{event.text}}\"]]"))]),
+            "Give the list or object itself",
+            "is required",
+        ),
+        (
+            said(&[("/trigger_type", json!("polling")), ("/trigger_config", json!({"source_tool": "wget"}))]),
+            "the service whose tool",
+            "Gmail",
+        ),
+    ] {
+        assert!(said.contains(expected) && !said.contains(not), "{expected}: {said}");
+    }
+}

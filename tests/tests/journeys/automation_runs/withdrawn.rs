@@ -1,0 +1,94 @@
+//! Runs that end before they did everything: their automation is paused or deleted, somebody cancels them, a tool changed.
+
+use super::*;
+
+/// A run whose first action is done and whose second one is still to come.
+async fn half_way(world: &World) -> (String, AutomationRun) {
+    let reads = json!({"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "rows"});
+    let waits = and(post("tell", "one"), json!({"approval": true}));
+    let automation = world.activate(&world.manual(&json!([reads, waits, post("last", "two")]))).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(statuses(world, &run).await, ["read succeeded"]);
+    (automation.id.to_string(), run)
+}
+
+/// Allows what the run asks for, and lets it go on.
+async fn go_on(world: &World) {
+    let asked = world.aws.rows("approvals").remove(0)["id"].as_str().unwrap().to_owned();
+    world.approvals("POST", &format!("/{asked}/approve"), &Value::Null).await.expect(200);
+    world.later();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+}
+
+#[tokio::test]
+async fn a_run_under_way_ends_before_its_next_effect_when_its_automation_is_paused() {
+    let (world, books) = books().await;
+    let (automation, run) = half_way(&world).await;
+    world.automation("POST", &format!("/{automation}/pause"), &Value::Null).await.expect(200);
+    go_on(&world).await;
+    assert!(entered(&books).is_empty());
+    let shown = shown(&world, &run).await;
+    assert_eq!(shown["status"], "cancelled");
+    assert_eq!(shown["error"], "Its automation was paused, so the run ended before its next step.");
+}
+
+#[tokio::test]
+async fn a_run_that_is_started_of_a_paused_automation_is_carried_out() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&json!([post("a", "one")]))).await;
+    world.automation("POST", &format!("/{}/pause", automation.id), &Value::Null).await.expect(200);
+    let automation = world.automation_row(&automation.id.to_string()).await;
+    world.start_automation(&automation, "by hand", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(entered(&books), ["one"]);
+}
+
+#[tokio::test]
+async fn a_run_that_was_cancelled_says_who_did_it() {
+    let (world, _books) = books().await;
+    let (_, run) = half_way(&world).await;
+    let cancelled = world.cancel_run(&run.id.to_string()).await.expect(200);
+    let expected = json!(format!("It was cancelled by {}.", world.home.user_id));
+    assert_eq!((&cancelled["status"], &cancelled["error"]), (&json!("cancelled"), &expected));
+    assert_eq!(shown(&world, &run).await["error"], expected);
+}
+
+/// Only what an action is bound to counts: name, parameters, and what carries it out.
+#[tokio::test]
+async fn another_description_of_a_tool_pauses_no_automation_and_another_binding_does() {
+    let (world, _books) = books().await;
+    let tool = world.tool(&tests::sms_without_call(&world.home)).await;
+    let (id, name) = (tool["id"].as_str().unwrap(), tool["name"].as_str().unwrap());
+    let tell = json!({"id": "tell", "tool": name, "parameters": {"text": "Hello"}});
+    let automation = world.activate(&world.manual(&json!([tell]))).await;
+    let edited = world.update(&tool, &json!({"description": "Says hello to the guest."})).await.expect(200);
+    assert_eq!(edited["version"].as_u64(), tool["version"].as_u64().map(|version| version + 1));
+    let run = world.start_automation(&automation, "described", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(&world, run.id).await.run.error, None);
+    assert_eq!(world.twilio.messages().len(), 1);
+    // The row as an older program wrote it, and edited it since: what it says of another version says nothing of this one.
+    let row = world.aws.row("tools", id).unwrap();
+    assert_eq!(row["unchanged"]["since"], tool["version"]);
+    world.update(&edited, &json!({"repeatable": true, "label": edited["label"]})).await.expect(200);
+    let run = world.start_automation(&automation, "held back", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(&world, run.id).await.run.error, None);
+
+    let again = world.update(&tool, &json!({"text": {"mode": "fixed", "value": "Bye"}})).await;
+    assert_eq!(again.status, 200, "{}", again.body);
+    let run = world.start_automation(&automation, "bound", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let error = whole(&world, run.id).await.run.error.unwrap();
+    assert!(error.contains("has changed since the automation was activated"), "{error}");
+}
+
+#[tokio::test]
+async fn an_action_that_fails_names_the_templates_that_led_to_nothing() {
+    let (world, _books) = books().await;
+    let write = json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "{{user.phone}}", "amount": "{{trigger_data.sum}}"}});
+    let run = carried_out(&world, &json!([write]), &json!({})).await;
+    let error = run.error.unwrap();
+    assert!(error.contains("Nothing was there for {{trigger_data.sum}}, {{user.phone}}."), "{error}");
+}

@@ -1,0 +1,126 @@
+//! Filters that take long: the service has its answer in time, and what was not looked at then is looked at from the queue.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tests::{Fault, SLACK_SECRET, World, slack_message, webhooks::Signer};
+use uuid::Uuid;
+
+/// So many automations listen for messages, each with so many clauses; the message that they want ends with their number.
+async fn listeners(world: &World, automations: usize, clauses: usize) -> Vec<String> {
+    world.slack_service();
+    let first = world.active(&world.urgent_messages()).await;
+    let (row, version) =
+        (world.aws.row("automations", &first).unwrap(), world.aws.rows("automation_versions").remove(0));
+    let listener = |number: usize| {
+        let id = if number == 0 { first.clone() } else { Uuid::now_v7().to_string() };
+        let clause =
+            |word: String| json!({"path": "event.text", "op": "contains", "value": word, "case_insensitive": true});
+        let words = (1..clauses).map(|at| format!("never {at}")).chain([format!("WANTED {number}.")]);
+        let filter = json!({"operator": "OR", "clauses": words.map(clause).collect::<Vec<_>>()});
+        let (mut row, mut version) = (row.clone(), version.clone());
+        (row["id"], row["trigger_filter"], version["automation_id"]) =
+            (json!(id), json!(filter.to_string()), json!(id));
+        world.aws.put("automations", &row);
+        world.aws.put("automation_versions", &version);
+        id
+    };
+    (0..automations).map(listener).collect()
+}
+
+/// A text of so many bytes that all of them want.
+fn wanted(automations: usize, bytes: usize) -> String {
+    let wanted: String = (0..automations).map(|number| format!("wanted {number}. ")).collect();
+    format!("{}{wanted}", "Ärger ".repeat((bytes - wanted.len()) / 7))
+}
+
+fn started(world: &World, automations: &[String]) -> usize {
+    automations.iter().filter(|id| world.runs_of(id).len() == 1).count()
+}
+
+async fn event(world: &World) -> Value {
+    world.events("").await.expect(200)["items"][0].clone()
+}
+
+#[tokio::test]
+async fn the_service_has_its_answer_and_every_automation_its_run() {
+    let mut world = World::start().await;
+    // What a test takes on a busy machine says nothing of Lambda: what is bounded is counted.
+    world.process.trigger.answer_within = Some(Duration::from_secs(60));
+    let automations = listeners(&world, 60, 99).await;
+    let hook = world.slack_hook().await;
+    let began = Instant::now();
+    world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    // 99 times 60 KB each, of 16 MB.
+    let at_once = started(&world, &automations);
+    assert_eq!(at_once, 2);
+    let seen = event(&world).await;
+    assert_eq!((&seen["status"], seen["waiting"].as_array().unwrap().len()), (&json!("received"), 60 - at_once));
+    assert!(seen["why"].as_str().unwrap().contains("takes long"), "{seen}");
+    assert_eq!(seen["matched"].as_array().unwrap().len(), at_once);
+
+    // It comes again meanwhile: nothing is begun twice, and nothing is looked at twice.
+    world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
+    assert_eq!(started(&world, &automations), at_once);
+    let mut rounds = 0;
+    while !world.aws.messages("scheduled").is_empty() {
+        assert_eq!(world.run_scheduled().await, 0);
+        rounds += 1;
+        assert!(rounds < 100, "it comes to an end");
+    }
+    assert!(rounds > 1, "no message takes all the time there is");
+    assert_eq!(started(&world, &automations), 60);
+    let seen = event(&world).await;
+    assert_eq!((&seen["status"], &seen["waiting"], &seen["why"]), (&json!("dispatched"), &json!([]), &Value::Null));
+    assert_eq!(seen["matched"].as_array().unwrap().len(), 60);
+    // And once more when it is done with.
+    world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
+    assert!(world.aws.messages("scheduled").is_empty());
+}
+
+#[tokio::test]
+async fn filters_that_take_little_are_looked_at_before_the_answer() {
+    let world = World::start().await;
+    let automations = listeners(&world, 60, 20).await;
+    let hook = world.slack_hook().await;
+    world.slack_says(&hook, "Ev1", &wanted(60, 4_000)).await.expect(200);
+    assert_eq!(started(&world, &automations), 60);
+    assert!(world.aws.messages("scheduled").is_empty());
+    assert_eq!(event(&world).await["waiting"], json!([]));
+}
+
+/// What a fault leaves behind at each step, the service or the queue completes.
+#[tokio::test]
+async fn what_a_fault_leaves_is_completed_and_starts_each_run_once() {
+    for (action, table) in [
+        ("SendMessage", "scheduled"),
+        ("UpdateItem", "events"),
+        ("TransactWriteItems", "automation_runs"),
+        ("SendMessage", "runs"),
+    ] {
+        let world = World::start().await;
+        let automations = listeners(&world, 12, 99).await;
+        let hook = world.slack_hook().await;
+        let message = slack_message("Ev1", &wanted(12, 60_000));
+        let sent = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &message);
+        world.aws.inject(Fault::throttled(action, table));
+        if world.send("trigger", &sent).await.status >= 500 {
+            world.send("trigger", &sent).await.expect(200);
+        }
+        world.aws.clear_faults();
+        world.aws.inject(Fault::throttled(action, table));
+        for _ in 0..100 {
+            world.run_scheduled().await;
+        }
+        assert!(world.aws.messages("scheduled").is_empty(), "{action} {table}");
+        assert_eq!(started(&world, &automations), 12, "{action} {table}");
+        let seen = event(&world).await;
+        assert_eq!(
+            (&seen["status"], seen["matched"].as_array().unwrap().len()),
+            (&json!("dispatched"), 12),
+            "{action}"
+        );
+    }
+}
