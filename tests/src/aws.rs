@@ -301,10 +301,18 @@ impl Aws {
 
     /// All rows of a table as plain JSON.
     pub fn rows(&self, table: &str) -> Vec<Value> {
-        let request = json!({"TableName": full(table), "ConsistentRead": true});
-        let found = self.database.scan(read(request)).expect("the table can be read");
-        let found = serde_json::to_value(found).expect("an answer is JSON");
-        found["Items"].as_array().into_iter().flatten().map(items::to_plain).collect()
+        let mut rows = Vec::new();
+        let mut request = json!({"TableName": full(table), "ConsistentRead": true});
+        // A page of a scan ends at 1 MB.
+        loop {
+            let found = self.database.scan(read(request.clone())).expect("the table can be read");
+            let found = serde_json::to_value(found).expect("an answer is JSON");
+            rows.extend(found["Items"].as_array().into_iter().flatten().map(items::to_plain));
+            match found.get("LastEvaluatedKey").filter(|key| !key.is_null()) {
+                Some(key) => request["ExclusiveStartKey"] = key.clone(),
+                None => return rows,
+            }
+        }
     }
 
     /// The one row with this `id`.

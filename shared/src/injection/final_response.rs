@@ -107,7 +107,9 @@ impl FinalFormat {
             let which =
                 if place == Place::Whole { String::new() } else { format!("In line {line}, {}: ", kind(&value)) };
             let accepted = self.accept(&value).and_then(|value| {
-                if insists || !is_description(&value) { Ok(value) } else { Err(DESCRIBES.to_owned()) }
+                // Here an empty object answers: every field of its schema is optional.
+                let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+                if insists || is_empty || !is_description(&value) { Ok(value) } else { Err(DESCRIBES.to_owned()) }
             });
             match accepted {
                 Ok(value) => return Ok(value),

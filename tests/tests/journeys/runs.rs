@@ -377,7 +377,7 @@ async fn a_tool_that_was_changed_or_deleted_since_is_not_run() {
     world.llm.script([Turn::text(&calls(&[call(&changed), call(&deleted)].join("\n"))), done(), answer()]);
     let tools = vec![changed.clone(), deleted.clone()];
     let id = begin(&world, RunSpec { built_in: Vec::new(), tools, ..RunSpec::default() }).await;
-    world.update(&changed, &json!({"description": "Another one"})).await.expect(200);
+    world.update(&changed, &json!({"recipients": ["+14155550199"]})).await.expect(200);
     world.delete(&deleted).await.expect(200);
     world.run_loop(AMPLE).await;
     let run = whole(&world, id).await;

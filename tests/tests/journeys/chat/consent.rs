@@ -165,7 +165,7 @@ async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
     let world = way.world().await;
     let tool = asked_first(&world).await;
     let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();
-    world.update(&tool, &json!({"label": "Something else"})).await.expect(200);
+    world.update(&tool, &json!({"recipients": ["+14155550199"]})).await.expect(200);
     let refused = decide(&world, &id, true).await;
     assert_eq!(refused.status, 409, "{}", refused.body);
     assert_eq!(sent(&world), 0);
