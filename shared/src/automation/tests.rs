@@ -66,6 +66,7 @@ fn known() -> Known {
         ..tool(slack_schema(), "slack-1")
     };
     let gmail = UsableTool {
+        reference: ToolRef::Service { name: "gmail_find_email".into(), fingerprint: Some("gmail-1".into()) },
         service: Some(("Gmail".into(), Connection::NotConnected)),
         effect: false,
         ..tool(json!({"type": "object", "properties": {"q": {"type": "string"}}}), "gmail-1")
@@ -505,6 +506,9 @@ fn every_code_is_met() {
         "source_tool_acts",
         "wrong_service",
         "preflight_failed",
+        // Those that a deployment adds after validation: journeys/automations.rs, journeys/agent_automations.rs.
+        "same_name",
+        "waits_for_hook",
     ]);
     let missing: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).filter(|code| !met.contains(code)).collect();
     assert!(missing.is_empty(), "{missing:?}");

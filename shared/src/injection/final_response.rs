@@ -76,7 +76,10 @@ impl FinalFormat {
     /// What was found where, and what is wrong with it, for the model.
     pub(super) fn read(&self, text: &str, insists: bool) -> Result<Value, String> {
         let (found, malformed) = parser::values(text, FINAL_RESPONSE);
-        self.fitting(found, |_place| true, insists).map_err(|mut wrong| {
+        // An empty object is an answer here: all fields of its schema are optional.
+        let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+        let is_refused = |value: &Value| !insists && !is_empty(value) && is_description(value);
+        self.fitting(found, |_place| true, is_refused).map_err(|mut wrong| {
             wrong.extend(malformed.map(|malformed| format!("In {malformed}.")));
             if wrong.is_empty() { "There is no JSON value in it.".to_owned() } else { wrong.join("\n") }
         })
@@ -90,14 +93,14 @@ impl FinalFormat {
             return None;
         }
         let is_meant = |rank: u8| rank <= OBJECT_WITHIN;
-        self.fitting(parser::values(text, FINAL_RESPONSE).0, is_meant, false).ok()
+        self.fitting(parser::values(text, FINAL_RESPONSE).0, is_meant, is_description).ok()
     }
 
     fn fitting(
         &self,
         mut found: Vec<Found>,
         is_meant: impl Fn(u8) -> bool,
-        insists: bool,
+        is_refused: impl Fn(&Value) -> bool,
     ) -> Result<Value, Vec<String>> {
         found.retain(|found| is_meant(rank(found)) && (self.schema.is_some() || !is_citation(found)));
         found.reverse();
@@ -106,11 +109,9 @@ impl FinalFormat {
         for Found { value, place, line } in found {
             let which =
                 if place == Place::Whole { String::new() } else { format!("In line {line}, {}: ", kind(&value)) };
-            let accepted = self.accept(&value).and_then(|value| {
-                // Here an empty object answers: every field of its schema is optional.
-                let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
-                if insists || is_empty || !is_description(&value) { Ok(value) } else { Err(DESCRIBES.to_owned()) }
-            });
+            let accepted = self
+                .accept(&value)
+                .and_then(|value| if is_refused(&value) { Err(DESCRIBES.to_owned()) } else { Ok(value) });
             match accepted {
                 Ok(value) => return Ok(value),
                 Err(problems) if wrong.len() < MOST_VALUES => wrong.push(which + &problems),

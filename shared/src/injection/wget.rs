@@ -469,7 +469,10 @@ mod tests {
             (json!("file:///etc/passwd"), "uri: "),
             (json!("data:text/plain,x"), "uri: the address names no host"),
             (json!("https://user:pass@shop.example/"), "uri: the address must not hold a user name or password."),
-            (json!("https://127.0.0.1/"), "uri: the address 127.0.0.1 is not public."),
+            (
+                json!("https://127.0.0.1/"),
+                "uri: 127.0.0.1 is not on the public internet; give a public address of the service.",
+            ),
         ] {
             let told = with("uri", uri.clone());
             assert!(told.starts_with(why) && !told.contains("pass@"), "{uri}: {told}");

@@ -178,6 +178,8 @@ fn approval_rule() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::Map;
 
     use super::*;
@@ -193,7 +195,7 @@ mod tests {
         unknown.map(|one| format!("{} {}", one.pointer, one.message)).collect()
     }
 
-    /// Every member that the schema names is known where a definition is read.
+    /// Every member of the schema is a field of a definition with some type of trigger.
     #[test]
     fn the_schema_names_nothing_that_is_not_read() {
         let schema = definition_schema();
@@ -202,6 +204,7 @@ mod tests {
             let named = schema.pointer(pointer).and_then(Value::as_object).unwrap_or_else(|| panic!("{pointer}"));
             named.keys().map(|name| (name.clone(), Value::Null)).collect()
         };
+        let mut unknown: Option<BTreeSet<String>> = None;
         for trigger_type in TRIGGER_TYPES {
             let mut definition = members("/properties");
             definition.insert("trigger_type".into(), json!(trigger_type));
@@ -209,8 +212,10 @@ mod tests {
             definition.insert("actions".into(), json!([members("/properties/actions/items/properties")]));
             definition.insert("quotas".into(), json!(members("/properties/quotas/properties")));
             definition.insert("approvals".into(), json!([members("/properties/approvals/items/properties")]));
-            assert_eq!(unknown_fields(&Value::Object(definition)), Vec::<String>::new(), "{trigger_type}");
+            let of_type = BTreeSet::from_iter(unknown_fields(&Value::Object(definition)));
+            unknown = Some(unknown.map_or(of_type.clone(), |unknown| &unknown & &of_type));
         }
+        assert_eq!(unknown, Some(BTreeSet::new()));
         assert_eq!(unknown_fields(&json!({"nme": "x"})).len(), 1);
     }
 }
