@@ -99,7 +99,7 @@ pub fn signed_at(base: &str, path: &str, signer: Signer<'_>, body: &str, at: Tim
                 .extend_pairs(members.iter().map(|(name, value)| (name, text(value))))
                 .finish();
             // The members of an object are sorted, as Twilio sorts them.
-            let signed: String = members.iter().map(|(name, value)| format!("{name}{}", text(value))).collect();
+            let signed: String = members.iter().flat_map(|(name, value)| [name.clone(), text(value)]).collect();
             let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.as_bytes());
             let signature = sign(&key, format!("{base}{path}{signed}").as_bytes());
             Event::new("POST", path)

@@ -53,7 +53,7 @@ pub(crate) async fn answer(deps: &Deps, request: Request, slug: &Slug) -> Result
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let unreadable = unreadable(&request);
-    let (head, body) = service.handle(request).await.into_parts();
+    let (head, body) = Box::pin(service.handle(request)).await.into_parts();
     // `rmcp` answers 415 to a body that it cannot read, whatever its content type.
     if let (415, Some(unreadable)) = (head.status.as_u16(), unreadable) {
         return Reply::json(400, &unreadable);

@@ -100,7 +100,7 @@ impl Journal for RunJournal<'_> {
             ControlFlow::Continue(()) => withdrawn(self.automations, self.run)
                 .await?
                 .map_or(ControlFlow::Continue(()), |why| ControlFlow::Break(Stop::Withdrawn(why))),
-            stopped => stopped,
+            stopped @ ControlFlow::Break(_) => stopped,
         })
     }
 

@@ -237,7 +237,7 @@ impl Sms {
             Part { significant, recipients: vec![to] }
         });
         let each: Vec<Part> = each.collect();
-        let whole = (!alone).then(|| Part { significant: content, recipients: authors });
+        let whole = (!alone).then_some(Part { significant: content, recipients: authors });
         whole.into_iter().chain(each).collect()
     }
 

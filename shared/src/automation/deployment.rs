@@ -423,7 +423,9 @@ impl Deployment {
     ) -> Result<Result<(Definition, BTreeMap<String, CheckedTool>, Diagnostics), Deployed>> {
         let dry_run = body.get("dry_run") == Some(&Value::Bool(true));
         let mut diagnostics = Diagnostics::default();
-        assumed.into_iter().for_each(|assumed| diagnostics.push(assumed));
+        if let Some(assumed) = assumed {
+            diagnostics.push(assumed);
+        }
         let Some(definition) = Definition::read(body, &mut diagnostics) else {
             return Ok(Err(Deployed::refused(diagnostics, dry_run)));
         };

@@ -492,7 +492,6 @@ fn every_code_is_met() {
     for (places, _) in mistakes() {
         met.extend(report(&with(base(), &places), &known).diagnostics.iter().map(|one| one.code.as_str()));
     }
-    // Those of the other tests in this file.
     met.extend([
         "too_large",
         "invalid_schema",
@@ -506,7 +505,6 @@ fn every_code_is_met() {
         "source_tool_acts",
         "wrong_service",
         "preflight_failed",
-        // Those that a deployment adds after validation: journeys/automations.rs, journeys/agent_automations.rs.
         "same_name",
         "waits_for_hook",
     ]);

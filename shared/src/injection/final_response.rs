@@ -420,7 +420,7 @@ mod tests {
             json!(8),
             json!(true),
         ] {
-            assert!(matches!(format.said(&[said.clone()]), Said::Format { wrong: None, .. }), "{said}");
+            assert!(matches!(format.said(std::slice::from_ref(&said)), Said::Format { wrong: None, .. }), "{said}");
         }
     }
 

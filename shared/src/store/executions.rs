@@ -95,12 +95,13 @@ impl Executions {
 
     /// Lets an execution be found by one of its recipients.
     async fn put_recipient(&self, execution: &Execution, recipient: &CallerHash) -> Result<()> {
-        let entry = key([
+        let attributes = [
             ("id", text(recipient_entry(execution.id, recipient.as_str()))),
             ("caller", text(recipient.as_str())),
             ("organization_id", text(execution.organization_id)),
             ("expires_at", number(execution.expires_at)),
-        ]);
+        ];
+        let entry: Item = attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         self.table.put_item(entry).unless_refused().await.map(drop)
     }
 

@@ -420,16 +420,43 @@ async fn private_addresses_are_refused() {
     let tool = Wget::new(Outbound::new(Vec::new()).unwrap());
     for (uri, why) in [
         (private.url.clone(), "uri: only https addresses may be called, not http."),
-        (format!("https://127.0.0.1:{port}/"), "uri: the address 127.0.0.1 is not public."),
-        (format!("https://2130706433:{port}/"), "uri: the address 127.0.0.1 is not public."),
-        (format!("https://[::1]:{port}/"), "uri: the address [::1] is not public."),
-        (format!("https://[::ffff:127.0.0.1]:{port}/"), "uri: the address [::ffff:7f00:1] is not public."),
-        (format!("https://localhost:{port}/"), "localhost was not downloaded: the address localhost is not public."),
-        ("https://169.254.169.254/latest/meta-data/".to_owned(), "uri: the address 169.254.169.254 is not public."),
+        (
+            format!("https://127.0.0.1:{port}/"),
+            "uri: 127.0.0.1 is not on the public internet; give a public address of the service.",
+        ),
+        (
+            format!("https://2130706433:{port}/"),
+            "uri: 127.0.0.1 is not on the public internet; give a public address of the service.",
+        ),
+        (
+            format!("https://[::1]:{port}/"),
+            "uri: [::1] is not on the public internet; give a public address of the service.",
+        ),
+        (
+            format!("https://[::ffff:127.0.0.1]:{port}/"),
+            "uri: [::ffff:7f00:1] is not on the public internet; give a public address of the service.",
+        ),
+        (
+            format!("https://localhost:{port}/"),
+            "uri: localhost is not on the public internet; give a public address of the service.",
+        ),
+        (
+            "https://169.254.169.254/latest/meta-data/".to_owned(),
+            "uri: 169.254.169.254 is not on the public internet; give a public address of the service.",
+        ),
         ("http://169.254.169.254/latest/meta-data/".to_owned(), "uri: only https addresses may be called, not http."),
-        ("https://10.0.0.1/".to_owned(), "uri: the address 10.0.0.1 is not public."),
-        ("https://192.168.1.1/".to_owned(), "uri: the address 192.168.1.1 is not public."),
-        ("https://[fd00::1]/".to_owned(), "uri: the address [fd00::1] is not public."),
+        (
+            "https://10.0.0.1/".to_owned(),
+            "uri: 10.0.0.1 is not on the public internet; give a public address of the service.",
+        ),
+        (
+            "https://192.168.1.1/".to_owned(),
+            "uri: 192.168.1.1 is not on the public internet; give a public address of the service.",
+        ),
+        (
+            "https://[fd00::1]/".to_owned(),
+            "uri: [fd00::1] is not on the public internet; give a public address of the service.",
+        ),
         (format!("https://user:pass@127.0.0.1:{port}/"), "uri: the address must not hold a user name or password."),
     ] {
         assert_eq!(refused(&tool, &json!({"uri": uri})).await, why, "{uri}");
@@ -443,9 +470,9 @@ async fn a_redirect_to_a_private_address_is_refused() {
     let port = private.address.port();
     for (target, why) in [
         (private.url.clone(), "only https addresses may be called, not http"),
-        (format!("https://127.0.0.1:{port}/"), "the address 127.0.0.1 is not public"),
+        (format!("https://127.0.0.1:{port}/"), "127.0.0.1 is not on the public internet"),
         (format!("https://user:x@127.0.0.1:{port}/"), "the address must not hold a user name or password"),
-        ("https://169.254.169.254/latest/meta-data/".to_owned(), "the address 169.254.169.254 is not public"),
+        ("https://169.254.169.254/latest/meta-data/".to_owned(), "169.254.169.254 is not on the public internet"),
         ("file:///etc/passwd".to_owned(), "the address names no host"),
     ] {
         let to = target.clone();

@@ -483,12 +483,11 @@ async fn every_event_of_the_catalogue_begins_a_run() {
                 definition["trigger_config"]["params"] = Value::Object(params);
             }
             let automation = world.active(&definition).await;
-            let answer = match described.get("deployed_trigger") {
-                Some(_) => pipedream_brings(&world, &automation, &described["example"]).await,
-                None => {
-                    let hook = hook_of(&world, service).await;
-                    by_hook(&world, &hook, service, event_type, &described["example"]).await
-                }
+            let answer = if described.get("deployed_trigger").is_some() {
+                pipedream_brings(&world, &automation, &described["example"]).await
+            } else {
+                let hook = hook_of(&world, service).await;
+                by_hook(&world, &hook, service, event_type, &described["example"]).await
             };
             assert_eq!(answer.status, 200, "{service} {event_type}: {}", answer.body);
             let why = world.events("").await.expect(200);

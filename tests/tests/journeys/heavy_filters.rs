@@ -31,7 +31,8 @@ async fn listeners(world: &World, automations: usize, clauses: usize) -> Vec<Str
 
 /// A text of so many bytes that all of them want.
 fn wanted(automations: usize, bytes: usize) -> String {
-    let wanted: String = (0..automations).map(|number| format!("wanted {number}. ")).collect();
+    let wanted: Vec<String> = (0..automations).map(|number| format!("wanted {number}. ")).collect();
+    let wanted = wanted.concat();
     format!("{}{wanted}", "Ärger ".repeat((bytes - wanted.len()) / 7))
 }
 

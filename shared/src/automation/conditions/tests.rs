@@ -136,7 +136,6 @@ fn nests_and_lists_have_an_end() {
 }
 
 /// `clause(found, op, value)` holds.
-#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
 fn compares(found: Option<Value>, op: &str, value: &Value) -> bool {
     let (condition, wrong) = condition(&json!({"path": "x", "op": op, "value": value}));
     assert!(wrong.is_empty(), "{op} {value}: {wrong:?}");

@@ -26,7 +26,7 @@ pub(super) fn is_public_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let below = |suffix: &&str| host.strip_suffix(*suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     // A name of one label is looked up in the network that one is in.
-    host.contains('.') && !NOT_PUBLIC.iter().any(|suffix| below(&suffix))
+    host.contains('.') && !NOT_PUBLIC.iter().any(below)
 }
 
 /// Whether anybody on the internet may have this address. Everything reserved, private, local or translated is not.

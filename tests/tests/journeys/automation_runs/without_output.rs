@@ -6,6 +6,7 @@ fn reading(id: &str, entry: &str) -> Value {
     json!({"id": id, "tool": "ledger_read", "parameters": {"entry": entry}, "output_as": id})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
 fn when(id: &str, condition: Value) -> Value {
     and(post(id, id), json!({"condition": condition, "output_as": format!("of_{id}")}))
 }

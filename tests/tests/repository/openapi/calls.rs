@@ -1,6 +1,6 @@
 //! Phone calls, and what a model calls in them, against `docs/openapi.yaml`.
 
-use local::standins::Fault as Standin;
+use local::standins::{Fault as Standin, twilio::SignedForm};
 use serde_json::{Value, json};
 use shared::{
     accounts::Accounts,
@@ -25,7 +25,12 @@ pub(super) async fn incoming() -> Given {
     let mut unknown = call.clone();
     unknown.path = unknown.path.replace(&world.home.phone_number_id, NOBODY);
     given.note("incomingCall", 403, &world.send("call-start", &unknown).await);
-    given.note("incomingCall", 422, &world.send("call-start", &call.text("CallSid=CA1")).await);
+    let mut path = call.clone();
+    path.headers.retain(|name, _| name != "x-twilio-signature");
+    let url = format!("{}{}", world.options.public_url, path.path);
+    let form = SignedForm::new(&url, &[("CallSid".to_owned(), "CA1".to_owned())], &world.home.twilio_token);
+    let incomplete = form.headers.iter().fold(path.text(form.body), |event, (name, value)| event.header(name, value));
+    given.note("incomingCall", 422, &world.send("call-start", &incomplete).await);
     given
 }
 
