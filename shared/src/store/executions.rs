@@ -203,7 +203,7 @@ impl Executions {
             executions.dedup();
             let rows = self.table.batch_get(executions, Some("#id, #recipients"), deadline).await?;
             let named = rows.iter().flat_map(entries_of).filter(|entry| !entries.contains(entry)).collect();
-            let rows: Vec<Item> = rows.iter().filter_map(|row| Some(key([("id", row.get("id")?.clone())]))).collect();
+            let rows: Vec<Item> = rows.iter().filter_map(|row| Some(id(row.get("id")?.as_s().ok()?))).collect();
             let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
             for keys in [named, rows, entries] {
                 if let Err(out_of_time) = self.table.delete_all(keys, deadline).await? {

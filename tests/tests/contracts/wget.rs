@@ -494,7 +494,11 @@ async fn a_redirect_to_a_private_address_is_refused() {
     )
     .await;
     let sentence = failed(&first.url, "/").await;
-    assert_eq!(sentence, "127.0.0.1 was not downloaded: the address localhost is not public.");
+    assert_eq!(
+        sentence,
+        "127.0.0.1 was not downloaded: it redirects, and localhost is not on the public internet; give a public address \
+         of the service."
+    );
     assert_eq!(private.seen().len(), 0);
 }
 

@@ -190,9 +190,11 @@ async fn ended(user: &User<'_>, id: &str) -> Result<Value> {
 /// Why the last event that began nothing did not.
 async fn passed_over(user: &User<'_>) -> Result<String> {
     let events = user.ask(Method::GET, "/events?matched=false", None).await?;
-    let why = events.pointer("/items/0/unmatched/0/why").and_then(Value::as_str).unwrap_or_default().to_owned();
-    must(why.contains("lunch?"), &format!("why an event began nothing was to be told: {events}"))?;
-    Ok(why)
+    let unmatched = events.pointer("/items/0/unmatched").and_then(Value::as_array).into_iter().flatten();
+    let mut reasons = unmatched.filter_map(|one| one.get("why")?.as_str());
+    let why = reasons.find(|why| why.contains("lunch?")).map(str::to_owned);
+    must(why.is_some(), &format!("why an event began nothing was to be told: {events}"))?;
+    Ok(why.unwrap_or_default())
 }
 
 /// The actions that Pipedream has run since.

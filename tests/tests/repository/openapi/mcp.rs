@@ -103,10 +103,13 @@ async fn outages() -> Given {
     let message = world.mcp_event(&ping());
     let mut listen = message.clone();
     "GET".clone_into(&mut listen.method);
+    let mut end = message.clone();
+    "DELETE".clone_into(&mut end.method);
     let call = asked(&world, "POST", "agent-tools/search_tools").text("{}");
     for (operation, event) in [
         ("mcpMessage", message),
         ("mcpListen", listen),
+        ("mcpEnd", end),
         ("listToolsForAgents", asked(&world, "GET", "agent-tools")),
         ("callToolForAgents", call),
     ] {
