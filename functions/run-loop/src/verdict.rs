@@ -156,10 +156,13 @@ mod tests {
 
     #[test]
     fn a_run_that_is_cancelled_or_gets_nowhere_takes_no_step() {
-        assert!(before_steps(&run(&json!({"attempts": MOST_ATTEMPTS}))).is_none());
-        let stuck = before_steps(&run(&json!({"attempts": MOST_ATTEMPTS + 1})));
-        let Some(Verdict::GiveUp(ending)) = stuck else { panic!("{stuck:?}") };
-        assert_eq!((ending.status, ending.error.is_some()), (RunStatus::Failed, true));
+        let attempted = |attempts: u32| run(&json!({"attempts": attempts}));
+        assert!(before_steps(&attempted(MOST_ATTEMPTS)).is_none() && !gets_nowhere(&attempted(MOST_ATTEMPTS)));
+        assert!(gets_nowhere(&attempted(MOST_ATTEMPTS + 1)));
+        let stuck = given_up(None);
+        let Verdict::GiveUp(ending) = stuck else { panic!("{stuck:?}") };
+        assert_eq!(ending.status, RunStatus::Failed);
+        assert!(ending.error.is_some_and(|error| error.contains("may have happened")));
         let cancelled = before_steps(&run(&json!({"cancel_requested_at": NOW, "attempts": 9})));
         let Some(Verdict::End(ending, None)) = cancelled else { panic!("{cancelled:?}") };
         assert_eq!((ending.status, ending.error), (RunStatus::Cancelled, None));

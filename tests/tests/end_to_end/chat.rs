@@ -87,11 +87,16 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
 /// The function that streams, through its door.
 pub(crate) async fn stream(http: &Client, stack: &Stack, token: &str) {
     let url = format!("{}/agent/stream", stack.description.stream_url.as_deref().unwrap());
-    let preflight = http.request(Method::OPTIONS, &url).header("origin", "https://app.example");
-    let preflight = preflight.header("access-control-request-method", "POST");
-    let preflight = preflight.header("access-control-request-headers", "authorization,content-type,x-organization");
-    let allowed = preflight.send().await.unwrap();
-    assert_eq!(allowed.headers()["access-control-allow-origin"], "*");
+    let preflight = |origin: &str| {
+        let preflight = http.request(Method::OPTIONS, &url).header("origin", origin);
+        let preflight = preflight.header("access-control-request-method", "POST");
+        preflight.header("access-control-request-headers", "authorization,content-type,x-organization").send()
+    };
+    let own = stack.description.api_url.trim_end_matches('/').to_owned();
+    let allowed = preflight(&own).await.unwrap();
+    assert_eq!(allowed.headers()["access-control-allow-origin"], own.as_str());
+    let foreign = preflight("https://app.example").await.unwrap();
+    assert!(!foreign.headers().contains_key("access-control-allow-origin"));
     let ask = http.post(&url).json(&json!({"message": "Hello!"}));
     assert_eq!(ask.try_clone().unwrap().send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
 
