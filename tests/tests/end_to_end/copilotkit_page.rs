@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use axum::{
-    Router,
     extract::{Request, State},
     http::{StatusCode, header::CONTENT_TYPE},
-    response::{IntoResponse, Response},
+    response::{Html, IntoResponse, Response},
 };
-use serde_json::{Value, json};
-use tests::{browser::Browser, http_server::Server};
+use serde_json::json;
+use tests::browser::Browser;
 
-use crate::conversation::{Chat, installed, no_tool, plan, says, words};
+use crate::{
+    conversation::{Chat, installed, no_tool, plan, says, words},
+    edge::{Files, FrontEnd},
+};
 
 const FIELD: &str = "[data-testid=copilot-chat-textarea]";
 const ANSWER: &str = "[data-testid=copilot-assistant-message]";
@@ -32,11 +34,6 @@ impl Page {
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         page
     }
-
-    /// Serves it with settings that lead it to the chat.
-    async fn serve(&self, settings: Value) -> Server {
-        Server::start(Router::new().fallback(file).with_state((self.directory.clone(), settings))).await
-    }
 }
 
 impl Drop for Page {
@@ -45,7 +42,15 @@ impl Drop for Page {
     }
 }
 
-async fn file(State((directory, settings)): State<(PathBuf, Value)>, request: Request) -> Response {
+pub(crate) async fn file(State(files): State<Files>, request: Request) -> Response {
+    let Some((directory, settings)) = files.lock().unwrap().clone() else {
+        let page = "<!doctype html><title>A front end</title><link rel=icon href='data:,'>";
+        return if request.uri().path() == "/" {
+            Html(page).into_response()
+        } else {
+            StatusCode::NOT_FOUND.into_response()
+        };
+    };
     let (name, kind) = match request.uri().path() {
         "/" => ("index.html", "text/html; charset=utf-8"),
         "/page.js" => ("page.js", "text/javascript"),
@@ -57,7 +62,7 @@ async fn file(State((directory, settings)): State<(PathBuf, Value)>, request: Re
 }
 
 /// Both ways in which CopilotKit speaks: a path for each thing, and one for all.
-pub(crate) async fn is_served(chat: &Chat, browser: &Browser) {
+pub(crate) async fn is_served(chat: &Chat, browser: &Browser, front_end: &FrontEnd) {
     let Some(clients) = installed() else { return };
     let page = Page::build(&clients);
     for single in [false, true] {
@@ -66,8 +71,8 @@ pub(crate) async fn is_served(chat: &Chat, browser: &Browser) {
             "headers": {"Authorization": format!("Bearer {}", chat.at("/token"))},
             "useSingleEndpoint": single,
         });
-        let server = page.serve(settings).await;
-        browser.open(&server.url).await;
+        front_end.show(page.directory.clone(), settings);
+        browser.open(&front_end.origin()).await;
         converse(chat, browser).await;
         assert_eq!(browser.complaints().await, [""; 0], "single: {single}");
     }

@@ -1,18 +1,33 @@
 //! What the template asks of API Gateway and Lambda holds on the running system, and a front end of another origin uses the API.
 
-use axum::{Router, response::Html, routing::get};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use crate::copilotkit_page;
+use axum::Router;
 use local::Stack;
 use serde_json::{Value, json};
 use tests::{Template, browser::Browser, cross_origin::Page, http_server::Server, template::Deployment};
 
+/// A directory and the settings of its page; a plain page without one.
+pub(crate) type Files = Arc<Mutex<Option<(PathBuf, Value)>>>;
+
 /// A front end that is served elsewhere: at its address, whose origin the deployment names, and at `localhost`, which is another
 /// origin to browsers.
-pub(crate) struct FrontEnd(Server);
+pub(crate) struct FrontEnd(Server, Files);
 
 impl FrontEnd {
     pub(crate) async fn serve() -> Self {
-        let page = Html("<!doctype html><title>A front end</title><link rel=icon href='data:,'>");
-        Self(Server::start(Router::new().route("/", get(page))).await)
+        let files = Files::default();
+        let routes = Router::new().fallback(copilotkit_page::file).with_state(files.clone());
+        Self(Server::start(routes).await, files)
+    }
+
+    /// Serves the files of a directory, and these settings, in place of the plain page.
+    pub(crate) fn show(&self, directory: PathBuf, settings: Value) {
+        *self.1.lock().unwrap() = Some((directory, settings));
     }
 
     pub(crate) fn origin(&self) -> String {

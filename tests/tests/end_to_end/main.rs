@@ -156,7 +156,7 @@ fn official_mcp_client(stack: &Stack) {
 }
 
 /// The chat, with the front ends of others and our own page.
-async fn chats(stack: &Stack) {
+async fn chats(stack: &Stack, front_end: &edge::FrontEnd) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
     let browser = Browser::start().await;
     if let Some(browser) = &browser {
@@ -164,7 +164,7 @@ async fn chats(stack: &Stack) {
     }
     chat_clients::are_served(&chat);
     let Some(browser) = browser else { return };
-    copilotkit_page::is_served(&chat, &browser).await;
+    copilotkit_page::is_served(&chat, &browser, front_end).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
 
     edge::holds(&stack, &front_end).await;
-    chats(&stack).await;
+    chats(&stack, &front_end).await;
     events::are_answered(&stack, &user.http).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
     pages::do_as_they_say(&stack).await;
