@@ -91,7 +91,7 @@ async fn receipt(chat: &Chat, browser: &Browser) {
     browser.until_shown("Ana has the address now.").await;
     browser.find("[data-receipt=entries] [data-receipt-state=done]").await;
     let receipt = browser.texts("[data-receipt=entries]").await.pop().unwrap_or_default();
-    assert!(receipt.contains("+14155550123") && receipt.contains("Send directions"), "{receipt}");
+    assert!(receipt.contains("+14155550123") && receipt.contains("Text the way"), "{receipt}");
     chat.script(&[no_tool(), says("I have sent it to everybody!", 0)]).await;
     ask(browser, "And to everybody else").await;
     browser.until_shown("I have sent it to everybody!").await;

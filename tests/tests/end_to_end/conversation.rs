@@ -31,7 +31,7 @@ impl Chat {
             "chat": {"consent": true},
         });
         let mut directions = reminder.clone();
-        directions["label"] = json!("Send directions");
+        directions["label"] = json!("Text the way");
         directions["description"] = json!("Sends a text message with the way to the practice.");
         directions["chat"] = json!({"consent": false});
         let sales =
