@@ -29,7 +29,7 @@ use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
 const LAYERS: [&[&str]; 17] = [
-    &["error", "config", "cut", "deadline", "invocation", "ranking"],
+    &["error", "config", "cut", "deadline", "invocation", "placeholder", "ranking"],
     &["models", "fields", "backoff"],
     &["redaction"],
     &["telemetry", "clients", "json_schema"],
