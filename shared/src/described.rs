@@ -34,11 +34,11 @@ impl Schemas {
             let required: Vec<&str> = members.iter().filter(|member| member.1).map(|member| &*member.0).collect();
             let properties: serde_json::Map<String, Json> =
                 members.iter().map(|(name, _, schema)| (name.clone(), schema.clone())).collect();
-            let mut schema = json!({"type": "object", "additionalProperties": false, "properties": properties});
+            let mut more = vec![("additionalProperties", false.into()), ("properties", properties.into())];
             if !required.is_empty() {
-                schema["required"] = json!(required);
+                more.push(("required", json!(required)));
             }
-            self.0.insert(name.to_owned(), with(schema, doc, &[]));
+            self.0.insert(name.to_owned(), with(json!({"type": "object"}), doc, &more));
         }
         reference(name)
     }
@@ -47,11 +47,14 @@ impl Schemas {
     pub fn members_of<T: Described>(&mut self) -> Vec<Member> {
         let mut inner = Self::default();
         let reference = T::schema(&mut inner);
-        let name = reference["$ref"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned();
-        let schema = inner.0.remove(&name).unwrap_or_default();
+        let name = reference.get("$ref").and_then(Json::as_str).and_then(|path| path.rsplit('/').next());
+        let schema = name.and_then(|name| inner.0.remove(name)).unwrap_or_default();
         self.0.append(&mut inner.0);
-        let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
-        let members = schema["properties"].as_object().into_iter().flatten();
+        let of = |word: &str| schema.get(word);
+        let required = |name: &str| {
+            of("required").and_then(Json::as_array).is_some_and(|all| all.iter().any(|required| required == name))
+        };
+        let members = of("properties").and_then(Json::as_object).into_iter().flatten();
         members.map(|(name, schema)| (name.clone(), required(name), schema.clone())).collect()
     }
 

@@ -66,7 +66,7 @@ fn name_of(path: &Path) -> String {
 fn serde(attributes: &[Attribute], mut found: impl FnMut(&str, Option<String>)) -> Result<()> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         attribute.parse_nested_meta(|meta| {
-            let value = meta.value().and_then(|value| value.parse::<LitStr>()).ok();
+            let value = meta.value().and_then(syn::parse::ParseBuffer::parse::<LitStr>).ok();
             found(&name_of(&meta.path), value.map(|value| value.value()));
             Ok(())
         })?;

@@ -89,18 +89,21 @@ impl Operation {
     }
 
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
-        self.query.push(json!({"name": name, "in": "query", "description": doc, "schema": schema}));
+        let parameter =
+            [("name", name.into()), ("in", "query".into()), ("description", doc.into()), ("schema", schema)];
+        self.query.push(parameter.into_iter().collect());
         self.refuses(422);
     }
 
     /// `usual` is said of the answer if the prose says nothing of it.
     pub fn answers(&mut self, status: u16, usual: &str, schema: Json) {
-        let mut content = json!({"schema": schema});
+        let mut content = Map::from_iter([("schema".to_owned(), schema)]);
         if let Some(example) = self.prose.examples.iter().find(|example| example.name == status.to_string()) {
-            content["example"] = example.value.clone();
+            content.insert("example".into(), example.value.clone());
         }
         let description = self.prose.answers.get(&status).map_or(usual, String::as_str);
-        self.answers.insert(status, json!({"description": description, "content": {"application/json": content}}));
+        let answer = json!({"description": description, "content": {"application/json": content}});
+        self.answers.insert(status, answer);
     }
 
     /// The parameters of the path.
@@ -126,13 +129,9 @@ impl Operation {
             value.insert("parameters".into(), self.query.clone().into());
         }
         if let Some(schema) = &self.body {
-            let mut content = json!({"schema": schema});
-            for Example { name, summary, value } in self.prose.examples.iter().filter(|example| !example.of_answer()) {
-                content["examples"][name] = match summary {
-                    Some(summary) => json!({"summary": summary, "value": value}),
-                    None => json!({"value": value}),
-                };
-            }
+            let of_body = self.prose.examples.iter().filter(|example| !example.of_answer());
+            let examples: Map<String, Json> = of_body.map(Example::named).collect();
+            let content = json!({"schema": schema, "examples": examples});
             value.insert("requestBody".into(), json!({"required": true, "content": {"application/json": content}}));
         }
         let answers: Map<String, Json> =
@@ -160,6 +159,15 @@ struct Example {
 }
 
 impl Example {
+    fn named(&self) -> (String, Json) {
+        let value = &self.value;
+        let example = match &self.summary {
+            Some(summary) => json!({"summary": summary, "value": value}),
+            None => json!({"value": value}),
+        };
+        (self.name.clone(), example)
+    }
+
     fn of_answer(&self) -> bool {
         self.name.parse::<u16>().is_ok()
     }
@@ -177,14 +185,14 @@ impl Prose {
                     prose.answers.insert(status, said.to_owned());
                     None
                 }
-                (None, None) => match line.strip_prefix("```json,") {
-                    Some(name) => Some((name, String::new())),
-                    None => {
-                        text.push_str(line);
-                        text.push('\n');
-                        None
-                    }
-                },
+                (None, None) if line.starts_with("```json,") => {
+                    Some((line.trim_start_matches("```json,"), String::new()))
+                }
+                (None, None) => {
+                    text.push_str(line);
+                    text.push('\n');
+                    None
+                }
                 (Some((name, body)), _) if line == "```" => {
                     let (name, summary) = match name.split_once(": ") {
                         Some((name, summary)) => (name, Some(summary.to_owned())),
@@ -198,9 +206,8 @@ impl Prose {
             };
         }
         let (summary, rest) = text.trim().split_once("\n\n").unwrap_or((text.trim(), ""));
-        prose.summary = summary.trim().trim_end_matches('.').replace('\n', " ");
-        prose.description = rest.trim().to_owned();
-        prose
+        let summary = summary.trim().trim_end_matches('.').replace('\n', " ");
+        Self { summary, description: rest.trim().to_owned(), ..prose }
     }
 }
 
