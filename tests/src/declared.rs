@@ -18,13 +18,14 @@ macro_rules! declared {
     };
 }
 
-pub const DECLARED: [Declared; 7] = declared! {
+pub const DECLARED: [Declared; 8] = declared! {
     "agents": agents,
     "attach": attach,
     "detach": detach,
     "erasures": erasures,
     "keys": keys,
     "members": members,
+    "phone-numbers": phone_numbers,
     "usage": usage,
 };
 
