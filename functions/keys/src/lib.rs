@@ -98,7 +98,7 @@ async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
 /// ```json,vapi: For vapi
 /// {"api_key": "own-vapi-key", "webhook_bearer": "what-the-credential-sends"}
 /// ```
-/// ```json,llm: For llm, with a key of OpenRouter's
+/// ```json,llm: For llm, with a key for OpenRouter
 /// {"api_key": "sk-or-v1-0123456789", "model": "openai/gpt-4o-mini"}
 /// ```
 /// ```json,llm_oauth: For llm, with OAuth client credentials
