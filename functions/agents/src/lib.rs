@@ -13,7 +13,7 @@ use shared::{
     fields::Fields,
     http::{
         Access, Asked, Created, Deleted, Id, Paged, Sent, Shown,
-        declared::{Body, Given, Text},
+        declared::{Body, Given, Name},
         operation,
     },
     lifecycle::Attachments,
@@ -58,7 +58,7 @@ impl Deps {
 
 #[derive(Body)]
 struct NewAgent {
-    name: Option<Text<LONGEST_NAME>>,
+    name: Option<Name<LONGEST_NAME>>,
     /// VAPI's id of the assistant.
     external_assistant_id: AssistantId,
 }

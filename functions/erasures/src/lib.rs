@@ -56,10 +56,11 @@ struct NumberErasedView {
 /// Delete what is kept of a phone number
 ///
 /// Deleted are the calls from the number and to it with the executions in them, the executions for it in calls
-/// that only VAPI knows, the events and the runs of automations that name it in what they were asked, said or gave, and the
-/// conversations with the planner that do: with its country code, or without it if that leaves nine digits. What the
-/// organization wrote itself (tools, knowledge bases, its own phone numbers) has routes of its own. Answers that a repeated
-/// request would get are kept for as long as their effect must not happen again, and cannot be found by a number.
+/// that only VAPI knows, those that were to reach the number or were given it as an argument, the events and the runs of
+/// automations that name it in what they were asked, said or gave, and the conversations with the planner that do: with its
+/// country code, or without it if that leaves nine digits. What the organization wrote itself (tools, knowledge bases, its
+/// own phone numbers) has routes of its own. Answers that a repeated request would get are kept for as long as their effect
+/// must not happen again, and cannot be found by a number.
 ///
 /// It takes the time that there is. Until `complete`, send the request again, with `next_cursor` as `cursor` if there is
 /// one: it goes on where it stopped. A run that names the number and is not over is not deleted: cancel those in

@@ -201,34 +201,45 @@ impl<T: Given> Member for Kept<T> {
     }
 }
 
-/// Text of at most so many characters, trimmed, and not empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text<const LONGEST: usize>(pub String);
+/// Kinds of text: at most so many characters, trimmed, and not empty.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident by $read:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name<const LONGEST: usize>(pub String);
 
-impl<const LONGEST: usize> Deref for Text<LONGEST> {
-    type Target = str;
+        impl<const LONGEST: usize> Deref for $name<LONGEST> {
+            type Target = str;
 
-    fn deref(&self) -> &str {
-        &self.0
-    }
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<const LONGEST: usize> From<$name<LONGEST>> for String {
+            fn from(text: $name<LONGEST>) -> Self {
+                text.0
+            }
+        }
+
+        impl<const LONGEST: usize> Described for $name<LONGEST> {
+            fn schema(_: &mut Schemas) -> Json {
+                json!({"type": "string", "maxLength": LONGEST})
+            }
+        }
+
+        impl<const LONGEST: usize> Given for $name<LONGEST> {
+            fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+                fields.$read(name, LONGEST).map(Self)
+            }
+        }
+    )+};
 }
 
-impl<const LONGEST: usize> From<Text<LONGEST>> for String {
-    fn from(text: Text<LONGEST>) -> Self {
-        text.0
-    }
-}
-
-impl<const LONGEST: usize> Described for Text<LONGEST> {
-    fn schema(_: &mut Schemas) -> Json {
-        json!({"type": "string", "maxLength": LONGEST})
-    }
-}
-
-impl<const LONGEST: usize> Given for Text<LONGEST> {
-    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        fields.text(name, LONGEST).map(Self)
-    }
+texts! {
+    Text by text;
+    /// By which people and models know a thing: it has no character that nobody sees.
+    Name by name;
 }
 
 /// Types that parse from text, and whose error says what the text must be.
