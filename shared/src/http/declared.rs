@@ -299,6 +299,7 @@ mod tests {
 
     /// A change.
     #[derive(Body)]
+    #[allow(dead_code, reason = "only what is wrong with some of the fields is looked at")]
     struct Change {
         role: Kept<Role>,
         label: Text<3>,
