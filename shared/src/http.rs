@@ -4,8 +4,11 @@ mod accept;
 pub mod access;
 mod bearer;
 mod body;
+pub mod declared;
 mod events;
 mod idempotency_key;
+mod openapi;
+mod operation;
 mod page;
 mod reply;
 mod request_ids;
@@ -18,9 +21,15 @@ pub use accept::accepted_text;
 pub use access::{Access, Person};
 pub use bearer::bearer;
 pub use body::{body, id_body, json_body};
+pub use declare::operation;
+pub use declared::Sent;
 pub use events::{Events, Frames};
 pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
+pub use openapi::{Document, Operation};
+pub use operation::{
+    Answers, Asked, Created, Deleted, FromCursor, Id, Made, Named, Paged, Part, Route, Shown, query_of_parts,
+};
 pub use page::{history, page, page_by, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
 pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};

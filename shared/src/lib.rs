@@ -2,7 +2,9 @@
 //!
 //! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation, planner -> injection -> discovery -> catalogue ->
 //! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models, backoff -> cut,
-//! ranking, error`.
+//! ranking, described, error`.
+
+extern crate self as shared; // the macros of `declare` name it
 
 pub mod accounts;
 pub mod actions;
@@ -16,6 +18,7 @@ pub mod config;
 pub mod connections;
 pub mod cut;
 pub mod deadline;
+pub mod described;
 pub mod discovery;
 pub mod error;
 pub mod execution;

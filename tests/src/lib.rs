@@ -18,6 +18,7 @@ pub mod aws;
 pub mod browser;
 pub mod clients;
 pub mod cross_origin;
+pub mod declared;
 pub mod event;
 pub mod http_server;
 pub mod issuer;

@@ -1,28 +1,29 @@
 //! The organization's agents, each an assistant that exists at VAPI.
 //!
-//! - POST /api/{slug}/agents `{"external_assistant_id", "name"?}`: registers an assistant, once over all organizations; 201
-//!   with the row. The name is the assistant's own unless another one is given. In the account that organizations share,
-//!   only who can write into the assistant's metadata may register it: the refusal says what to write.
-//! - GET /api/{slug}/agents?limit=&cursor=: newest first, as `{items, next_cursor}`
-//! - GET /api/{slug}/agents/{id}: one agent
-//! - DELETE /api/{slug}/agents/{id}: `{"status": "deleted"}`. The assistant stays at VAPI, without our tools: they are taken
-//!   out of its `toolIds` before their rows go. An agent that phone numbers ring is not deleted.
+//! An assistant is registered once over all organizations. In the account that organizations share, only who can write into the
+//! assistant's metadata may register it: the refusal says what to write. The assistant of an agent that is removed stays at VAPI,
+//! without our tools: they are taken out of its `toolIds` before their rows go.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
+    Error, Platform, Result,
     accounts::Accounts,
     actions::ToolTokens,
     clients::{Vapi, vapi},
-    error::Problems,
     fields::Fields,
-    http::{self, Access, Reply, Request},
+    http::{
+        Access, Asked, Created, Deleted, Id, Paged, Sent, Shown,
+        declared::{Body, Given, Name},
+        operation,
+    },
     lifecycle::Attachments,
     models::{Agent, AgentId, KeyService, OrganizationId, Timestamp},
     platform,
-    store::{Agents, PhoneNumbers},
+    store::{Agents, Page, PhoneNumbers},
 };
 use uuid::Uuid;
+
+shared::routes!(Deps, "agents": register_agent, list_agents, get_agent, delete_agent);
 
 /// The member of an assistant's metadata that shows whose it is.
 const PROOF: &str = "switchboard";
@@ -55,36 +56,51 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "agents"] => {
-            let agent = register(deps, organization, &http::json_body(&request)?, deadline).await?;
-            Reply::created(&agent)
+#[derive(Body)]
+struct NewAgent {
+    name: Option<Name<LONGEST_NAME>>,
+    /// VAPI's id of the assistant.
+    external_assistant_id: AssistantId,
+}
+
+struct AssistantId(Uuid);
+
+shared::described!(AssistantId => {"type": "string", "format": "uuid"});
+
+impl Given for AssistantId {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let id = fields.get(name)?.as_str().and_then(|text| Uuid::parse_str(text.trim()).ok());
+        if id.is_none() {
+            fields.problem(name, "must be the UUID of an assistant at VAPI");
         }
-        ["GET", "api", _, "agents"] => {
-            let (limit, cursor) = http::page(&request)?;
-            Reply::ok(&deps.agents.page(organization, cursor.as_ref(), limit).await?)
-        }
-        ["GET", "api", _, "agents", id] => Reply::ok(&deps.agents.get(organization, http::id(id, "agent")?).await?),
-        ["DELETE", "api", _, "agents", id] => {
-            let id = http::id(id, "agent")?;
-            Box::pin(deps.attachments.remove_agent(&deps.phone_numbers, organization, id, deadline)).await?;
-            Reply::ok(&json!({"status": "deleted"}))
-        }
-        _ => Err(Error::NotFound("route")),
+        id.map(Self)
     }
 }
 
-/// What is asked for.
-struct Registration {
-    name: Option<String>,
-    assistant: Uuid,
-}
-
-async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadline: Deadline) -> Result<Agent> {
-    let Registration { name, assistant } = registration(body)?;
+/// Register an assistant as an agent
+///
+/// The assistant must exist at VAPI, in the organization's account there: its own if it has stored a key, else the
+/// platform's. One that is registered, by whatever organization, is refused with 409. Without a name the agent has the
+/// assistant's.
+///
+/// In the platform's account, which organizations share, an assistant is registered only with proof that it is the
+/// organization's: the first request is answered with 422, and the problem of `external_assistant_id` says which text
+/// belongs into `metadata.switchboard` of the assistant at VAPI. With that in its place, the same request succeeds. The
+/// text is for this organization and this assistant, and it does not change. An account of the organization's own needs
+/// no proof.
+///
+/// - 201: The agent's row.
+///
+/// ```json,assistant
+/// {"external_assistant_id": "5c9c5a6e-31a4-4a0b-9d53-6c1f0a6e2b11"}
+/// ```
+/// ```json,named
+/// {"external_assistant_id": "5c9c5a6e-31a4-4a0b-9d53-6c1f0a6e2b11", "name": "Front desk"}
+/// ```
+#[operation(POST "/api/{slug}/agents", Admin, also(409, 502, 504))]
+async fn register_agent(deps: &Deps, asked: &Asked<'_>, body: Sent<NewAgent>) -> Result<Created<Agent>> {
+    let organization = asked.organization();
+    let NewAgent { name, external_assistant_id: AssistantId(assistant) } = body.read()?;
     let external_assistant_id = assistant.hyphenated().to_string();
     let own = deps.accounts.own(organization, KeyService::Vapi).await?;
     let is_shared = own.is_none();
@@ -92,13 +108,13 @@ async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadl
         Some(own) => own,
         None => deps.accounts.platform_vapi().await?,
     };
-    let found = deps.vapi.assistant(&account, &external_assistant_id, deadline).await?;
+    let found = deps.vapi.assistant(&account, &external_assistant_id, asked.deadline).await?;
     let found = found.ok_or_else(|| Error::invalid("external_assistant_id", "is not an assistant at VAPI"))?;
     if is_shared {
         must_be_theirs(deps, organization, &external_assistant_id, &found).await?;
     }
     let name = match name {
-        Some(name) => name,
+        Some(name) => name.0,
         None => name_at_vapi(found)?,
     };
     let now = Timestamp::now();
@@ -111,7 +127,38 @@ async fn register(deps: &Deps, organization: OrganizationId, body: &Value, deadl
         updated_at: now,
     };
     deps.agents.create(&agent).await?;
-    Ok(agent)
+    Ok(Created(agent))
+}
+
+/// List the organization's agents
+///
+/// Newest first.
+///
+/// - 200: A page of agents.
+#[operation(GET "/api/{slug}/agents", Viewer)]
+async fn list_agents(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<Agent>> {
+    deps.agents.page(asked.organization(), page.cursor.as_ref(), page.limit).await
+}
+
+/// Show an agent
+///
+/// - 200: The agent's row.
+#[operation(GET "/api/{slug}/agents/{id}", Viewer, resource(ShowAgent))]
+async fn get_agent(deps: &Deps, asked: &Asked<'_>, agent: Id<AgentId>) -> Result<Shown<Agent>> {
+    deps.agents.get(asked.organization(), agent.0).await.map(Shown)
+}
+
+/// Remove an agent with its attachments
+///
+/// Its tools are taken out of the assistant's `toolIds` at VAPI first; an error of VAPI's stops the removal, and nothing
+/// is lost. Assistant and tools stay. An agent that phone numbers ring is not removed: 409 names the numbers.
+///
+/// - 200: It is gone.
+#[operation(DELETE "/api/{slug}/agents/{id}", Admin, also(409, 502, 504), resource(RemoveAgent))]
+async fn delete_agent(deps: &Deps, asked: &Asked<'_>, agent: Id<AgentId>) -> Result<Deleted> {
+    let attachments = &deps.attachments;
+    attachments.remove_agent(&deps.phone_numbers, asked.organization(), agent.0, asked.deadline).await?;
+    Ok(Deleted)
 }
 
 /// Every organization without an account of its own could name any assistant of the shared one. Whose it is, shows who can
@@ -142,26 +189,16 @@ fn name_at_vapi(assistant: vapi::Assistant) -> Result<String> {
         .ok_or_else(|| Error::invalid("name", "is required, because the assistant has no name at VAPI"))
 }
 
-fn registration(body: &Value) -> Result<Registration> {
-    let mut problems = Problems::default();
-    let registration = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let name = fields.name("name", LONGEST_NAME);
-        let assistant = fields.required("external_assistant_id").and_then(|value| {
-            let id = value.as_str().and_then(|text| Uuid::parse_str(text.trim()).ok());
-            if id.is_none() {
-                fields.problem("external_assistant_id", "must be the UUID of an assistant at VAPI");
-            }
-            id
-        });
-        fields.finish();
-        Some(Registration { name, assistant: assistant? })
-    });
-    problems.into_result(registration)
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use shared::http::declared;
+
     use super::*;
+
+    fn registration(body: &Value) -> Result<NewAgent> {
+        declared::read(body, |_, _| ())
+    }
 
     const ID: &str = "5C9C5A6E-0000-4000-8000-00000000000A";
 
@@ -174,7 +211,8 @@ mod tests {
 
     #[test]
     fn an_assistant_id_is_one_however_it_is_written() {
-        let read = |text: String| registration(&json!({"external_assistant_id": text})).unwrap().assistant;
+        let read =
+            |text: String| registration(&json!({"external_assistant_id": text})).unwrap().external_assistant_id.0;
         assert_eq!(read(ID.to_owned()), read(format!(" {} ", ID.to_lowercase().replace('-', ""))));
     }
 

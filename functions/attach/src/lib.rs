@@ -1,16 +1,17 @@
-//! POST /api/{slug}/agents/{id}/tools/attach: gives a tool to an agent.
+//! Gives a tool to an agent.
 //!
-//! Body: `{"tool_id": "…"}`. Answer: the row of `agent_tools`, 201 when it is new, 200 when it was there. A tool that agents
-//! can call goes into the assistant's `toolIds` at VAPI and into the table; one that only runs on call start into the table
-//! alone. If something fails on the way, VAPI is made to follow the table.
+//! A tool that agents can call goes into the assistant's `toolIds` at VAPI and into the table; one that only runs on call start into the
+//! table alone. If something fails on the way, VAPI is made to follow the table.
 
 use shared::{
-    Error, Platform, Result,
-    http::{self, Access, Reply, Request},
+    Platform, Result,
+    http::{Access, Asked, Id, Made, Sent, declared::Body, operation},
     lifecycle::{Attached, Attachments},
-    models::AgentId,
+    models::{AgentId, AgentTool, ToolId},
     platform,
 };
+
+shared::routes!(Deps, "attachments": attach_tool);
 
 pub struct Deps {
     pub access: Access,
@@ -23,16 +24,33 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    let ["POST", "api", _, "agents", agent, "tools", "attach"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
-    let agent: AgentId = http::id(agent, "agent")?;
-    let tool = http::id_body(&request, "tool_id")?;
-    match Box::pin(deps.attachments.attach(organization, agent, tool, deadline)).await? {
-        (row, Attached::New) => Reply::created(&row),
-        (row, Attached::Existing) => Reply::ok(&row),
-    }
+#[derive(Body)]
+struct ToolToAttach {
+    tool_id: ToolId,
+}
+
+/// Give a tool to an agent
+///
+/// A tool that agents can call is put among the `toolIds` of the agent's assistant at VAPI; one that only runs on call
+/// start is only written down. Doing it again changes nothing.
+///
+/// - 200: It was attached before.
+/// - 201: It is attached now.
+///
+/// ```json,tool
+/// {"tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f"}
+/// ```
+#[operation(POST "/api/{slug}/agents/{id}/tools/attach", Admin, also(409, 502, 504), resource(Attach))]
+async fn attach_tool(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    agent: Id<AgentId>,
+    body: Sent<ToolToAttach>,
+) -> Result<Made<AgentTool>> {
+    let tool = body.read()?.tool_id;
+    let attached = deps.attachments.attach(asked.organization(), agent.0, tool, asked.deadline);
+    Ok(match Box::pin(attached).await? {
+        (row, Attached::New) => Made::New(row),
+        (row, Attached::Existing) => Made::There(row),
+    })
 }

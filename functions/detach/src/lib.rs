@@ -1,16 +1,16 @@
-//! POST /api/{slug}/agents/{id}/tools/detach: takes a tool from an agent.
-//!
-//! Body: `{"tool_id": "…"}`. Answer: 200 `{"agent_id", "tool_id", "detached": true}`. The tool leaves the assistant's `toolIds`
-//! at VAPI, if it is there, and the table.
+//! Takes a tool from an agent: out of the assistant's `toolIds` at VAPI, if it is there, and out of the table.
 
-use serde_json::json;
+use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
-    http::{self, Access, Reply, Request},
+    Platform, Result,
+    described::Described,
+    http::{Access, Asked, Id, Sent, Shown, declared::Body, operation},
     lifecycle::Attachments,
-    models::AgentId,
+    models::{AgentId, ToolId},
     platform,
 };
+
+shared::routes!(Deps, "attachments": detach_tool);
 
 pub struct Deps {
     pub access: Access,
@@ -23,14 +23,37 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    let ["POST", "api", _, "agents", agent, "tools", "detach"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
-    let agent: AgentId = http::id(agent, "agent")?;
-    let tool = http::id_body(&request, "tool_id")?;
-    deps.attachments.detach(organization, agent, tool, deadline).await?;
-    Reply::ok(&json!({"agent_id": agent, "tool_id": tool, "detached": true}))
+#[derive(Body)]
+struct ToolToDetach {
+    tool_id: ToolId,
+}
+
+#[derive(Serialize, Described)]
+struct DetachedToolView {
+    agent_id: AgentId,
+    tool_id: ToolId,
+    #[schema(r#const = true)]
+    detached: bool,
+}
+
+/// Take a tool from an agent
+///
+/// It leaves the `toolIds` of the agent's assistant at VAPI, if it is there, and the table. The tool itself stays. If it
+/// fails on the way, the rest happens by itself.
+///
+/// - 200: It is no longer attached.
+///
+/// ```json,tool
+/// {"tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f"}
+/// ```
+#[operation(POST "/api/{slug}/agents/{id}/tools/detach", Admin, also(409, 502, 504), resource(Detach))]
+async fn detach_tool(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    agent: Id<AgentId>,
+    body: Sent<ToolToDetach>,
+) -> Result<Shown<DetachedToolView>> {
+    let (agent_id, tool_id) = (agent.0, body.read()?.tool_id);
+    deps.attachments.detach(asked.organization(), agent_id, tool_id, asked.deadline).await?;
+    Ok(Shown(DetachedToolView { agent_id, tool_id, detached: true }))
 }

@@ -1,4 +1,4 @@
-//! POST /api/{slug}/erasures `{"phone_number", "cursor"?}`: deletes what is kept of one phone number; for owners and admins.
+//! Deletes what is kept of one phone number; for owners and admins.
 //!
 //! - Calls from it and to it, with their executions.
 //! - Executions for it in calls that only VAPI knows.
@@ -7,21 +7,18 @@
 //!
 //! It is not looked for in what the organization wrote itself (tools, knowledge bases, phone numbers, members), which has routes of
 //! its own.
-//!
-//! Answer: `{"phone_number": "+…01", "deleted": {"calls", "executions", "runs", "threads"}, "runs_under_way": [id], "complete", "next_cursor"}`.
-//! It takes the time that there is; until `complete`, the same request with `cursor` goes on where it stopped, and without one it
-//! begins again and finds what is left. A run that is not over is not deleted, but named: cancel it, and ask again.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use shared::{
-    Error, Platform, Result,
-    error::Problems,
-    fields::Fields,
-    http::{self, Access, Reply, Request},
-    models::E164,
+    Platform, Result,
+    described::Described,
+    http::{Access, Asked, Sent, Shown, declared::Body, operation},
+    models::{E164, RunId},
     platform,
-    store::{Erasure, ErasureCursor},
+    store::{Erased, Erasure, ErasureCursor},
 };
+
+shared::routes!(Deps, "privacy": erase_number);
 
 pub struct Deps {
     pub access: Access,
@@ -34,13 +31,57 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let member = deps.access.member(&request).await?;
-    let ["POST", "api", _, "erasures"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
-    let (number, from) = read(&http::json_body(&request)?)?;
-    let done = deps.erasure.number(member.organization_id, &number, from, http::deadline(&request)).await?;
+#[derive(Body)]
+struct ErasureOfNumber {
+    /// In E.164 form.
+    phone_number: E164,
+    /// The `next_cursor` of the answer before.
+    cursor: Option<ErasureCursor>,
+}
+
+#[derive(Serialize, Described)]
+struct NumberErasedView {
+    /// Its last two digits.
+    phone_number: String,
+    /// Rows per table; a run with all its steps counts as one, and so does a conversation.
+    deleted: Erased,
+    /// Runs that name the number and are not over.
+    runs_under_way: Vec<RunId>,
+    /// Whether nothing is left to be deleted of what was looked at.
+    complete: bool,
+    /// Where the next request goes on; null when everything was looked at.
+    next_cursor: Option<String>,
+}
+
+/// Delete what is kept of a phone number
+///
+/// Deleted are the calls from the number and to it with the executions in them, the executions for it in calls
+/// that only VAPI knows, those that were to reach the number or were given it as an argument, the events and the runs of
+/// automations that name it in what they were asked, said or gave, and the conversations with the planner that do: with its
+/// country code, or without it if that leaves nine digits. What the organization wrote itself (tools, knowledge bases, its
+/// own phone numbers) has routes of its own. Answers that a repeated request would get are kept for as long as their effect
+/// must not happen again, and cannot be found by a number.
+///
+/// It takes the time that there is. Until `complete`, send the request again, with `next_cursor` as `cursor` if there is
+/// one: it goes on where it stopped. A run that names the number and is not over is not deleted: cancel those in
+/// `runs_under_way` and then send the request once more, without a cursor. Repeating it does no harm.
+///
+/// - 200: What was deleted by this request.
+///
+/// ```json,number
+/// {"phone_number": "+14155550101"}
+/// ```
+/// ```json,going_on: Where the time was up
+/// {"phone_number": "+14155550101", "cursor": "runs"}
+/// ```
+/// ```json,200
+/// {"phone_number": "+…01", "deleted": {"calls": 3, "executions": 7, "runs": 1, "events": 2, "threads": 1},
+///  "runs_under_way": [], "complete": true, "next_cursor": null}
+/// ```
+#[operation(POST "/api/{slug}/erasures", Admin, resource(Erasures))]
+async fn erase_number(deps: &Deps, asked: &Asked<'_>, body: Sent<ErasureOfNumber>) -> Result<Shown<NumberErasedView>> {
+    let ErasureOfNumber { phone_number, cursor } = body.read()?;
+    let done = deps.erasure.number(asked.organization(), &phone_number, cursor, asked.deadline).await?;
     let complete = done.next.is_none() && done.runs_under_way.is_empty();
     let erased = done.erased;
     tracing::info!(
@@ -52,26 +93,26 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         complete,
         "what is kept of a phone number was deleted"
     );
-    Reply::ok(&json!({
-        "phone_number": number.masked(), "deleted": erased, "runs_under_way": done.runs_under_way, "complete": complete,
-        "next_cursor": done.next.map(|next| next.to_string()),
+    Ok(Shown(NumberErasedView {
+        phone_number: phone_number.masked(),
+        deleted: erased,
+        runs_under_way: done.runs_under_way,
+        complete,
+        next_cursor: done.next.map(|next| next.to_string()),
     }))
-}
-
-fn read(body: &Value) -> Result<(E164, Option<ErasureCursor>)> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let number = fields.required_parse("phone_number");
-        let cursor = fields.parse("cursor");
-        fields.finish();
-        number.map(|number| (number, cursor))
-    });
-    problems.into_result(read)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use shared::{Error, http::declared};
+
     use super::*;
+
+    fn read(body: &Value) -> Result<(E164, Option<ErasureCursor>)> {
+        let ErasureOfNumber { phone_number, cursor } = declared::read(body, |_, _| ())?;
+        Ok((phone_number, cursor))
+    }
 
     #[test]
     fn a_body_names_a_number_and_where_to_go_on() {

@@ -26,6 +26,13 @@ const LONGEST_MODEL: usize = 200;
 /// Of a scope or an audience.
 const LONGEST_GRANT: usize = 1_000;
 
+/// What may be sent depends on the service.
+pub(crate) struct AnyKey;
+
+shared::described!(AnyKey => {"anyOf": [
+    {"$ref": "#/components/schemas/VapiKey"}, {"$ref": "#/components/schemas/LlmKey"}, {"$ref": "#/components/schemas/LlmClient"}
+]});
+
 pub(crate) fn vapi(body: &Value) -> Result<Account> {
     let mut problems = Problems::default();
     let account = Fields::of(body, "", &mut problems).and_then(|mut fields| {

@@ -1,9 +1,5 @@
 //! The accounts that an organization has of its own at VAPI and at an LLM; without one the platform's is used.
 //!
-//! - GET /api/{slug}/keys: `{items: [{service, own, updated_at}], next_cursor: null}`, every service, never a key
-//! - PUT /api/{slug}/keys/{service}: stores a key; 200 with `{service, own, updated_at}`. Bodies are in `body.rs`
-//! - DELETE /api/{slug}/keys/{service}: goes back to the platform's account; `{"status": "deleted"}`
-//!
 //! A VAPI key is tried at VAPI first, and must see the agents and tools that the organization has (`switch.rs`). The key is in
 //! a secret of its own; the organization's row says which, so that writing the row is what changes the account, at once and
 //! entirely. A secret that no row names is on record as an intent.
@@ -13,17 +9,22 @@ mod switch;
 
 use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::{Outbound, Vapi},
-    http::{self, Access, Reply, Request},
+    described::Described,
+    http::{Access, Asked, Deleted, Id, Sent, Shown, operation},
     lifecycle::StoredSecrets,
     models::{Intent, KeyService, Organization, OrganizationId, OwnKey, SecretId, SecretOwner, Timestamp},
     platform,
     store::{Agents, Intents, Organizations, Page, Tools},
 };
+
+use crate::body::AnyKey;
+
+shared::routes!(Deps, "keys": list_keys, store_key, delete_key);
 
 pub struct Deps {
     pub access: Access,
@@ -55,41 +56,76 @@ impl Deps {
     }
 }
 
-/// What is shown of a key.
-#[derive(Serialize)]
-struct KeyView {
+#[derive(Serialize, Described)]
+struct OwnKeyView {
     service: KeyService,
     /// False: the platform's account is used.
     own: bool,
     updated_at: Option<Timestamp>,
 }
 
-impl KeyView {
+impl OwnKeyView {
     fn new(service: KeyService, key: Option<OwnKey>) -> Self {
         Self { service, own: key.is_some(), updated_at: key.map(|key| key.updated_at) }
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    match http::route(&request)[..] {
-        ["GET", "api", _, "keys"] => {
-            let keys = deps.organizations.get_consistent(organization).await?.own_keys;
-            let items = KeyService::ALL.map(|service| KeyView::new(service, keys.get(service)));
-            Reply::ok(&Page { items: items.into(), next_cursor: None })
-        }
-        ["PUT", "api", _, "keys", service] => {
-            let (service, body) = (http::id(service, "service")?, http::json_body(&request)?);
-            let key = Box::pin(put(deps, organization, service, &body, deadline)).await?;
-            Reply::ok(&KeyView::new(service, Some(key)))
-        }
-        ["DELETE", "api", _, "keys", service] => {
-            Box::pin(remove(deps, organization, http::id(service, "service")?, deadline)).await?;
-            Reply::ok(&json!({"status": "deleted"}))
-        }
-        _ => Err(Error::NotFound("route")),
-    }
+/// Which accounts the organization has of its own
+///
+/// Every service there is, and whether the organization has a key of its own there. A key is never shown.
+///
+/// - 200: One item a service.
+#[operation(GET "/api/{slug}/keys", Viewer)]
+async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
+    let keys = deps.organizations.get_consistent(asked.organization()).await?.own_keys;
+    let items = KeyService::ALL.map(|service| OwnKeyView::new(service, keys.get(service)));
+    Ok(Page { items: items.into(), next_cursor: None })
+}
+
+/// Use an account of the organization's own
+///
+/// For `vapi`, `VapiKey`: VAPI is asked whether it lets the key in. The organization's agents must be assistants of
+/// the key's account, so another key of the same account can always be put in the place of one; to change to another
+/// account, remove the agents and delete the tools first. With an account of its own, an organization's tools are no
+/// longer called with the bearer of the platform's credential: with their own tokens, or with `webhook_bearer`.
+///
+/// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https.
+///
+/// What was stored before is replaced as a whole. The key goes to Secrets Manager.
+///
+/// - 200: It is stored, and used from now on.
+///
+/// ```json,vapi: For vapi
+/// {"api_key": "own-vapi-key", "webhook_bearer": "what-the-credential-sends"}
+/// ```
+/// ```json,llm: For llm, with a key for OpenRouter
+/// {"api_key": "sk-or-v1-0123456789", "model": "openai/gpt-4o-mini"}
+/// ```
+/// ```json,llm_oauth: For llm, with OAuth client credentials
+/// {"client_id": "switchboard", "client_secret": "s3cret", "token_url": "https://login.example.com/oauth2/token",
+///  "base_url": "https://llm.example.com/v1"}
+/// ```
+#[operation(PUT "/api/{slug}/keys/{service}", Admin, also(409, 502, 504))]
+async fn store_key(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    service: Id<KeyService>,
+    body: Sent<AnyKey>,
+) -> Result<Shown<OwnKeyView>> {
+    let service = service.0;
+    let key = put(deps, asked.organization(), service, &body.json()?, asked.deadline).await?;
+    Ok(Shown(OwnKeyView::new(service, Some(key))))
+}
+
+/// Go back to the platform's account
+///
+/// The same holds as for a change to another account. The key can be restored in Secrets Manager for 30 days.
+///
+/// - 200: It is gone.
+#[operation(DELETE "/api/{slug}/keys/{service}", Admin, also(409, 502, 504), resource(RemoveKey))]
+async fn delete_key(deps: &Deps, asked: &Asked<'_>, service: Id<KeyService>) -> Result<Deleted> {
+    remove(deps, asked.organization(), service.0, asked.deadline).await?;
+    Ok(Deleted)
 }
 
 async fn put(

@@ -1,113 +1,89 @@
-//! What bodies say of a member.
-//!
-//! ```json
-//! {"user_id": "auth0|7", "role": "member", "name": "Ana Ruiz", "email": "ana@example.com", "phone": "+14155550101",
-//!  "timezone": "Europe/Madrid"}
-//! ```
+//! Bodies: a new member, and a change of one.
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
 use shared::{
-    Result,
-    error::Problems,
-    fields::Fields,
-    models::{Contact, E164, OrganizationMember, Role, UserId},
+    http::declared::{Body, Kept, Setting},
+    models::{Contact, E164, Role, UserId},
 };
 
-/// In characters.
-const LONGEST_NAME: usize = 200;
-/// Of an address, by RFC 5321.
-const LONGEST_EMAIL: usize = 254;
-const LONGEST_TIMEZONE: usize = 100;
-
-/// Body of a POST.
+#[derive(Body)]
 pub(crate) struct NewMember {
+    /// The `sub` of the user's tokens.
     pub(crate) user_id: UserId,
     pub(crate) role: Role,
-    pub(crate) contact: Contact,
+    name: Setting<Name>,
+    email: Setting<Email>,
+    phone: Setting<Phone>,
+    timezone: Setting<Zone>,
 }
 
-pub(crate) fn new_member(body: &Value) -> Result<NewMember> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let user_id = fields.required_parse("user_id");
-        let role = fields.required_parse("role");
-        let contact = contact(&mut fields, &Contact::default());
-        fields.finish();
-        Some(NewMember { user_id: user_id?, role: role?, contact })
-    });
-    problems.into_result(read)
+#[derive(Body)]
+pub(crate) struct MemberChange {
+    pub(crate) role: Kept<Role>,
+    name: Setting<Name>,
+    email: Setting<Email>,
+    phone: Setting<Phone>,
+    timezone: Setting<Zone>,
 }
 
-/// Body of a PATCH: the role and the contact as they are to be.
-pub(crate) fn change(body: &Value, before: &OrganizationMember) -> Result<(Role, Contact)> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let role = if fields.cleared("role") {
-            fields.problem("role", "must be viewer, member, admin or owner; leave it out to keep it");
-            None
-        } else {
-            fields.parse("role")
-        };
-        let contact = contact(&mut fields, &before.contact);
-        fields.finish();
-        (role.unwrap_or(before.role), contact)
-    });
-    problems.into_result(read)
-}
-
-/// What is given takes the place of what was before; JSON `null` and empty text clear it.
-fn contact(fields: &mut Fields<'_>, before: &Contact) -> Contact {
-    let name = member(fields, "name", before.name.as_ref(), LONGEST_NAME, |name| {
-        (!name.chars().any(char::is_control)).then(|| name.to_owned()).ok_or("must have no control characters")
-    });
-    let email = member(fields, "email", before.email.as_ref(), LONGEST_EMAIL, |email| {
-        let whole = !email.chars().any(|letter| letter.is_control() || letter.is_whitespace());
-        let parts = email.rsplit_once('@').filter(|(of, at)| !of.is_empty() && !at.is_empty() && whole);
-        parts.map(|_| email.to_owned()).ok_or("must be an e-mail address")
-    });
-    let phone = member(fields, "phone", before.phone.as_ref(), LONGEST_NAME, |phone| {
-        let number = phone.parse::<E164>().map(|number| number.to_string());
-        number.map_err(|_not_a_number| "must be a phone number such as +14155550101")
-    });
-    let timezone = member(fields, "timezone", before.timezone.as_ref(), LONGEST_TIMEZONE, |name| {
-        let zone = TimeZone::get(name).ok().and_then(|zone| zone.iana_name().map(str::to_owned));
-        zone.ok_or("must be the IANA name of a time zone, such as Europe/Madrid")
-    });
-    Contact { name, email, phone, timezone }
-}
-
-fn member(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    before: Option<&String>,
-    longest: usize,
-    read: impl Fn(&str) -> Result<String, &'static str>,
-) -> Option<String> {
-    if fields.cleared(name) {
-        return None;
+impl NewMember {
+    pub(crate) fn contact(self) -> Contact {
+        let Self { name, email, phone, timezone, .. } = self;
+        MemberChange { role: Kept(None), name, email, phone, timezone }.contact(Contact::default())
     }
-    let Some(value) = fields.get(name) else { return before.cloned() };
-    let given = fields.text(name, longest);
-    if value.as_str().is_none_or(|text| text.trim().is_empty()) {
-        // Empty, or refused already.
-        return None;
-    }
-    match read(&given?) {
-        Ok(read) => Some(read),
-        Err(problem) => {
-            fields.problem(name, problem);
-            None
+}
+
+impl MemberChange {
+    /// The contact after the change.
+    pub(crate) fn contact(self, before: Contact) -> Contact {
+        Contact {
+            name: self.name.after(before.name),
+            email: self.email.after(before.email),
+            phone: self.phone.after(before.phone),
+            timezone: self.timezone.after(before.timezone),
         }
     }
 }
 
+shared::kinds_of_text! {
+    Name, 200, {"type": "string", "maxLength": 200}, "must have no control characters",
+    |name| (!name.chars().any(char::is_control)).then(|| name.to_owned());
+
+    /// The length is that of RFC 5321.
+    Email, 254, {"type": "string", "maxLength": 254}, "must be an e-mail address",
+    |email| {
+        let whole = !email.chars().any(|letter| letter.is_control() || letter.is_whitespace());
+        let parts = email.rsplit_once('@').filter(|(of, at)| !of.is_empty() && !at.is_empty() && whole);
+        parts.map(|_| email.to_owned())
+    };
+
+    Phone, 200, {"type": "string", "description": "E.164."}, "must be a phone number such as +14155550101",
+    |phone| phone.parse::<E164>().ok().map(|number| number.to_string());
+
+    Zone, 100, {"type": "string", "description": "IANA name of a time zone."},
+    "must be the IANA name of a time zone, such as Europe/Madrid",
+    |name| TimeZone::get(name).ok().and_then(|zone| zone.iana_name().map(str::to_owned));
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-    use shared::{Error, models::OrganizationId};
+    use serde_json::{Value, json};
+    use shared::{
+        Error, Result,
+        http::declared::read,
+        models::{OrganizationId, OrganizationMember},
+    };
 
     use super::*;
+
+    fn new_member(body: &Value) -> Result<NewMember> {
+        read(body, |_, _| ())
+    }
+
+    fn change(body: &Value, before: &OrganizationMember) -> Result<(Role, Contact)> {
+        let change: MemberChange = read(body, |_, _| ())?;
+        Ok((change.role.0.unwrap_or(before.role), change.contact(before.contact.clone())))
+    }
 
     fn wrong<T>(read: Result<T>) -> Vec<String> {
         match read {
@@ -145,7 +121,9 @@ mod tests {
     #[test]
     fn a_change_keeps_what_it_does_not_name() {
         let new = new_member(&json!({"user_id": "u", "role": "admin", "name": "Ana", "phone": "+1 (415) 555-0101"}));
-        let NewMember { user_id, role, contact } = new.unwrap();
+        let new = new.unwrap();
+        let (user_id, role) = (new.user_id.clone(), new.role);
+        let contact = new.contact();
         assert_eq!(contact.phone.as_deref(), Some("+14155550101"));
         let before = OrganizationMember::new(OrganizationId::generate(), user_id, role, contact);
         assert_eq!(change(&json!({}), &before).unwrap(), (Role::Admin, before.contact.clone()));

@@ -1,28 +1,23 @@
 //! Who belongs to an organization, and what they may do in it.
 //!
-//! - `POST /api/{slug}/members` `{"user_id", "role", "name"?, "email"?, "phone"?, "timezone"?}`: adds a user by the `sub` of their
-//!   tokens; 201 with the row, 200 for the same once more
-//! - `GET /api/{slug}/members?limit=&cursor=`: in the order of their ids, as `{items, next_cursor}`
-//! - `GET /api/{slug}/members/{user_id}`: one member
-//! - `PATCH /api/{slug}/members/{user_id}`: another role, name, address, number or time zone
-//! - `DELETE /api/{slug}/members/{user_id}`: `{"status": "deleted"}`; they are out with their next request
-//!
 //! All but leaving is for owners and admins, and only owners make, change and remove owners. Anybody may leave, and the last
 //! owner cannot (`store/organization_members.rs`). What somebody began stays: it is the organization's.
 
 mod body;
 
 use serde::Serialize;
-use serde_json::json;
 use shared::{
     Error, Platform, Result,
-    http::{self, Access, Reply, Request},
+    described::Described,
+    http::{Access, Asked, Deleted, Id, Made, Paged, Sent, Shown, operation},
     models::{Contact, Member, OrganizationMember, Role, Timestamp, UserId},
     platform,
-    store::{MemberCursor, OrganizationMembers, least_to_change},
+    store::{MemberCursor, OrganizationMembers, Page, least_to_change},
 };
 
-use crate::body::NewMember;
+use crate::body::{MemberChange, NewMember};
+
+shared::routes!(Deps, "members": add_member, list_members, get_member, update_member, remove_member);
 
 pub struct Deps {
     pub access: Access,
@@ -35,8 +30,10 @@ impl Deps {
     }
 }
 
-/// A row as the organization's owners and admins see it.
-#[derive(Serialize)]
+/// A row of `organization_members`. Automations that the user activates find their name, address, number and time zone as
+/// `{{user.name}}`, `{{user.email}}`, `{{user.phone}}` and `{{user.timezone}}`. The times are null in a row that was written by hand
+/// without.
+#[derive(Serialize, Described)]
 struct MemberView {
     user_id: UserId,
     role: Role,
@@ -56,73 +53,123 @@ impl From<OrganizationMember> for MemberView {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let member = deps.access.member(&request).await?;
-    let organization = member.organization_id;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "members"] => {
-            let new = body::new_member(&http::json_body(&request)?)?;
-            Box::pin(add(deps, &member, new)).await
-        }
-        ["GET", "api", _, "members"] => {
-            let (limit, cursor) = http::page_by(&request, MemberCursor::parse)?;
-            let page = deps.members.page(organization, cursor.as_ref(), limit).await?;
-            Reply::ok(&page.map(MemberView::from))
-        }
-        ["GET", "api", _, "members", user] => Reply::ok(&MemberView::from(find(deps, &member, user).await?)),
-        ["PATCH", "api", _, "members", user] => {
-            let before = find(deps, &member, user).await?;
-            let (role, contact) = body::change(&http::json_body(&request)?, &before)?;
-            must_be_owner_for(&member, before.role.max(role))?;
-            if (role, &contact) == (before.role, &before.contact) {
-                return Reply::ok(&MemberView::from(before));
-            }
-            let after = Box::pin(deps.members.change(organization, &member, &before, role, &contact)).await?;
-            Reply::ok(&MemberView::from(after))
-        }
-        ["DELETE", "api", _, "members", user] => {
-            let user: UserId = http::id(user, "member")?;
-            if user != member.user_id {
-                member.must_be(Role::Admin)?;
-            }
-            let before = deps.members.find(organization, &user).await?.ok_or(Error::NotFound("member"))?;
-            if user != member.user_id {
-                must_be_owner_for(&member, before.role)?;
-            }
-            if let Err(error) = Box::pin(deps.members.remove(organization, &member, &before)).await {
-                // The answer was lost, and the row is gone.
-                if deps.members.find(organization, &user).await?.is_some() {
-                    return Err(error);
-                }
-            }
-            Reply::ok(&json!({"status": "deleted"}))
-        }
-        _ => Err(Error::NotFound("route")),
-    }
-}
-
-/// The member that a segment of the path names, as of now.
-async fn find(deps: &Deps, by: &Member, user: &str) -> Result<OrganizationMember> {
-    let user = http::id(user, "member")?;
-    deps.members.find(by.organization_id, &user).await?.ok_or(Error::NotFound("member"))
-}
-
-async fn add(deps: &Deps, by: &Member, new: NewMember) -> Result<Reply> {
-    let NewMember { user_id, role, contact } = new;
-    must_be_owner_for(by, role)?;
-    let new = OrganizationMember::new(by.organization_id, user_id, role, contact);
+/// Add a member
+///
+/// A user by the `sub` of their tokens: with the next request they are in. Nobody is invited or told. The same once more is
+/// answered 200 with the row; for a member who has another role, or is called otherwise, 409: that is for PATCH. Another
+/// owner is made by an owner.
+///
+/// - 201: The member's row.
+/// - 200: The row of who was a member just so.
+///
+/// ```json,member
+/// {"user_id": "0192f0c1-0000-7000-8000-000000000007", "role": "member"}
+/// ```
+/// ```json,person
+/// {"user_id": "auth0|5f7c8ec7c33c6c004bbafe82", "role": "admin", "name": "Ana Ruiz", "email": "ana@harbour-dental.example",
+///  "phone": "+14155550101", "timezone": "Europe/Madrid"}
+/// ```
+#[operation(POST "/api/{slug}/members", Admin, also(409))]
+async fn add_member(deps: &Deps, asked: &Asked<'_>, body: Sent<NewMember>) -> Result<Made<MemberView>> {
+    let by = &asked.member;
+    let new = body.read()?;
+    must_be_owner_for(by, new.role)?;
+    let (user_id, role) = (new.user_id.clone(), new.role);
+    let new = OrganizationMember::new(by.organization_id, user_id, role, new.contact());
     if deps.members.add(by.organization_id, by, &new).await? {
-        return Reply::created(&MemberView::from(new));
+        return Ok(Made::New(new.into()));
     }
     let there = deps.members.find(by.organization_id, &new.user_id).await?;
     let there = there.ok_or_else(|| Error::Conflict("the member has just been removed; add them again".into()))?;
     if (there.role, &there.contact) == (new.role, &new.contact) {
-        return Reply::ok(&MemberView::from(there));
+        return Ok(Made::There(there.into()));
     }
     Err(Error::Conflict(format!(
         "this user is a member already, with the role {}; change it with PATCH /members/{{user_id}}",
         there.role.as_str()
     )))
+}
+
+/// List the organization's members
+///
+/// In the order of their ids.
+///
+/// - 200: A page of members.
+#[operation(GET "/api/{slug}/members", Admin)]
+async fn list_members(deps: &Deps, asked: &Asked<'_>, page: Paged<MemberCursor>) -> Result<Page<MemberView>> {
+    let page = deps.members.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+    Ok(page.map(MemberView::from))
+}
+
+/// Show a member
+///
+/// - 200: The member's row.
+#[operation(GET "/api/{slug}/members/{user_id}", Admin, resource(ShowMember))]
+async fn get_member(deps: &Deps, asked: &Asked<'_>, user: Id<UserId>) -> Result<Shown<MemberView>> {
+    Ok(Shown(find(deps, asked, &user).await?.into()))
+}
+
+/// Change a member
+///
+/// What is absent stays; `null` clears. Another role holds with the member's next request. Only owners make and change
+/// owners; the last one cannot give the role up, which is refused with 409.
+///
+/// - 200: The member's row as it is now.
+///
+/// ```json,role
+/// {"role": "admin"}
+/// ```
+/// ```json,person
+/// {"name": "Ana Ruiz", "phone": null}
+/// ```
+#[operation(PATCH "/api/{slug}/members/{user_id}", Admin, also(409))]
+async fn update_member(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    user: Id<UserId>,
+    body: Sent<MemberChange>,
+) -> Result<Shown<MemberView>> {
+    let before = find(deps, asked, &user).await?;
+    let change = body.read()?;
+    let (role, contact) = (change.role.0.unwrap_or(before.role), change.contact(before.contact.clone()));
+    must_be_owner_for(&asked.member, before.role.max(role))?;
+    if (role, &contact) == (before.role, &before.contact) {
+        return Ok(Shown(before.into()));
+    }
+    let changed = deps.members.change(asked.organization(), &asked.member, &before, role, &contact);
+    Ok(Shown(changed.await?.into()))
+}
+
+/// Remove a member, or leave
+///
+/// Whoever it is is out with their next request. Oneself anybody may remove; others are for admins, and owners for owners. The
+/// last owner cannot leave, which is refused with 409. What they began stays, because it is the organization's: runs go
+/// on, automations keep their schedules, approvals wait for others. Their conversations stay until they expire; nobody else
+/// reads them.
+///
+/// - 200: They are out.
+#[operation(DELETE "/api/{slug}/members/{user_id}", Viewer, also(403, 409))]
+async fn remove_member(deps: &Deps, asked: &Asked<'_>, user: Id<UserId>) -> Result<Deleted> {
+    let (member, leaves) = (&asked.member, user.0 == asked.member.user_id);
+    if !leaves {
+        member.must_be(Role::Admin)?;
+    }
+    let before = find(deps, asked, &user).await?;
+    if !leaves {
+        must_be_owner_for(member, before.role)?;
+    }
+    if let Err(error) = deps.members.remove(asked.organization(), member, &before).await {
+        // The answer was lost, and the row is gone.
+        if deps.members.find(asked.organization(), &user.0).await?.is_some() {
+            return Err(error);
+        }
+    }
+    Ok(Deleted)
+}
+
+/// The member that the path names, as of now.
+async fn find(deps: &Deps, asked: &Asked<'_>, user: &Id<UserId>) -> Result<OrganizationMember> {
+    deps.members.find(asked.organization(), &user.0).await?.ok_or(Error::NotFound("member"))
 }
 
 /// Only owners touch owners.

@@ -33,6 +33,11 @@ pub(crate) struct NewNumber {
     pub(crate) account: Account,
 }
 
+shared::described! {
+    NewNumber => {"$ref": "#/components/schemas/NewPhoneNumber"},
+    Change => {"$ref": "#/components/schemas/PhoneNumberChange"},
+}
+
 /// What becomes of a value that need not be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Setting<T> {

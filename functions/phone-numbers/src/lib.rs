@@ -1,13 +1,7 @@
 //! The organization's phone numbers, each a number of a Twilio account.
 //!
-//! - POST /api/{slug}/phone-numbers: registers a number, once over all organizations; 201 with the row
-//! - GET /api/{slug}/phone-numbers?limit=&cursor=: newest first, as `{items, next_cursor}`
-//! - GET /api/{slug}/phone-numbers/{id}: one number
-//! - PATCH /api/{slug}/phone-numbers/{id}: changes label, agent, fallback number or Twilio account
-//! - DELETE /api/{slug}/phone-numbers/{id}: `{"status": "deleted"}`. The number stays at Twilio.
-//!
-//! Bodies are in `body.rs`. VAPI's id of a number is taken if VAPI says that it is this number's. Credentials are tried at Twilio, which must say that the number is the account's, and then go to
-//! Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted after
+//! Bodies are in `body.rs`. VAPI's id of a number is taken if VAPI says that it is this number's. Credentials are tried at Twilio, which
+//! must say that the number is the account's, and then go to Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted after
 //! it, and new credentials get a secret of their own, so that a row always names a whole one; what dies in between is on
 //! record as an intent, and settled.
 
@@ -15,7 +9,6 @@ mod body;
 
 use futures_util::join;
 use serde::Serialize;
-use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
@@ -23,8 +16,9 @@ use shared::{
         Twilio, Vapi,
         twilio::{Account, NumberStatus},
     },
+    described::Described,
     error::Problems,
-    http::{self, Access, Reply, Request},
+    http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::StoredSecrets,
     models::{
         AgentId, E164, Intent, KeyService, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp,
@@ -36,6 +30,15 @@ use shared::{
 use uuid::Uuid;
 
 use crate::body::{Change, NewNumber, SAME_NUMBER};
+
+shared::routes!(
+    Deps,
+    "phone numbers": register_phone_number,
+    list_phone_numbers,
+    get_phone_number,
+    update_phone_number,
+    delete_phone_number,
+);
 
 pub struct Deps {
     pub access: Access,
@@ -65,8 +68,8 @@ impl Deps {
     }
 }
 
-/// A row as its organization sees it: without where its credentials are.
-#[derive(Serialize)]
+/// A row of `phone_numbers`, without where its credentials are.
+#[derive(Serialize, Described)]
 struct PhoneNumberView {
     id: PhoneNumberId,
     organization_id: OrganizationId,
@@ -74,6 +77,7 @@ struct PhoneNumberView {
     label: String,
     agent_id: Option<AgentId>,
     fallback_number: Option<E164>,
+    #[schema(format = "uuid")]
     vapi_phone_number_id: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -107,33 +111,85 @@ impl From<PhoneNumber> for PhoneNumberView {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "phone-numbers"] => {
-            let new = body::new_number(&http::json_body(&request)?)?;
-            Reply::created(&PhoneNumberView::from(Box::pin(register(deps, organization, new, deadline)).await?))
-        }
-        ["GET", "api", _, "phone-numbers"] => {
-            let (limit, cursor) = http::page(&request)?;
-            let Page { items, next_cursor } = deps.phone_numbers.page(organization, cursor.as_ref(), limit).await?;
-            Reply::ok(&Page { items: items.into_iter().map(PhoneNumberView::from).collect(), next_cursor })
-        }
-        ["GET", "api", _, "phone-numbers", id] => Reply::ok(&PhoneNumberView::from(
-            deps.phone_numbers.get(organization, http::id(id, "phone number")?).await?,
-        )),
-        ["PATCH", "api", _, "phone-numbers", id] => {
-            let id = http::id(id, "phone number")?;
-            let change = body::change(&http::json_body(&request)?)?;
-            Reply::ok(&PhoneNumberView::from(update(deps, organization, id, change, deadline).await?))
-        }
-        ["DELETE", "api", _, "phone-numbers", id] => {
-            remove(deps, organization, http::id(id, "phone number")?, deadline).await?;
-            Reply::ok(&json!({"status": "deleted"}))
-        }
-        _ => Err(Error::NotFound("route")),
-    }
+/// Register a number of a Twilio account
+///
+/// Twilio is asked whether the credentials are right and the number is the account's; then they are kept in Secrets
+/// Manager, and no answer shows them again. A number that is registered, by whatever organization, is refused with 409.
+///
+/// - 201: The number's row, without its credentials.
+///
+/// ```json,number
+/// {"number": "+15005550006", "label": "Main line", "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
+///  "fallback_number": "+15005550007",
+///  "twilio": {"account_sid": "AC0123456789abcdef0123456789abcdef", "auth_token": "your-auth-token"}}
+/// ```
+#[operation(POST "/api/{slug}/phone-numbers", Admin, also(409, 502, 504))]
+async fn register_phone_number(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    body: Sent<NewNumber>,
+) -> Result<Created<PhoneNumberView>> {
+    let new = body::new_number(&body.json()?)?;
+    let row = register(deps, asked.organization(), new, asked.deadline).await?;
+    Ok(Created(row.into()))
+}
+
+/// List the organization's phone numbers
+///
+/// Newest first.
+///
+/// - 200: A page of phone numbers.
+#[operation(GET "/api/{slug}/phone-numbers", Viewer)]
+async fn list_phone_numbers(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<PhoneNumberView>> {
+    let page = deps.phone_numbers.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+    Ok(page.map(PhoneNumberView::from))
+}
+
+/// Show a phone number
+///
+/// - 200: The number's row, without its credentials.
+#[operation(GET "/api/{slug}/phone-numbers/{id}", Viewer, resource(ShowPhoneNumber))]
+async fn get_phone_number(deps: &Deps, asked: &Asked<'_>, id: Id<PhoneNumberId>) -> Result<Shown<PhoneNumberView>> {
+    Ok(Shown(deps.phone_numbers.get(asked.organization(), id.0).await?.into()))
+}
+
+/// Change a phone number
+///
+/// What is absent stays. New credentials are tried at Twilio before they take the old ones' place; what begins after the
+/// answer uses them, in every process. A change that another one came before is refused with 409.
+///
+/// - 200: The number's row as it is now.
+///
+/// ```json,agent
+/// {"agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Nights"}
+/// ```
+/// ```json,nobody
+/// {"agent_id": null, "fallback_number": null}
+/// ```
+/// ```json,account
+/// {"twilio": {"account_sid": "AC0123456789abcdef0123456789abcdef", "auth_token": "your-auth-token"}}
+/// ```
+#[operation(PATCH "/api/{slug}/phone-numbers/{id}", Admin, also(409, 502, 504))]
+async fn update_phone_number(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<PhoneNumberId>,
+    body: Sent<Change>,
+) -> Result<Shown<PhoneNumberView>> {
+    let change = body::change(&body.json()?)?;
+    Ok(Shown(update(deps, asked.organization(), id.0, change, asked.deadline).await?.into()))
+}
+
+/// Remove a phone number
+///
+/// The number stays at Twilio. Its credentials can be restored in Secrets Manager for 30 days. A tool that sends from it
+/// tells the model that the number is no longer set up.
+///
+/// - 200: It is gone.
+#[operation(DELETE "/api/{slug}/phone-numbers/{id}", Admin, also(409), resource(RemovePhoneNumber))]
+async fn delete_phone_number(deps: &Deps, asked: &Asked<'_>, id: Id<PhoneNumberId>) -> Result<Deleted> {
+    remove(deps, asked.organization(), id.0, asked.deadline).await?;
+    Ok(Deleted)
 }
 
 async fn register(

@@ -1,15 +1,17 @@
-//! GET /api/{slug}/usage: what the organization has used of its budgets, for its members.
-//!
-//! Answer: for each of `runs_per_hour`, `executions_per_hour`, `platform_cost_per_month` and `own_cost_per_month` an object
-//! `{"used", "limit", "from", "until"}`; both moments are those of the present hour or month, UTC.
+//! What the organization has used of its budgets, for its members.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Number;
 use shared::{
     Error, Platform, Result,
-    http::{self, Access, Reply, Request},
+    described::Described,
+    http::{Access, Asked, Shown, operation},
+    models::{Budget, BudgetUse, Timestamp},
     platform,
     store::Budgets,
 };
+
+shared::routes!(Deps, "budgets": get_usage);
 
 pub struct Deps {
     pub access: Access,
@@ -22,16 +24,58 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let organization = deps.access.member(&request).await?.organization_id;
-    let ["GET", "api", _, "usage"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
+#[derive(Serialize, Described)]
+struct UsageView {
+    /// Runs of automations that were started.
+    runs_per_hour: BudgetUseView,
+    /// Executions of tools that were begun.
+    executions_per_hour: BudgetUseView,
+    /// What runs cost on the platform's key of an LLM, in its credits.
+    platform_cost_per_month: BudgetUseView,
+    /// The same on the organization's own key.
+    own_cost_per_month: BudgetUseView,
+}
+
+#[derive(Serialize, Described)]
+struct BudgetUseView {
+    #[schema(minimum = 0)]
+    used: Number,
+    #[schema(minimum = 0)]
+    limit: Number,
+    /// When the present hour or month began.
+    from: Timestamp,
+    /// When it ends.
+    until: Timestamp,
+}
+
+/// What is used of the budgets
+///
+/// Hours and months are those of the clock, UTC. Over `runs_per_hour`, or over the month's cost on the key that would be
+/// used, a run is refused with a 429; a run that brings the month's cost over its budget ends before the next request to the
+/// model, with the status `cost_limit`. Executions of tools are counted after their answer: over `executions_per_hour` a
+/// model is told so in a sentence, and each process that runs tools may let a few more through until it has counted.
+///
+/// - 200: Each budget.
+///
+/// ```json,200
+/// {"runs_per_hour": {"used": 3, "limit": 100, "from": "2026-02-27T10:00:00.000Z", "until": "2026-02-27T11:00:00.000Z"},
+///  "executions_per_hour": {"used": 41, "limit": 3000, "from": "2026-02-27T10:00:00.000Z", "until": "2026-02-27T11:00:00.000Z"},
+///  "platform_cost_per_month": {"used": 1.25, "limit": 50.0, "from": "2026-02-01T00:00:00.000Z", "until": "2026-03-01T00:00:00.000Z"},
+///  "own_cost_per_month": {"used": 0, "limit": 1000.0, "from": "2026-02-01T00:00:00.000Z", "until": "2026-03-01T00:00:00.000Z"}}
+/// ```
+#[operation(GET "/api/{slug}/usage", Viewer, resource(Usage))]
+async fn get_usage(deps: &Deps, asked: &Asked<'_>) -> Result<Shown<UsageView>> {
+    let usage = deps.budgets.usage(asked.organization(), asked.deadline).await?;
+    let of = |budget: Budget| {
+        let found = usage.iter().find(|usage| usage.budget == budget);
+        let BudgetUse { used, limit, window, .. } =
+            found.cloned().ok_or_else(|| Error::internal(format!("no use of {} was read", budget.as_str())))?;
+        Ok::<_, Error>(BudgetUseView { used, limit, from: window.from, until: window.until })
     };
-    let usage = deps.budgets.usage(organization, http::deadline(&request)).await?;
-    let shown = usage.into_iter().map(|usage| {
-        let (from, until) = (usage.window.from, usage.window.until);
-        let shown = json!({"used": usage.used, "limit": usage.limit, "from": from, "until": until});
-        (usage.budget.as_str().to_owned(), shown)
-    });
-    Reply::ok(&shown.collect::<Map<String, Value>>())
+    Ok(Shown(UsageView {
+        runs_per_hour: of(Budget::RunsPerHour)?,
+        executions_per_hour: of(Budget::ExecutionsPerHour)?,
+        platform_cost_per_month: of(Budget::PlatformCostPerMonth)?,
+        own_cost_per_month: of(Budget::OwnCostPerMonth)?,
+    }))
 }

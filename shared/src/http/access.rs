@@ -1,5 +1,5 @@
 //! Who may ask: a user of the JWT authorizer, or of a token that the function has verified ([`VerifiedToken`]), who is a member of
-//! the organization in the URL, with the role that the route needs (`roles.rs`).
+//! the organization in the URL, with the role that the route needs (`operation.rs`, `roles.rs`).
 //!
 //! The token's signature, issuer, audience and expiry have been checked; nobody knows yet who owns what. Slug and membership are
 //! read beside each other. An organization that does not exist and one the user does not belong to are
@@ -117,9 +117,28 @@ impl Access {
         ))
     }
 
+    /// As [`Access::member`], for a route that says itself what it needs.
+    ///
+    /// # Errors
+    /// As [`Access::member`].
+    pub async fn member_for(&self, request: &Request, least: Role, known: &[&str]) -> Result<Member> {
+        self.let_in_for(request, || user(request), least, Some(known)).await
+    }
+
     async fn let_in(&self, request: &Request, user: impl FnOnce() -> Result<UserId>) -> Result<Member> {
         let asked = route(request);
         let least = least_role(&asked).ok_or(Error::NotFound("route"))?;
+        self.let_in_for(request, user, least, known_in_query(&asked)).await
+    }
+
+    async fn let_in_for(
+        &self,
+        request: &Request,
+        user: impl FnOnce() -> Result<UserId>,
+        least: Role,
+        known: Option<&[&str]>,
+    ) -> Result<Member> {
+        let asked = route(request);
         let [_, "api", slug, ..] = asked[..] else { return Err(Error::NotFound("route")) };
         let user_id = user()?;
         let slug: Slug = id(slug, "organization")?;
@@ -130,7 +149,7 @@ impl Access {
         let role = membership.ok_or(Error::NotFound("organization"))?.role;
         let member = Member { organization_id: organization.id, user_id, role };
         member.must_be(least)?;
-        if let Some(known) = known_in_query(&asked) {
+        if let Some(known) = known {
             check_query(request, known)?;
         }
         Ok(member)

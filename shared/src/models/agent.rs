@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AgentId, OrganizationId, Timestamp};
+use crate::described::Described;
 
 /// A row of `agents`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, Described)]
 pub struct Agent {
     pub id: AgentId,
     pub organization_id: OrganizationId,

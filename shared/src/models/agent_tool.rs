@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{AgentId, OrganizationId, Timestamp, ToolId};
+use crate::described::Described;
 
 /// A row of `agent_tools`, the single source of truth of attachments.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, Described)]
 pub struct AgentTool {
     pub id: Uuid,
     pub organization_id: OrganizationId,

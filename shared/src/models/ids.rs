@@ -31,6 +31,8 @@ macro_rules! uuid_id {
             }
         }
 
+        crate::described!($name => {"type": "string", "format": "uuid"});
+
         impl FromStr for $name {
             type Err = NotAUuid;
 
@@ -167,6 +169,8 @@ impl UserId {
         &self.0
     }
 }
+
+crate::described!(UserId => {"type": "string", "minLength": 1, "maxLength": 255});
 
 /// Text that is no user's `sub`.
 #[derive(Debug, thiserror::Error)]

@@ -43,6 +43,8 @@ pub enum Role {
     Owner,
 }
 
+crate::described!(Role => {"type": "string", "enum": (Role::ALL)});
+
 impl Role {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Member, Self::Admin, Self::Owner];
 

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{SecretId, Timestamp};
+use crate::described::Described;
 
 /// A service at which an organization may have an account of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyService {
     Vapi,

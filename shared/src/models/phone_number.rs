@@ -15,6 +15,8 @@ pub struct E164(String);
 #[error("must be a phone number in E.164 form, such as +15550100001")]
 pub struct NotE164;
 
+crate::described!(E164 => {"type": "string", "description": "E.164."});
+
 impl E164 {
     pub fn as_str(&self) -> &str {
         &self.0

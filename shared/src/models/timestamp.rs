@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
+crate::described!(Timestamp => {"type": "string", "format": "date-time"});
+
 impl Timestamp {
     /// The one clock.
     #[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]

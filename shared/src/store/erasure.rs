@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    described::Described,
     models::{CallId, E164, OrganizationId, RunId, ThreadId},
     redaction,
 };
@@ -43,7 +44,7 @@ pub struct Erasure {
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Described)]
 pub struct Erased {
     pub calls: u64,
     pub executions: u64,
@@ -75,6 +76,8 @@ pub enum ErasureCursor {
     /// At the threads.
     Threads(Option<Cursor>),
 }
+
+crate::described!(ErasureCursor => {"type": "string"});
 
 impl fmt::Display for ErasureCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 mod deployment;
 mod events;
+mod generated;
 mod openapi;
 mod pages;
 mod structure;

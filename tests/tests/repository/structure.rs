@@ -29,7 +29,7 @@ use tests::{Template, aws::identity, template::Route};
 
 /// The modules of `shared`, lowest first; one may use what stands on an earlier line.
 const LAYERS: [&[&str]; 17] = [
-    &["error", "config", "cut", "deadline", "invocation", "placeholder", "ranking"],
+    &["error", "config", "cut", "deadline", "described", "invocation", "placeholder", "ranking"],
     &["models", "fields", "backoff"],
     &["redaction"],
     &["telemetry", "clients", "json_schema"],
@@ -58,7 +58,10 @@ fn functions() -> BTreeSet<String> {
 }
 
 fn production_code() -> Vec<Source> {
-    ["shared/src", "shared/parser/src", "functions", "infra/local/src"].iter().flat_map(|folder| rust(folder)).collect()
+    ["shared/src", "shared/declare/src", "shared/parser/src", "functions", "infra/local/src"]
+        .iter()
+        .flat_map(|folder| rust(folder))
+        .collect()
 }
 
 fn set<T: Into<String>>(names: impl IntoIterator<Item = T>) -> BTreeSet<String> {

@@ -1,0 +1,50 @@
+//! The macros with which a route, a body and an answer are each written once: `#[operation]`, `#[derive(Body)]` and
+//! `#[derive(Described)]`. What they expand to stands in `shared/src/http/operation.rs`, `http/declared.rs` and `described.rs`.
+
+mod operation;
+mod structure;
+
+use proc_macro::TokenStream;
+use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, Lit, Meta, parse_macro_input};
+
+/// Declares the route of a handler: `#[operation(POST "/api/{slug}/members", Admin, also(409), resource(AddMember))]`.
+///
+/// The handler is `async fn(&Deps, &Asked<'_>, parts…) -> Result<Answer>`. Its name is the `operationId`, its doc comment the prose.
+/// `also` names errors that do not follow from its parts; `resource` the template's logical id, where it is not the handler's name.
+#[proc_macro_attribute]
+pub fn operation(stated: TokenStream, handler: TokenStream) -> TokenStream {
+    let stated = parse_macro_input!(stated as operation::Stated);
+    let handler = parse_macro_input!(handler as ItemFn);
+    operation::expand(&stated, &handler).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// The fields of a JSON object that a request sends: all are read before the first problem is answered.
+#[proc_macro_derive(Body, attributes(schema))]
+pub fn body(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    structure::body(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// The JSON Schema of a struct with named fields, or of an enum without data, as serde serializes it.
+///
+/// `#[schema(maxItems = 2)]` on a field adds to its schema.
+#[proc_macro_derive(Described, attributes(schema))]
+pub fn described(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    structure::described(&item).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// The text of a doc comment, line by line.
+fn doc(attributes: &[Attribute]) -> String {
+    let line = |attribute: &Attribute| match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
+                let text = text.value();
+                Some(text.strip_prefix(' ').unwrap_or(&text).to_owned())
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    attributes.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,106 @@
+//! `#[operation]`
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{
+    Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, LitStr, PathArguments, Result, ReturnType, Token, Type,
+    parenthesized,
+    parse::{Parse, ParseStream},
+    punctuated::Punctuated,
+};
+
+use crate::doc;
+
+/// `POST "/api/{slug}/members", Admin, also(409), resource(AddMember)`
+pub(crate) struct Stated {
+    method: Ident,
+    path: LitStr,
+    role: Ident,
+    also: Vec<LitInt>,
+    resource: Option<Ident>,
+}
+
+impl Parse for Stated {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let (method, path) = (input.parse()?, input.parse()?);
+        input.parse::<Token![,]>()?;
+        let mut stated = Self { method, path, role: input.parse()?, also: Vec::new(), resource: None };
+        while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            let word: Ident = input.parse()?;
+            let inner;
+            parenthesized!(inner in input);
+            match word.to_string().as_str() {
+                "also" => stated.also = Punctuated::<_, Token![,]>::parse_terminated(&inner)?.into_iter().collect(),
+                "resource" => stated.resource = Some(inner.parse()?),
+                _ => return Err(Error::new(word.span(), "known are also(409, …) and resource(LogicalId)")),
+            }
+        }
+        Ok(stated)
+    }
+}
+
+pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
+    let Stated { method, path, role, also, resource } = stated;
+    let (name, method) = (&handler.sig.ident, method.to_string());
+    let id = camel(&name.to_string());
+    let resource = resource.as_ref().map_or_else(|| capitalized(&id), Ident::to_string);
+    let doc = doc(&handler.attrs);
+    let mut types = handler.sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(typed) => Some(&*typed.ty),
+        FnArg::Receiver(_) => None,
+    });
+    let deps = types.next().ok_or_else(|| Error::new(name.span(), "the first argument is &Deps"))?;
+    types.next().ok_or_else(|| Error::new(name.span(), "the second argument is &Asked<'_>"))?;
+    let parts: Vec<&Type> = types.collect();
+    let answer = answer(&handler.sig.output).ok_or_else(|| Error::new(name.span(), "it returns Result<Answer>"))?;
+    Ok(quote! {
+        #handler
+
+        #[allow(non_camel_case_types)]
+        pub(crate) struct #name {}
+
+        impl #name {
+            pub(crate) const ROUTE: ::shared::http::Route = ::shared::http::Route {
+                method: #method,
+                path: #path,
+                role: ::shared::models::Role::#role,
+                query: ::shared::http::query_of_parts(&[#(<#parts as ::shared::http::Part>::QUERY),*]),
+            };
+
+            pub(crate) async fn answer(deps: #deps, asked: &::shared::http::Asked<'_>) -> ::shared::Result<::shared::http::Reply> {
+                let answer = #name(deps, asked #(, <#parts as ::shared::http::Part>::of(asked)?)*).await?;
+                ::shared::http::Answers::reply(answer)
+            }
+
+            pub(crate) fn describe(document: &mut ::shared::http::Document) {
+                let mut operation = ::shared::http::Operation::new(&Self::ROUTE, #id, #resource, #doc, &[#(#also),*]);
+                #(<#parts as ::shared::http::Part>::describe(&mut operation, &mut document.schemas);)*
+                <#answer as ::shared::http::Answers>::describe(&mut operation, &mut document.schemas);
+                document.add(operation);
+            }
+        }
+    })
+}
+
+/// `Answer` of `Result<Answer>`.
+fn answer(output: &ReturnType) -> Option<&Type> {
+    let ReturnType::Type(_, output) = output else { return None };
+    let Type::Path(path) = &**output else { return None };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(of) => Some(of),
+        _ => None,
+    })
+}
+
+/// `add_member` is `addMember`.
+fn camel(snake: &str) -> String {
+    let mut parts = snake.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + &capitalized(part))
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}

@@ -1,0 +1,349 @@
+//! Bodies that are declared: `#[derive(Body)]` reads every field of a struct by [`Fields`], each by its type, and describes it.
+
+use std::{marker::PhantomData, ops::Deref};
+
+pub use declare::Body;
+use serde_json::{Value, json};
+
+use super::{
+    json_body,
+    openapi::Operation,
+    operation::{Asked, Part},
+};
+use crate::{
+    Result,
+    described::{Described, Json, Schemas, nullable},
+    error::Problems,
+    fields::Fields,
+    models::{E164, KnowledgeBaseId, Role, ToolId, UserId},
+    store::ErasureCursor,
+};
+
+/// An object of which everything wrong is named at once.
+pub trait Body: Described + Sized {
+    /// The fields as far as they could be read: for checks that look at more than one.
+    type Draft;
+
+    fn draft(fields: &mut Fields<'_>) -> Self::Draft;
+    fn whole(draft: Self::Draft) -> Option<Self>;
+}
+
+/// Reads `body`; `check` may find more that is wrong.
+///
+/// # Errors
+/// [`crate::Error::Invalid`] with every problem.
+pub fn read<T: Body>(body: &Value, check: impl FnOnce(&mut T::Draft, &mut Fields<'_>)) -> Result<T> {
+    let mut problems = Problems::default();
+    let read = Fields::of(body, "", &mut problems).and_then(|mut fields| {
+        let mut draft = T::draft(&mut fields);
+        check(&mut draft, &mut fields);
+        fields.finish();
+        T::whole(draft)
+    });
+    problems.into_result(read)
+}
+
+/// The body of a request: read when the handler asks for it, after it has found what the path names.
+pub struct Sent<T>(Result<Value>, PhantomData<T>);
+
+impl<T: Body> Sent<T> {
+    /// # Errors
+    /// [`crate::Error::Malformed`] for what is no JSON, [`crate::Error::Invalid`] with every problem.
+    pub fn read(self) -> Result<T> {
+        self.checked(|_, _| ())
+    }
+
+    /// As [`Sent::read`]; `check` may find more that is wrong.
+    ///
+    /// # Errors
+    /// As [`Sent::read`].
+    pub fn checked(self, check: impl FnOnce(&mut T::Draft, &mut Fields<'_>)) -> Result<T> {
+        read(&self.0?, check)
+    }
+}
+
+impl<T: Described> Sent<T> {
+    /// The JSON, for a body with a reader of its own.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] for what is no JSON.
+    pub fn json(self) -> Result<Value> {
+        self.0
+    }
+}
+
+impl<T: Described> Part for Sent<T> {
+    fn of(asked: &Asked<'_>) -> Result<Self> {
+        Ok(Self(json_body(asked.request), PhantomData))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.sends(T::schema(schemas));
+    }
+}
+
+/// A field of a body: `T` must be there, `Option<T>` may, [`Setting<T>`] may be cleared, and [`Kept<T>`] may not.
+pub trait Member: Sized {
+    type Draft;
+    const REQUIRED: bool;
+
+    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self::Draft;
+    fn whole(draft: Self::Draft) -> Option<Self>;
+    fn schema(schemas: &mut Schemas) -> Json;
+}
+
+/// The value of a field.
+pub trait Given: Described + Sized {
+    /// What the field must be, where a problem has to say so.
+    const MUST: &'static str = "must have a value";
+
+    /// Nothing if the field is absent, or wrong, which is on record then.
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self>;
+}
+
+impl<T: Given> Member for T {
+    type Draft = Option<T>;
+    const REQUIRED: bool = true;
+
+    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Option<T> {
+        let before = fields.problems().iter().count();
+        let read = T::read(fields, name);
+        if read.is_none() && fields.problems().iter().count() == before {
+            fields.problem(name, "is required");
+        }
+        read
+    }
+
+    fn whole(draft: Option<T>) -> Option<Self> {
+        draft
+    }
+
+    fn schema(schemas: &mut Schemas) -> Json {
+        T::schema(schemas)
+    }
+}
+
+impl<T: Given> Member for Option<T> {
+    type Draft = Self;
+    const REQUIRED: bool = false;
+
+    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
+        T::read(fields, name)
+    }
+
+    fn whole(draft: Self) -> Option<Self> {
+        Some(draft)
+    }
+
+    fn schema(schemas: &mut Schemas) -> Json {
+        nullable(T::schema(schemas))
+    }
+}
+
+/// A value that a change keeps, clears or sets: JSON `null` and empty text clear it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting<T> {
+    Kept,
+    Cleared,
+    Set(T),
+}
+
+impl<T> Setting<T> {
+    /// The value after the change.
+    pub fn after<S: From<T>>(self, before: Option<S>) -> Option<S> {
+        match self {
+            Self::Kept => before,
+            Self::Cleared => None,
+            Self::Set(value) => Some(value.into()),
+        }
+    }
+}
+
+impl<T: Given> Member for Setting<T> {
+    type Draft = Self;
+    const REQUIRED: bool = false;
+
+    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
+        let empty = fields.get(name).and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+        if fields.cleared(name) || empty { Self::Cleared } else { T::read(fields, name).map_or(Self::Kept, Self::Set) }
+    }
+
+    fn whole(draft: Self) -> Option<Self> {
+        Some(draft)
+    }
+
+    fn schema(schemas: &mut Schemas) -> Json {
+        nullable(T::schema(schemas))
+    }
+}
+
+/// A value that a change may leave out, which keeps it, and cannot clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept<T>(pub Option<T>);
+
+impl<T: Given> Member for Kept<T> {
+    type Draft = Self;
+    const REQUIRED: bool = false;
+
+    fn draft(fields: &mut Fields<'_>, name: &'static str) -> Self {
+        if fields.cleared(name) {
+            fields.problem(name, format!("{}; leave it out to keep it", T::MUST));
+        }
+        Self(T::read(fields, name))
+    }
+
+    fn whole(draft: Self) -> Option<Self> {
+        Some(draft)
+    }
+
+    fn schema(schemas: &mut Schemas) -> Json {
+        T::schema(schemas)
+    }
+}
+
+/// Kinds of text: at most so many characters, trimmed, and not empty.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident by $read:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name<const LONGEST: usize>(pub String);
+
+        impl<const LONGEST: usize> Deref for $name<LONGEST> {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<const LONGEST: usize> From<$name<LONGEST>> for String {
+            fn from(text: $name<LONGEST>) -> Self {
+                text.0
+            }
+        }
+
+        impl<const LONGEST: usize> Described for $name<LONGEST> {
+            fn schema(_: &mut Schemas) -> Json {
+                json!({"type": "string", "maxLength": LONGEST})
+            }
+        }
+
+        impl<const LONGEST: usize> Given for $name<LONGEST> {
+            fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+                fields.$read(name, LONGEST).map(Self)
+            }
+        }
+    )+};
+}
+
+texts! {
+    Text by text;
+    /// By which people and models know a thing: it has no character that nobody sees.
+    Name by name;
+}
+
+/// Types that parse from text, and whose error says what the text must be.
+macro_rules! parsed {
+    ($($type:ty),+ $(,)?) => {$(
+        impl Given for $type {
+            fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+                fields.parse(name)
+            }
+        }
+    )+};
+}
+
+parsed!(E164, ErasureCursor, KnowledgeBaseId, ToolId, UserId);
+
+impl Given for Role {
+    const MUST: &'static str = "must be viewer, member, admin or owner";
+
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.parse(name)
+    }
+}
+
+/// Kinds of text of a function's own: how long each may be, its schema, the problem with text that is none, and its reader.
+#[macro_export]
+macro_rules! kinds_of_text {
+    ($($(#[$doc:meta])* $name:ident, $longest:literal, $schema:tt, $problem:literal, $read:expr;)+) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name(pub(crate) String);
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0
+            }
+        }
+
+        $crate::described!($name => $schema);
+
+        impl $crate::http::declared::Given for $name {
+            fn read(fields: &mut $crate::fields::Fields<'_>, name: &'static str) -> Option<Self> {
+                let text = fields.text(name, $longest).filter(|text| text.chars().count() <= $longest)?;
+                let read: fn(&str) -> Option<String> = $read;
+                let read = read(&text);
+                if read.is_none() {
+                    fields.problem(name, $problem);
+                }
+                read.map(Self)
+            }
+        }
+    )+};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    /// A change.
+    #[derive(Body)]
+    #[allow(dead_code, reason = "only what is wrong with some of the fields is looked at")]
+    struct Change {
+        role: Kept<Role>,
+        label: Text<3>,
+        note: Option<Text<5>>,
+        #[schema(format = "phone")]
+        phone: Setting<E164>,
+    }
+
+    fn problems(body: &Value) -> Vec<(String, String)> {
+        match read::<Change>(body, |_, _| ()) {
+            Err(Error::Invalid(problems)) => problems.iter().map(|it| (it.field.clone(), it.problem.clone())).collect(),
+            _ => panic!("{body} was read"),
+        }
+    }
+
+    #[test]
+    fn everything_wrong_is_named_at_once() {
+        let body = json!({"role": null, "label": " ", "note": 7, "phone": "x", "more": 1});
+        let problems = problems(&body);
+        let fields: Vec<&str> = problems.iter().map(|problem| &*problem.0).collect();
+        assert_eq!(fields, ["role", "label", "note", "phone", "more"]);
+        assert_eq!(problems[0].1, "must be viewer, member, admin or owner; leave it out to keep it");
+        assert_eq!(problems[1].1, "is required");
+        assert_eq!(problems[4].1, "is not a known field; known are label, note, phone, role");
+    }
+
+    #[test]
+    fn a_setting_is_kept_cleared_or_set() {
+        let phone = |body: Value| read::<Change>(&body, |_, _| ()).unwrap().phone;
+        assert_eq!(phone(json!({"label": "a"})), Setting::Kept);
+        assert_eq!(phone(json!({"label": "a", "phone": null})), Setting::Cleared);
+        assert_eq!(phone(json!({"label": "a", "phone": " "})), Setting::Cleared);
+        assert!(matches!(phone(json!({"label": "a", "phone": "+14155550101"})), Setting::Set(_)));
+        assert_eq!(Setting::<Text<3>>::Kept.after(Some("before".to_owned())).as_deref(), Some("before"));
+        assert_eq!(Setting::Set(Text::<3>("now".to_owned())).after(None::<String>).as_deref(), Some("now"));
+    }
+
+    #[test]
+    fn a_body_is_described_as_it_is_read() {
+        let mut schemas = Schemas::default();
+        Change::schema(&mut schemas);
+        let schema = &schemas.into_named()["Change"];
+        assert_eq!(schema["required"], json!(["label"]));
+        assert_eq!(schema["properties"]["note"], json!({"type": ["string", "null"], "maxLength": 5}));
+        assert_eq!(schema["properties"]["phone"]["format"], "phone");
+    }
+}

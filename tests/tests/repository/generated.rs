@@ -1,0 +1,202 @@
+//! What follows from the declared routes and is committed: the operations of `docs/openapi.yaml`, the API in `infra/template.yaml`,
+//! the routes in README's table, and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+mod yaml;
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use serde_json::{Map, Value};
+use shared::{
+    http::{Document, Route},
+    models::Role,
+};
+use tests::{
+    Template,
+    declared::{DECLARED, Declared, least_roles},
+};
+
+use crate::structure::source::{directories, pascal, read, root};
+
+/// These change nothing of the organization's and are open to every role; leaving is each member's own affair.
+const WRITES_OF_VIEWERS: [(&str, &str); 5] = [
+    ("DELETE", "/api/{slug}/mcp"),
+    ("DELETE", "/api/{slug}/members/{user_id}"),
+    ("POST", "/api/{slug}/discover/fetch_tool_data"),
+    ("POST", "/api/{slug}/discover/search"),
+    ("POST", "/api/{slug}/mcp"),
+];
+
+fn described(declared: &Declared) -> Document {
+    let mut document = Document::default();
+    (declared.describe)(&mut document);
+    document
+}
+
+/// Holds a file against its text as generated, or writes it.
+fn hold(path: &str, generated: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(root().join(path), generated).unwrap();
+    }
+    let differs = std::fs::read_to_string(root().join(path)).unwrap_or_default() != generated;
+    assert!(
+        !differs,
+        "{path} is not as the routes are declared: UPDATE=1 cargo test -p tests --test repository generated"
+    );
+}
+
+/// The text with other lines between `# generated: name` and `# generated: end`.
+fn with_section(text: &str, name: &str, lines: &str) -> String {
+    let begin = format!("# generated: {name}\n");
+    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("no `{begin}`"));
+    let at = rest.find("# generated: end\n").unwrap_or_else(|| panic!("no end of {name}"));
+    let end = rest[..at].rfind('\n').map_or(0, |at| at + 1);
+    format!("{before}{begin}{lines}{}", &rest[end..])
+}
+
+#[test]
+fn the_document_has_the_operations_as_they_are_declared() {
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    for declared in &DECLARED {
+        let document = described(declared);
+        for operation in &document.operations {
+            let item = paths.entry(operation.route.path).or_insert_with(|| Value::Object(Map::new()));
+            let known = item.get("parameters").cloned().unwrap_or_else(|| operation.parameters());
+            assert_eq!(known, operation.parameters(), "{}: the path's variables", operation.id);
+            item["parameters"] = known;
+            item[operation.route.method.to_lowercase()] = operation.value();
+        }
+        for (name, schema) in document.schemas.into_named() {
+            let known = schemas.entry(name.clone()).or_insert_with(|| schema.clone());
+            assert_eq!(*known, schema, "two schemas are called {name}");
+        }
+    }
+    let text = read("docs/openapi.yaml");
+    let text = with_section(&text, "paths", &yaml::block(&Value::Object(paths), 2));
+    let text = with_section(&text, "schemas", &yaml::block(&Value::Object(schemas), 4));
+    hold("docs/openapi.yaml", &text);
+}
+
+/// A declared route asks for a role, so the JWT authorizer stands before it.
+#[test]
+fn the_template_has_the_routes_as_they_are_declared() {
+    let mut lines = String::new();
+    let resource = |id: &str, kind: &str, properties: &str| {
+        format!("  {id}: {{Type: \"AWS::{kind}\", Properties: {{{properties}}}}}\n")
+    };
+    for declared in &DECLARED {
+        let function = pascal(declared.function);
+        lines += &resource(
+            &format!("{function}Integration"),
+            "ApiGatewayV2::Integration",
+            &format!(
+                "ApiId: !Ref Api, IntegrationType: AWS_PROXY, IntegrationUri: !GetAtt {function}Function.Arn, PayloadFormatVersion: \"2.0\""
+            ),
+        );
+        for operation in described(declared).operations {
+            let Route { method, path, .. } = operation.route;
+            lines += &resource(
+                &format!("{}Route", operation.resource),
+                "ApiGatewayV2::Route",
+                &format!(
+                    "ApiId: !Ref Api, RouteKey: \"{method} {path}\", Target: !Sub \"integrations/${{{function}Integration}}\", \
+                     AuthorizationType: JWT, AuthorizerId: !Ref ApiAuthorizer"
+                ),
+            );
+        }
+        lines += &resource(
+            &format!("{function}Permission"),
+            "Lambda::Permission",
+            &format!(
+                "FunctionName: !Ref {function}Function, Action: \"lambda:InvokeFunction\", Principal: apigateway.amazonaws.com, \
+                 SourceArn: !Sub \"arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{Api}}/*/*\""
+            ),
+        );
+    }
+    hold("infra/template.yaml", &with_section(&read("infra/template.yaml"), "routes", &lines));
+}
+
+/// `POST`, `GET /api/{slug}/members`: the methods of a path beside each other.
+fn routes_in_words(routes: &[Route]) -> String {
+    let mut words = String::new();
+    for (at, route) in routes.iter().enumerate() {
+        let more = routes.get(at + 1).is_some_and(|next| next.path == route.path);
+        let separator = if at == 0 { "" } else { ", " };
+        let path = if more { String::new() } else { format!(" {}", route.path) };
+        write!(words, "{separator}`{}{path}`", route.method).unwrap();
+    }
+    words
+}
+
+#[test]
+fn the_readme_has_the_routes_as_they_are_declared() {
+    let mut text = String::new();
+    for line in read("README.md").lines() {
+        let function = line.strip_prefix("| [").and_then(|rest| Some(rest.split_once(']')?.0));
+        let declared = DECLARED.iter().find(|declared| Some(declared.function) == function);
+        let cells: Vec<&str> = line.split(" | ").collect();
+        match (declared, &cells[..]) {
+            (Some(declared), [name, _, rest @ ..]) => {
+                let routes = routes_in_words(declared.routes);
+                writeln!(text, "{name} | {routes} | {}", rest.join(" | ")).unwrap();
+            }
+            _ => writeln!(text, "{line}").unwrap(),
+        }
+    }
+    hold("README.md", &text);
+}
+
+#[test]
+fn the_table_of_roles_is_as_the_routes_are_declared() {
+    let template = Template::read();
+    let deployed: Vec<_> = template.routes().into_iter().chain(template.rest_routes()).collect();
+    let mut rows: Vec<(&str, &str, &str, &str)> = least_roles()
+        .into_iter()
+        .map(|(method, path, role)| {
+            let is_it = |of: &Route| (of.method, of.path) == (method, path);
+            let declared = DECLARED.iter().find(|declared| declared.routes.iter().any(is_it));
+            let deployed = deployed.iter().find(|route| (&*route.method, &*route.path) == (method, path));
+            let function = declared.map(|it| it.function).or_else(|| Some(&*deployed?.function));
+            let function = function.unwrap_or_else(|| panic!("{method} {path} is not in the template"));
+            (path, method, role.as_str(), function)
+        })
+        .collect();
+    rows.sort_unstable();
+    let mut text = String::from(
+        "# Roles\n\nThe least role for each route that asks for one, generated from the routes: a change of a role shows here.\n\n\
+         | path | method | least role | function |\n|---|---|---|---|\n",
+    );
+    for (path, method, role, function) in rows {
+        writeln!(text, "| `{path}` | {method} | {role} | {function} |").unwrap();
+    }
+    hold("docs/roles.md", &text);
+}
+
+/// A role that is too low is not noticed by comparing: document, template and access follow from the same line.
+#[test]
+fn who_only_reads_may_only_get() {
+    let open: BTreeSet<(&str, &str)> = least_roles()
+        .into_iter()
+        .filter(|(method, _, role)| *method != "GET" && *role < Role::Member)
+        .map(|(method, path, _)| (method, path))
+        .collect();
+    assert_eq!(open, BTreeSet::from(WRITES_OF_VIEWERS));
+}
+
+/// No program has the prose and the schemas in it: the linker drops what nothing calls.
+#[test]
+fn no_function_describes_itself_at_run_time() {
+    for function in directories("functions") {
+        let main = read(&format!("functions/{function}/src/main.rs"));
+        assert!(!main.contains("describe"), "functions/{function}/src/main.rs");
+    }
+    let calls = ["describe(document", "Document::default", "describe)(", "::describe("];
+    for file in
+        crate::structure::source::rust("shared/src").into_iter().chain(crate::structure::source::rust("functions"))
+    {
+        let of_engine = ["shared/src/http/operation.rs", "shared/src/http/openapi.rs"].contains(&file.path.as_str());
+        let called = calls.iter().find(|call| file.code.contains(**call));
+        assert!(of_engine || called.is_none(), "{}: {called:?}", file.path);
+    }
+    assert!(read("Cargo.toml").contains("lto = \"fat\""));
+}
