@@ -23,11 +23,11 @@ run: ## start the whole system on this machine and play the main job once
 	@cargo run --quiet --bin local -- $(ARGS)
 
 # There are no tests in main.rs and no doctests: looking for them would link every function once more.
-test: ## every test, the end-to-end test on the local stack included; every benchmark once
+test: ## every test, the end-to-end test on the local stack included
 	infra/local/make-venv
 	tests/mcp_client/install
 	tests/chat_clients/install
-	cargo test --workspace --lib --test '*' --bench '*'
+	cargo test --workspace --lib --test '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
 	cargo fmt --all --check

@@ -29,7 +29,6 @@ pub mod invocation;
 pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
-pub mod placeholder;
 pub mod planner;
 pub mod platform;
 pub mod queue;

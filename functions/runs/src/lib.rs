@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use shared::{
     Error, Platform, Result,
-    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, report_end, whole_run_view},
+    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, end_what_it_waits_for, report_end, whole_run_view},
     catalogue::Catalogue,
     http::{self, Access, Reply, Request},
-    models::{ApprovalStatus, Member, OrganizationId, RunCeilings, RunId},
+    models::{Member, OrganizationId, RunCeilings, RunId},
     platform,
     store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations},
 };
@@ -88,19 +88,9 @@ async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Re
 async fn cancel(deps: &Deps, member: &Member, id: RunId) -> Result<Reply> {
     let (organization, by) = (member.organization_id, Some(&member.user_id));
     let run = deps.runs.cancel(organization, id, by).await?;
-    // What it waits for goes with it: as the row was when it was cancelled, for it may have gone on until then.
-    let asked = deps.approvals.pending_of_run(organization, id).await?;
-    for approval in asked.into_iter().chain(run.waits_for_approval) {
-        deps.approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
-    }
-    if let Some(child) = run.waits_for_run {
-        match deps.runs.cancel(organization, child, by).await {
-            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    end_what_it_waits_for(&deps.runs, &deps.approvals, &run, by).await?;
     if run.status.is_over() {
-        report_end(&run);
+        report_end(&run, run.status);
         if let Some(parent) = run.parent_run_id {
             deps.queue.wake(organization, parent).await?;
         }

@@ -306,6 +306,32 @@ fn arrows_go_one_way() {
     }
 }
 
+/// The root of a crate uses its modules. Where the parts have a module of their own, `deps`, no module uses the root, either.
+#[test]
+fn the_modules_of_a_function_stand_in_no_circle() {
+    for function in functions() {
+        let folder = format!("functions/{function}/src");
+        let root = read(&format!("{folder}/lib.rs"));
+        let modules = crate_modules(&root);
+        let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for file in rust(&folder) {
+            let own = file.path.strip_prefix(&format!("{folder}/")).unwrap().split(['/', '.']).next().unwrap();
+            let Some(own) = modules.iter().find(|module| **module == own) else { continue }; // lib.rs, main.rs
+            let used = file.uses_of_crate();
+            let of_root: Vec<_> = used.iter().filter(|used| !modules.contains(&used.as_str())).collect();
+            assert!(!modules.contains(&"deps") || of_root.is_empty(), "{} uses {of_root:?} of lib.rs", file.path);
+            let used = modules.iter().filter(|module| *module != own && used.contains(**module));
+            uses.entry(own).or_default().extend(used);
+        }
+        // What uses nothing that is left is taken away, until nothing is, or a circle.
+        while let Some(lowest) = uses.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| *module) {
+            uses.remove(lowest);
+            uses.values_mut().for_each(|used| drop(used.remove(lowest)));
+        }
+        assert!(uses.is_empty(), "a circle of modules in functions/{function}: {uses:?}");
+    }
+}
+
 #[test]
 fn the_environment_is_read_in_config_only() {
     for file in rust("shared/src").into_iter().chain(rust("functions")) {
