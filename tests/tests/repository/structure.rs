@@ -326,7 +326,9 @@ fn the_modules_of_a_function_stand_in_no_circle() {
         // What uses nothing that is left is taken away, until nothing is, or a circle.
         while let Some(lowest) = uses.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| *module) {
             uses.remove(lowest);
-            uses.values_mut().for_each(|used| drop(used.remove(lowest)));
+            for used in uses.values_mut() {
+                used.remove(lowest);
+            }
         }
         assert!(uses.is_empty(), "a circle of modules in functions/{function}: {uses:?}");
     }
