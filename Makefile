@@ -23,11 +23,11 @@ run: ## start the whole system on this machine and play the main job once
 	@cargo run --quiet --bin local -- $(ARGS)
 
 # There are no tests in main.rs and no doctests: looking for them would link every function once more.
-test: ## every test, the end-to-end test on the local stack included
+test: ## every test, the end-to-end test on the local stack included; every benchmark once
 	infra/local/make-venv
 	tests/mcp_client/install
 	tests/chat_clients/install
-	cargo test --workspace --lib --test '*'
+	cargo test --workspace --lib --test '*' --bench '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
 	cargo fmt --all --check

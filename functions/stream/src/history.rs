@@ -113,7 +113,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
         });
         if !content.is_empty() && !is_asked {
             let mut shown = json!({"id": id, "role": role, "content": content});
-            let metadata: Map<String, Value> = ["receipt", "failed", "incomplete"]
+            let metadata: Map<String, Value> = ["receipt", "message_id", "failed", "incomplete"]
                 .iter()
                 .filter_map(|name| Some(((*name).to_owned(), metadata.get(*name)?.clone())))
                 .collect();

@@ -11,10 +11,10 @@ and the LLM, deploys infra/template.yaml, plays the main job once and keeps serv
 usage: make run [ARGS=\"OPTIONS\"]   or   cargo run --bin local -- [OPTIONS]
 
   --port-base PORT   ports of 127.0.0.1: PORT for the API, PORT+1 to PORT+6 for the stand-ins of VAPI, Twilio, Pipedream,
-                     the LLM, a CRM and a web site, PORT+7 for streamed answers, PORT+66 for AWS; 0 takes any free ones
-                     (default 4500)
+                     the LLM, a CRM and a web site, PORT+7 for streamed answers, PORT+8 for Google's
+                     stand-in, PORT+66 for AWS; 0 takes any free ones (default 4500)
   --api-port PORT, --vapi-port PORT, --twilio-port PORT, --pipedream-port PORT, --llm-port PORT, --crm-port PORT,
-  --site-port PORT, --stream-port PORT, --aws-port PORT
+  --site-port PORT, --stream-port PORT, --google-port PORT, --aws-port PORT
                      one of them; 0 takes any free one
   --open-hosts LIST  hosts (host or host:port, comma separated) that api_request tools may reach although they are private,
                      beside the stand-ins
@@ -64,7 +64,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
             "--once" => once = true,
             "--port-base" => base = port(&name, &value()?)?,
             "--api-port" | "--vapi-port" | "--twilio-port" | "--pipedream-port" | "--llm-port" | "--crm-port"
-            | "--site-port" | "--stream-port" | "--aws-port" => {
+            | "--site-port" | "--stream-port" | "--google-port" | "--aws-port" => {
                 let number = port(&name, &value()?)?;
                 single.push((name, number));
             }
@@ -86,6 +86,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
             "--crm-port" => ports.crm = port,
             "--site-port" => ports.site = port,
             "--stream-port" => ports.stream = port,
+            "--google-port" => ports.google = port,
             _ => ports.aws = port,
         }
     }

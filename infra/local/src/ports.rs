@@ -15,11 +15,13 @@ pub struct Ports {
     pub crm: u16,
     pub site: u16,
     pub stream: u16,
+    pub google: u16,
     pub aws: u16,
 }
 
 impl Ports {
-    /// `base` for the API, the six after it for the stand-ins, then one for streamed answers, `base + 66` for AWS; all free ones if
+    /// `base` for the API, the six after it for the stand-ins, then one for streamed answers and one for
+    /// Google's stand-in, `base + 66` for AWS; all free ones if
     /// `base` is 0.
     pub fn from_base(base: u16) -> Option<Self> {
         let port = |offset: u16| if base == 0 { Some(0) } else { base.checked_add(offset) };
@@ -32,13 +34,14 @@ impl Ports {
             crm: port(5)?,
             site: port(6)?,
             stream: port(7)?,
+            google: port(8)?,
             aws: port(66)?,
         })
     }
 
     /// Any free ones.
     pub fn free() -> Self {
-        Self { api: 0, vapi: 0, twilio: 0, pipedream: 0, llm: 0, crm: 0, site: 0, stream: 0, aws: 0 }
+        Self { api: 0, vapi: 0, twilio: 0, pipedream: 0, llm: 0, crm: 0, site: 0, stream: 0, google: 0, aws: 0 }
     }
 }
 
@@ -64,7 +67,10 @@ mod tests {
     #[test]
     fn a_base_gives_a_port_to_each_part() {
         let ports = Ports::from_base(4500).unwrap();
-        assert_eq!((ports.api, ports.vapi, ports.llm, ports.stream, ports.aws), (4500, 4501, 4504, 4507, 4566));
+        assert_eq!(
+            (ports.api, ports.vapi, ports.llm, ports.stream, ports.google, ports.aws),
+            (4500, 4501, 4504, 4507, 4508, 4566)
+        );
         assert_eq!(Ports::from_base(0), Some(Ports::free()));
         assert_eq!(Ports::from_base(65500), None);
     }

@@ -33,6 +33,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
         row("LLM that is asked", if asks_standin { "the stand-in" } else { &about.llm_url }),
         row("CRM stand-in", &about.standins.crm),
         row("web site", &about.standins.site),
+        row("Google stand-in", &about.standins.google),
         row("AWS (ministack)", &about.endpoint_url),
         row("organization", &about.slug),
         row("agent", &about.agent_id),

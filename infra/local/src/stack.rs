@@ -24,7 +24,9 @@ use crate::{
     progress::Progress,
     python::Venv,
     seed::{self, Data, Users},
-    standins::{self, Standin, crm::Crm, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi},
+    standins::{
+        self, Standin, crm::Crm, google::Google, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi,
+    },
     state_files,
     streaming::{self, StreamingDoor},
     workspace::Workspace,
@@ -60,6 +62,7 @@ pub struct Stack {
     pub llm: Standin<Llm>,
     pub crm: Standin<Crm>,
     pub site: Standin<Site>,
+    pub google: Standin<Google>,
     pub(crate) data: Data,
     pub(crate) http: reqwest::Client,
     state_dir: PathBuf,
@@ -126,6 +129,7 @@ pub struct Standins {
     pub llm: String,
     pub crm: String,
     pub site: String,
+    pub google: String,
 }
 
 impl Stack {
@@ -142,7 +146,8 @@ impl Stack {
         let state = Lock::of_state(&state_dir)?;
 
         // First what takes ports: a taken one is known before the long steps.
-        let step = progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM, a CRM and a web site");
+        let step =
+            progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM, a CRM, a web site and Google");
         let listener = ports::listen(options.ports.api, "the API")?;
         let api_address = listener.local_addr().map_err(Error::file("find the API's port"))?;
         let api_url = format!("http://{api_address}");
@@ -150,7 +155,7 @@ impl Stack {
         let stream_address = stream_listener.local_addr().map_err(Error::file("find the port for streamed answers"))?;
         let stream_url = format!("http://{stream_address}/{}", streaming::STAGE);
         let files = catalogue::files().map_err(Error::file("read infra/catalogue"))?;
-        let (vapi, twilio, pipedream, llm, crm, site) = start_standins(options.ports, &data, &files)?;
+        let (vapi, twilio, pipedream, llm, crm, site, google) = start_standins(options.ports, &data, &files)?;
         ports::free(options.ports.aws, ministack::SERVICE)?;
         step.done("listening");
 
@@ -181,6 +186,7 @@ impl Stack {
             llm: llm.url.clone(),
             crm: crm.url.clone(),
             site: site.url.clone(),
+            google: google.url.clone(),
         };
         let llm_service = options.llm.clone().unwrap_or_else(|| standin_of_llm(&data, &llm.url));
         let parameters = parameters(&data, &pool, &api_url, &addresses, options);
@@ -188,7 +194,7 @@ impl Stack {
         let sizes = sizes(&workspace)?;
         let mut parameters: Vec<(&str, String)> = parameters;
         parameters.extend(sizes.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        parameters.push(("JwksUrl", pool.keys(aws.endpoint())));
+        parameters.extend([("JwksUrl", pool.keys(aws.endpoint())), ("GoogleKeysUrl", google.keys_url())]);
         parameters.extend([("LlmApiKey", llm_service.api_key), ("LlmUrl", llm_service.url.clone())]);
         parameters.extend(llm_service.model.map(|model| ("LlmModel", model)));
         parameters.push(("StreamPublicUrl", stream_url.clone()));
@@ -228,6 +234,7 @@ impl Stack {
             llm,
             crm,
             site,
+            google,
             data,
             http,
             state_dir,
@@ -262,7 +269,8 @@ fn pages(api_url: &str) -> [String; 2] {
     [format!("{api_url}/"), format!("{}/", api_url.replace("127.0.0.1", "localhost"))]
 }
 
-type AllStandins = (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>, Standin<Site>);
+type AllStandins =
+    (Standin<Vapi>, Standin<Twilio>, Standin<Pipedream>, Standin<Llm>, Standin<Crm>, Standin<Site>, Standin<Google>);
 
 fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> Result<AllStandins> {
     let failed = |service, port| {
@@ -304,6 +312,7 @@ fn start_standins(ports: Ports, data: &Data, catalogue: &Map<String, Value>) -> 
         standins::llm::start(ports::address(ports.llm), llm).map_err(failed("the LLM's stand-in", ports.llm))?,
         standins::crm::start(ports::address(ports.crm), crm).map_err(failed("the CRM's stand-in", ports.crm))?,
         standins::site::start(ports::address(ports.site)).map_err(failed("the web site", ports.site))?,
+        standins::google::start(ports::address(ports.google)).map_err(failed("Google's stand-in", ports.google))?,
     ))
 }
 

@@ -1,5 +1,5 @@
-//! Stand-ins for the services the project talks to: VAPI, Twilio, Pipedream, an OpenAI-compatible LLM, a company's CRM, and
-//! a web site.
+//! Stand-ins for the services the project talks to: VAPI, Twilio, Pipedream, an OpenAI-compatible LLM, a company's CRM, a web
+//! site, and Google's keys and pushes.
 //!
 //! They refuse what the real services refuse, keep what they received and can be told to fail. Each runs on a thread and a
 //! runtime of its own, holds all its state itself and ends, connections included, when its [`Standin`] is dropped.
@@ -14,6 +14,7 @@
 //! | `GET /faults`, `DELETE /faults` | the faults not used up yet; drops them |
 
 pub mod crm;
+pub mod google;
 pub mod llm;
 pub mod pipedream;
 pub mod site;

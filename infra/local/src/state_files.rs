@@ -83,6 +83,7 @@ fn for_commands(description: &Description) -> Vec<(&'static str, &str)> {
         ("LLM", &description.standins.llm),
         ("CRM", &description.standins.crm),
         ("SITE", &description.standins.site),
+        ("GOOGLE", &description.standins.google),
     ];
     if let Some(stream_url) = &description.stream_url {
         variables.extend([("STREAM", stream_url.as_str()), ("CONSOLE", &description.console_url)]);

@@ -95,7 +95,8 @@ pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
     }
     let state = AgentState::calls_of(&running);
     let metadata = json!({
-        "conversation_id": thread.name, "failed": true, "incomplete": true, "receipt": Receipt::of_calls(&state),
+        "conversation_id": thread.name, "message_id": running.message_id, "failed": true, "incomplete": true,
+        "receipt": Receipt::of_calls(&state),
     });
     messages.push(ThreadMessage {
         number: message.number + u32::from(is_said),

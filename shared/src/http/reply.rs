@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use lambda_http::{
     Response,
-    http::{HeaderName, HeaderValue},
+    http::{HeaderMap, HeaderName, HeaderValue},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -196,8 +196,7 @@ impl Reply {
         let mut response = Response::builder().status(self.status).body(self.body).map_err(Error::internal)?;
         let headers = response.headers_mut();
         headers.insert("cache-control", HeaderValue::from_static(self.cache_control));
-        // No browser takes an answer for anything but what it says it is.
-        headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        not_sniffed(headers);
         if let Some(content_type) = content_type {
             headers.insert("content-type", content_type.parse().map_err(Error::internal)?);
         }
@@ -206,6 +205,11 @@ impl Reply {
         }
         Ok((response, self.afterwards))
     }
+}
+
+/// No browser takes an answer for anything but what it says it is.
+pub(super) fn not_sniffed(headers: &mut HeaderMap) {
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
 }
 
 fn title(status: u16) -> &'static str {

@@ -124,6 +124,7 @@ where
         reply::log(function, &ids, &error);
         let mut response = Response::new(ReplyBody::Whole(Vec::new()));
         *response.status_mut() = lambda_http::http::StatusCode::INTERNAL_SERVER_ERROR;
+        reply::not_sniffed(response.headers_mut());
         (response, None)
     });
     match response.body_mut() {

@@ -446,6 +446,35 @@ async fn a_prompt_with_tools_is_an_automation_too() {
     assert_eq!(told(&refused), ["/tools/1 unknown_tool", "/limits/calls invalid_value"]);
 }
 
+/// A schedule that names no zone is in that of its author, and stays there whoever saves or runs it later.
+#[tokio::test]
+async fn a_schedule_without_a_zone_is_saved_in_its_authors() {
+    let world = world().await;
+    let mut definition = world.urgent_messages();
+    definition["trigger_type"] = json!("schedule_recurring");
+    definition["trigger_config"] = json!({"interval": "daily", "time_of_day": "08:00"});
+    definition["actions"][0]["parameters"] = json!({"channel": "C024BE91L", "text": "Good morning."});
+    let mut dry = definition.clone();
+    dry["dry_run"] = json!(true);
+    let unknown = world.deploy(&dry).await.expect(200);
+    assert_eq!(told(&unknown), ["/trigger_config/time_of_day timezone_assumed"], "UTC, of an author without a zone");
+
+    let user = &world.home.user_id;
+    let mut row = world.aws.rows("organization_members").into_iter().find(|row| row["user_id"] == *user).unwrap();
+    row["timezone"] = json!("Europe/Madrid");
+    world.aws.put("organization_members", &row);
+    let saved = world.deploy(&definition).await.expect(201);
+    assert_eq!(told(&saved), ["/trigger_config/timezone timezone_assumed"]);
+    let id = saved["automation"]["id"].as_str().unwrap();
+    let version = world.automation("GET", &format!("/{id}/versions/1"), &Value::Null).await.expect(200);
+    assert_eq!(version["definition"]["trigger_config"]["timezone"], "Europe/Madrid", "{version}");
+
+    row["timezone"] = json!("Asia/Tokyo");
+    world.aws.put("organization_members", &row);
+    let later = world.automation("GET", &format!("/{id}/versions/1"), &Value::Null).await.expect(200);
+    assert_eq!(later["definition"], version["definition"]);
+}
+
 #[tokio::test]
 async fn bad_input_is_answered_before_anything_is_looked_up() {
     let world = world().await;

@@ -8,7 +8,7 @@
 )]
 
 use serde_json::{Value, json};
-use tests::{Event, SLACK_SECRET, World, slack_message, webhooks::Signer};
+use tests::{Event, Options, SLACK_SECRET, World, http_server::Server, slack_message, standins, webhooks::Signer};
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
@@ -250,6 +250,53 @@ async fn gmails_token_must_be_of_the_service_account_that_was_named() {
     assert_eq!(world.send("trigger", &elsewhere).await.status, 401, "for another audience");
     world.deliver_signed(&hook, by(account), &pushed).await.expect(200);
     assert_eq!(world.aws.rows("events").len(), 1);
+}
+
+/// The local stack's stand-in for Google: its keys are fetched, its pushes verified.
+#[tokio::test]
+async fn a_push_of_googles_stand_in_is_taken_for_its_audience_and_account_only() {
+    let google = standins::google::start(([127, 0, 0, 1], 0).into()).unwrap();
+    let mut options = Options::default();
+    options.variables.push(("GOOGLE_KEYS_URL", google.keys_url()));
+    let world = World::with(options).await;
+    let account = "push@acme.iam.gserviceaccount.com";
+    let hook = world.hook(&json!({"service": "Gmail", "service_account": account})).await;
+    let path = world.hook_path(&hook);
+    // Takes the pushes in the hook's place; they are handed to the function afterwards.
+    let receiver = Server::start(axum::Router::new().fallback(async || "")).await;
+
+    let audience = text(&hook["url"]);
+    for (message, account, audience) in [
+        ("1", account, audience),
+        ("1", account, audience),
+        ("2", "push@attacker.iam.gserviceaccount.com", audience),
+        ("3", account, "https://elsewhere.example/hook"),
+    ] {
+        let push = json!({
+            "url": format!("{}{path}", receiver.url), "service_account": account, "audience": audience,
+            "email_address": "ops@acme.example", "history_id": 9_876_543_210_u64, "message_id": message,
+        });
+        let told = shared::clients::http_client()
+            .unwrap()
+            .post(format!("{}/simulate/gmail-push", google.url))
+            .json(&push)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(told.json::<Value>().await.unwrap()["status"], 200);
+    }
+    let mut statuses = Vec::new();
+    for push in receiver.seen() {
+        let event = push
+            .headers
+            .iter()
+            .fold(Event::new("POST", &push.target), |event, (name, value)| event.header(name, value));
+        statuses.push(world.send("trigger", &event.text(&push.body)).await.status);
+    }
+    assert_eq!(statuses, [200, 200, 401, 401]);
+    assert_eq!(world.aws.rows("events").len(), 1, "a message that is delivered again is the same event");
+    let asked = google.requests();
+    assert_eq!(asked.iter().filter(|request| request.path == "/oauth2/v3/certs").count(), 1, "{asked:?}");
 }
 
 #[tokio::test]

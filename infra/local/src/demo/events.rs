@@ -1,5 +1,5 @@
 //! Automations run: a signed Slack event leads to an alert and, once a person has approved it, to an e-mail; another event leads to
-//! nothing and says why; a schedule fires; a stored event is replayed without any effect.
+//! nothing and says why; Gmail's pushes are verified; a schedule fires; a stored event is replayed without any effect.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const ALERTS: &str = "C0ALERTS";
 
 pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let step =
-        progress.step("demo: a Slack event leads to an alert and an approved e-mail; a schedule fires; a dry replay");
+        progress.step("demo: a Slack event leads to an alert and an approved e-mail; Gmail's pushes are verified; a schedule fires; a dry replay");
     let hook = user.ask(Method::POST, "/hooks", Some(&json!({"service": "Slack", "secret": SIGNING_SECRET}))).await?;
     let slack = Slack { user, address: text(&hook, "url")? };
     let fingerprints = fingerprints(user, &["slack_post_message", "gmail_send_email"]).await?;
@@ -45,6 +45,8 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
         run.get("status").is_some_and(|status| status == "completed") && both.len() == 2,
         &format!("the e-mail was to be sent once it was approved: {run}"),
     )?;
+
+    gmail_pushes(user).await?;
 
     let soon = json!(Timestamp::now().plus(Duration::from_secs(5)).to_string());
     let scheduled = active(user, &on_schedule(&fingerprints, &soon)).await?;
@@ -76,6 +78,25 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     ));
     line("\nThe first event, replayed in dry run; nothing was sent:");
     actions(&replayed, progress);
+    Ok(())
+}
+
+/// A change of a mailbox is taken from the service account of the hook, and from no other.
+async fn gmail_pushes(user: &User<'_>) -> Result<()> {
+    let account = "gmail-push@demo.iam.gserviceaccount.com";
+    let hook = user.ask(Method::POST, "/hooks", Some(&json!({"service": "Gmail", "service_account": account}))).await?;
+    let url = text(&hook, "url")?;
+    let address = format!("{}/simulate/gmail-push", user.stack.google.url);
+    for (account, expected) in [(account, 200), ("push@other.iam.gserviceaccount.com", 401)] {
+        let push = json!({
+            "url": url, "service_account": account, "email_address": "desk@demo.example", "history_id": 7,
+        });
+        let told = answer("Gmail's push", &address, user.stack.http.post(&address).json(&push)).await?;
+        must(
+            told.get("status").is_some_and(|status| *status == expected),
+            &format!("a push by {account} was to be answered {expected}: {told}"),
+        )?;
+    }
     Ok(())
 }
 

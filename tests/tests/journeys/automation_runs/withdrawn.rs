@@ -1,5 +1,10 @@
 //! Runs that end before they did everything: their automation is paused or deleted, somebody cancels them, a tool changed.
 
+use tests::{
+    automation::calls,
+    standins::{self, llm::Turn},
+};
+
 use super::*;
 
 /// A run whose first action is done and whose second one is still to come.
@@ -31,6 +36,45 @@ async fn a_run_under_way_ends_before_its_next_effect_when_its_automation_is_paus
     let shown = shown(&world, &run).await;
     assert_eq!(shown["status"], "cancelled");
     assert_eq!(shown["error"], "Its automation was paused, so the run ended before its next step.");
+}
+
+#[tokio::test]
+async fn a_run_under_way_ends_before_its_next_effect_when_its_automation_is_deleted() {
+    let (world, books) = books().await;
+    let (automation, run) = half_way(&world).await;
+    assert_eq!(world.automation("DELETE", &format!("/{automation}"), &Value::Null).await.status, 204);
+    go_on(&world).await;
+    assert!(entered(&books).is_empty());
+    let shown = shown(&world, &run).await;
+    assert_eq!(shown["status"], "failed");
+    assert_eq!(shown["error"], "The run was not carried out: version 1 of its automation was deleted.");
+}
+
+/// The model is asked before the automation is withdrawn, and answers with a call afterwards.
+#[tokio::test]
+async fn a_prompt_under_way_makes_no_call_after_its_automation_is_paused_or_deleted() {
+    for (method, path, word) in [("POST", "/pause", "paused"), ("DELETE", "", "deleted")] {
+        let (world, books) = books().await;
+        let automation = world
+            .activate(&json!({
+                "name": "By prompt", "trigger_type": "manual", "prompt": "Enter one.", "tools": ["ledger_post"],
+                "fingerprints": {"ledger_post": world.fingerprint("ledger_post")},
+            }))
+            .await;
+        let run = world.start_automation(&automation, "once", &json!({})).await;
+        world.llm.script([Turn::text(&calls("return ledger_post({entry: \"one\"});"))]);
+        world.llm.inject(standins::Fault::delay(300));
+        let withdraw = async {
+            tests::clients::until(|| !world.llm.requests().is_empty()).await;
+            let answer = world.automation(method, &format!("/{}{path}", automation.id), &Value::Null).await;
+            assert!(answer.status < 300, "{}", answer.body);
+        };
+        tokio::join!(world.run_loop(AMPLE), withdraw);
+        assert!(entered(&books).is_empty(), "{word}");
+        let shown = shown(&world, &run).await;
+        let why = format!("Its automation was {word}, so the run ended before its next step.");
+        assert_eq!((&shown["status"], &shown["error"]), (&json!("cancelled"), &json!(why)));
+    }
 }
 
 #[tokio::test]

@@ -72,6 +72,7 @@ async fn a_turn_that_fails_keeps_the_message_and_can_be_sent_again() {
     let contents: Vec<&str> = client.messages.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!((contents[0], contents.len()), ("What is new?", 2), "{contents:?}");
     assert_eq!(client.messages[1]["metadata"]["failed"], true, "{:#?}", client.messages);
+    assert_eq!(client.messages[1]["metadata"]["message_id"], "u1", "{:#?}", client.messages);
     model.says("Nothing.");
     model.ends();
     let (_, client) = taken(&mut world.run_agent(&run_input("t1", "u1", "What is new?")).await).await;
