@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 LOCAL = pathlib.Path(__file__).resolve().parent.parent / "target/local/stack.json"
-# What an invocation may carry, in bytes.
+# The payload limit of an invocation, in bytes.
 LARGEST = 6 * 1024 * 1024
 
 
@@ -35,7 +35,7 @@ def address(stack):
         return local_stack().get("api_url", unknown)
     query = "Stacks[0].Outputs[?OutputKey=='ApiUrl'].OutputValue"
     command = ["aws", "cloudformation", "describe-stacks", "--stack-name", stack, "--query", query, "--output", "text"]
-    # An operator may invoke the function and yet not look at the stack.
+    # An operator may be allowed to invoke the function but not to read the stack.
     found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return found.stdout.strip() or unknown
 
@@ -65,7 +65,7 @@ def local_stack():
 def locally(payload):
     stack = local_stack()
     url = f"{stack['endpoint_url']}/2015-03-31/functions/{stack['stack_name']}-catalogue/invocations"
-    # The local AWS wants to see a key, and checks no signature.
+    # The local AWS needs a key but does not verify signatures.
     scope = f"test/20260101/{stack['region']}/lambda/aws4_request"
     signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"
     headers = {"Content-Type": "application/json", "Authorization": signed, "X-Amz-Date": "20260101T000000Z"}

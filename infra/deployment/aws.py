@@ -92,7 +92,7 @@ def stop_by_signals():
     """Makes signals that end a program leave through every `with` and `finally` first."""
 
     def stop(number, _frame):
-        # Once is enough: a second one must not break the cleaning up.
+        # A second signal must not interrupt the clean-up.
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)

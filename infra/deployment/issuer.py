@@ -19,7 +19,7 @@ class Unfit(Exception):
 def problems(values):
     """What is wrong with JwtIssuer and where its configuration and keys are."""
     issuer = values["JwtIssuer"]
-    # API Gateway asks the issuer itself, whatever the other two addresses say.
+    # API Gateway asks the issuer itself, regardless of the other two addresses.
     parameter = "OidcConfigurationUrl" if values.get("OidcConfigurationUrl") else "JwtIssuer"
     url = values.get("OidcConfigurationUrl") or issuer.rstrip("/") + "/.well-known/openid-configuration"
     try:
@@ -49,7 +49,7 @@ def problems(values):
 def _json(url):
     """The object at an address; raises Unfit."""
     local = os.environ.get("AWS_ENDPOINT_URL_COGNITO_IDP") or os.environ.get("AWS_ENDPOINT_URL")
-    # A local AWS has the user pool, and not the name of its address.
+    # A local AWS serves the user pool under its own address.
     asked = COGNITO.sub(local.rstrip("/") + "/", url) if local else url
     try:
         request = urllib.request.Request(asked, headers={"Accept": "application/json", "User-Agent": "switchboard-deploy"})

@@ -3,10 +3,10 @@
 import difflib
 import re
 
-# The example's words, whoever typed them; no value that works has them.
+# Words of the example file; no working value contains them.
 PLACEHOLDER = re.compile(r"(?<![a-z0-9])(example|replace[-_ ]?me|change[-_ ]?me)(?![a-z0-9])|…|^(\.{3}|<.*>|proj_|whsec_)$", re.I)
 
-# What `make deploy` knows without being told.
+# The parameters that `make deploy` sets itself.
 SET_BY_DEPLOY = {
     "CodeBucket": "it is CODE_BUCKET of make deploy",
     "CodePrefix": "make deploy chooses it",
@@ -33,7 +33,7 @@ def read(path):
         key, separator, value = line.partition("=")
         key = key.strip()
         if not separator or not key:
-            # Not the line itself: it may be the second half of a key.
+            # The line itself is not shown: it may be the second half of a key.
             problems.append(f"{path}, line {number} is not Key=Value: write it so, on one line, or put a # in front of it")
         elif key in values:
             problems.append(f"{path}: {key} stands on line {lines[key]} and again on line {number}: keep one of them")

@@ -86,13 +86,13 @@ def failures(name, most=6):
     """What failed in the last operation and why, the first first: the rest follows from it."""
     events = aws.ask("cloudformation", "describe-stack-events", "--stack-name", name, "--max-items", "1000")["StackEvents"]
     failed = []
-    # Newest first, back to where the operation began. A rollback is part of what failed.
+    # Newest first, back to the start of the operation. A rollback belongs to the failed operation.
     for event in events:
         status, reason = event["ResourceStatus"], event.get("ResourceStatusReason", "")
         of_stack = event["PhysicalResourceId"] == event["StackId"]
         if of_stack and status in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"):
             break
-        # What was under way when the first thing failed is called off, and says nothing.
+        # Resources cancelled after the first failure give no reason.
         if status.endswith("_FAILED") and not of_stack and "cancelled" not in reason.lower():
             failed.append(f"{event['LogicalResourceId']} ({event['ResourceType']}): {reason or status}")
     failed.reverse()
@@ -140,7 +140,7 @@ def secrets(name):
     """The secrets below the stack's name: of each its ARN, and whether it waits for its deletion."""
     command = ["secretsmanager", "list-secrets", "--include-planned-deletion", "--filters", f"Key=name,Values={name}/"]
     found = aws.ask(*command)["SecretList"]
-    # The filter takes what begins alike in other letters too.
+    # The filter ignores case, so other names may match as well.
     return {
         secret["Name"]: {"arn": secret["ARN"], "waits": "DeletedDate" in secret}
         for secret in found

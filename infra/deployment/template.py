@@ -133,5 +133,5 @@ def impossible(before, after):
 RELEASED = pathlib.Path(__file__).resolve().with_name("released-tables.json")
 
 if __name__ == "__main__":
-    # At a release: make released-tables
+    # Run at a release by make released-tables
     RELEASED.write_text(json.dumps(tables(ours()), indent=2) + "\n", encoding="utf-8")
