@@ -44,10 +44,10 @@ class Deployment:
         self.adopts = bool(given.get("ADOPT"))
         self.template = template.ours()
         self.values = {}
-        # The stack as it is; whom it belongs to is only known once the CLI has an account.
+        # The stack's current state; unknown until the CLI has an account.
         self.found = None
         self.region = None
-        # What an earlier stack of this name has left: names of tables by logical id, and ARNs of secrets.
+        # Remains of an earlier stack of this name: names of tables by logical id, and ARNs of secrets.
         self.left_tables, self.left_secrets = {}, {}
 
     # ------------------------------------------------------------------------------------------------ what is in the way
@@ -164,7 +164,7 @@ class Deployment:
         for function in functions:
             digest.update(programs[function].read_bytes())
             (links / f"{function}.zip").symlink_to(programs[function])
-        # One of their own for each set of programs: Lambda takes up new code when its key changes.
+        # One prefix per set of programs: Lambda updates its code when the key changes.
         prefix = f"{self.name}/{digest.hexdigest()[:16]}"
         aws.say(f"uploading {len(functions)} functions to s3://{self.bucket}/{prefix}")
         aws.run("s3", "cp", "--recursive", "--only-show-errors", str(links), f"s3://{self.bucket}/{prefix}")
@@ -204,9 +204,9 @@ class Deployment:
         aws.run("cloudformation", "wait", "stack-import-complete", "--stack-name", self.name)
 
     def deploy(self, folder, values):
-        # As one value, "Key=Value" each: so versions 1 and 2 of the CLI take them from a file.
+        # As one list of "Key=Value" texts, which versions 1 and 2 of the CLI both read from a file.
         overrides = folder.write("parameters.json", [f"{key}={value}" for key, value in values.items()])
-        # The template is larger than what a request takes, so it goes by the bucket too.
+        # The template exceeds the limit of a request, so it goes through the bucket too.
         aws.run(
             *("cloudformation", "deploy", "--stack-name", self.name, "--template-file", str(template.PATH)),
             *("--s3-bucket", self.bucket, "--s3-prefix", f"{self.name}/template"),
@@ -248,7 +248,7 @@ def run(deployment, steps):
             if first and (deployment.left_tables or deployment.left_secrets):
                 deployment.adopt(folder, values)
                 first = False
-            # A table that is protected could not be taken away again when the creation fails, and would block the next.
+            # A protected table could not be removed if the creation fails, and would block the next attempt.
             deployment.deploy(folder, {**values, "FirstDeployment": "true"} if first and deployment.protects() else values)
         except aws.Failed as error:
             failed(deployment.name, error)

@@ -16,18 +16,18 @@ impl World {
         self.send("runs", &event).await
     }
 
-    /// As [`World::start_run`], with an `Idempotency-Key`.
+    /// Like [`World::start_run`], with an `Idempotency-Key`.
     pub async fn start_run_once(&self, key: &str, body: &Value) -> Answer {
         let event = Event::post(&format!("/api/{}/runs", self.home.slug), body).user(&self.home.user_id);
         self.send("runs", &event.header("idempotency-key", key)).await
     }
 
-    /// A run with its steps, as the home organization's user sees it.
+    /// A run with its steps, in the home organization's view.
     pub async fn run(&self, id: &str) -> Answer {
         self.runs(&format!("/{id}")).await
     }
 
-    /// Runs as the home organization's user sees them: `runs("?limit=5")`, `runs("/<id>")`.
+    /// Runs in the home organization's view: `runs("?limit=5")`, `runs("/<id>")`.
     pub async fn runs(&self, path: &str) -> Answer {
         self.runs_as(&self.home, path).await
     }

@@ -7,7 +7,7 @@ use super::{LLM_SECRET, World};
 use crate::{Event, Streamed};
 
 impl World {
-    /// A request of a user who shows a good token.
+    /// A request with a valid token of this user.
     pub fn stream_event(&self, user: &str, path: &str, body: &Value) -> Event {
         let event = if body.is_null() { Event::get(path) } else { Event::post(path, body) };
         event.header("authorization", &format!("Bearer {}", self.issuer.token(user)))
@@ -45,14 +45,14 @@ impl World {
         self.send("stream", &self.stream_event(&self.home.user_id, &path, &json!({}))).await.expect(200)
     }
 
-    /// Another model for the platform's account, at this address.
+    /// Sets another model for the platform's account, at this address.
     pub fn model_at(&mut self, url: &str) {
         self.aws.put_secret(LLM_SECRET, &json!({"api_key": "paced", "base_url": url}));
         self.restart();
     }
 }
 
-/// A `RunAgentInput` with one message of the person's.
+/// A `RunAgentInput` with one message of the user.
 pub fn run_input(thread: &str, message_id: &str, text: &str) -> Value {
     json!({
         "threadId": thread, "runId": format!("run-{message_id}"), "tools": [], "context": [], "forwardedProps": {}, "state": {},

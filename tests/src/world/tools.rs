@@ -1,4 +1,4 @@
-//! Tools over the API: made, changed, attached, tried out.
+//! Tools over the API: creation, changes, attachments and tests.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl World {
         self.send("create", &event).await
     }
 
-    /// Attaches a tool to the home organization's agent, as its user.
+    /// Attaches a tool to the home organization's agent.
     pub async fn attach(&self, tool_id: &str) -> Answer {
         self.attach_as(&self.home, &self.home.agent_id, tool_id).await
     }
@@ -26,7 +26,7 @@ impl World {
         self.send("attach", &Event::post(&path, &json!({"tool_id": tool_id})).user(&tenant.user_id)).await
     }
 
-    /// Takes a tool from the home organization's agent, as its user.
+    /// Detaches a tool from the home organization's agent.
     pub async fn detach(&self, tool_id: &str) -> Answer {
         self.detach_as(&self.home, &self.home.agent_id, tool_id).await
     }
@@ -45,7 +45,7 @@ impl World {
         self.send("update", &edit(tenant, tool, changes)).await
     }
 
-    /// As [`World::update`], with `If-Match`.
+    /// Like [`World::update`], with `If-Match`.
     pub async fn update_seen(&self, tool: &Value, seen: &str, changes: &Value) -> Answer {
         self.send("update", &edit(&self.home, tool, changes).header("if-match", seen)).await
     }
@@ -60,12 +60,12 @@ impl World {
         self.send("delete", &Event::new("DELETE", &path).user(&tenant.user_id)).await
     }
 
-    /// A tool of the home organization, made over the API.
+    /// Creates a tool of the home organization.
     pub async fn tool(&self, body: &Value) -> Value {
         self.create(body).await.expect(201)
     }
 
-    /// A tool made and attached over the API.
+    /// Creates a tool and attaches it.
     pub async fn attached(&self, body: &Value) -> Value {
         let tool = self.tool(body).await;
         self.attach(id(&tool)).await.expect(201);
@@ -91,7 +91,7 @@ impl World {
         self.send("tools-test", &event).await
     }
 
-    /// Rows of `tools` without the guards of names.
+    /// The rows of `tools`, without the guard items of names.
     pub fn tools(&self) -> Vec<Value> {
         self.aws.rows("tools").into_iter().filter(|row| row.get("label").is_some()).collect()
     }
