@@ -92,10 +92,10 @@ impl Setting {
         let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (world, looked_up, refused) = runtime.block_on(async {
-            // The measured functions allow only the service, so they refuse an address that could be saved here.
+            // The measured functions allow only the service, so they refuse an address that this world could save.
             let open_hosts = vec![service.address.to_string(), REFUSED.to_owned()];
             let world = World::with(Options { open_hosts, ..Options::default() }).await;
-            // More is asked for than any organization would.
+            // The measurement exceeds any usual budget.
             let budgets = json!({"runs_per_hour": 1_000_000_000, "executions_per_hour": 1_000_000_000});
             world.aws.change("organizations", &world.home.organization_id, json!({"budgets": budgets}));
             let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
