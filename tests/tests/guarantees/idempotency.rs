@@ -119,7 +119,7 @@ async fn after_the_window_the_same_call_is_a_new_effect() {
     let recorded = &world.aws.rows("idempotency")[0];
     let ends = recorded["window_until"].as_i64().unwrap();
     assert!(ends <= Timestamp::now().as_seconds() + 1, "a window of one second");
-    // The claim has just expired but its row still exists.
+    // The window has just ended, but the row still exists.
     world.aws.change(
         "idempotency",
         recorded["id"].as_str().unwrap(),

@@ -644,7 +644,7 @@ async fn discover(asked: &mut Permissions, world: &mut World) {
         ask(world, "discover", "DELETE", &format!("services/{service}/connection"), &Value::Null).await.expect(204);
     }
     ask(world, "discover", "POST", "services/slack/connect", &json!({})).await.expect(200);
-    // The cached row of the organization is unavailable, so it is read again.
+    // The organization's row is not cached, so it is read again.
     note(asked, "discover", world);
     world.pipedream.connect(&world.home.slack_account, &world.home.organization_id, "slack");
 }
@@ -659,7 +659,7 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
         tools: tools.iter().map(|tool| (*tool).clone()).collect(),
         ..RunSpec::default()
     };
-    // The arguments differ by tool; a tool ignores those it does not know.
+    // Each tool takes one of these arguments; unknown ones are left out.
     let statements: Vec<String> = tools
         .iter()
         .map(|tool| {

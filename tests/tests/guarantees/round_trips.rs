@@ -179,7 +179,7 @@ async fn a_message_to_several_waits_for_one_more_round_trip_however_many_they_ar
         (&models, vec!["no number".to_owned(), phone(2)], vec![beside.clone(), claims(1), claims(2)]),
         (&both, vec![phone(2)], vec![beside.clone(), claims(2), claims(3)]),
         (&both, vec![phone(4), formatted.to_owned(), phone(3)], vec![beside.clone(), claims(4), claims(5)]),
-        // The model repeats the author's recipient: the claim differs from the expected one and is made with the
+        // The model repeats the author's recipient, so the whole set's claim differs from the expected one and is made with the
         // others.
         (
             &both,

@@ -134,7 +134,7 @@ def deploy(options):
     of_stack(stack, "CREATE_IN_PROGRESS" if creates else "UPDATE_IN_PROGRESS")
     made, failed = [], None
     for logical, resource in template["Resources"].items():
-        # As the transform makes it.
+        # The type after the transform.
         kind = resource["Type"].replace("AWS::Serverless::", "AWS::Lambda::")
         if logical not in stack["resources"]:
             physical = logical
