@@ -1,7 +1,7 @@
 //! A function's process, asked one request at a time and measured while it waits.
 //!
-//! CPU time is what the scheduler counted for its threads (`/proc/<pid>/task/*/schedstat`, in nanoseconds, user and system),
-//! read when all of them sleep; memory is `VmHWM` and `VmRSS` of `/proc/<pid>/status`.
+//! CPU time is the scheduler's count for its threads (`/proc/<pid>/task/*/schedstat`, in nanoseconds, user and
+//! system), read while all of them sleep. Memory is `VmHWM` and `VmRSS` of `/proc/<pid>/status`.
 
 use std::{
     collections::VecDeque,

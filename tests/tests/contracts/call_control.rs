@@ -1,6 +1,6 @@
 //! The call control client against VAPI's stand-in: requests to a control URL, and each failure's name.
 //!
-//! An effect that may have happened is distinguished from one that certainly did not.
+//! Effects that may have happened are distinguished from effects that certainly did not.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use local::standins::{

@@ -405,7 +405,7 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     Box::pin(streams::stream(asked, world, tools)).await;
 }
 
-/// Automations with actions, with a prompt, and one that pauses because its tool changed.
+/// Runs automations with actions and with a prompt; another is paused because its tool changed.
 async fn automation_runs(asked: &mut Permissions, world: &mut World) {
     pay_service(world);
     world.restart();

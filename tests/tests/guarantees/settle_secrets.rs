@@ -85,7 +85,6 @@ async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
         Change::DeleteTool => ("delete", Event::new("DELETE", &event.path)),
         _ => (function, event),
     };
-    // The form that another process would have read.
     (event.0, event.1.user(&home.user_id))
 }
 

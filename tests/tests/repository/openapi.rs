@@ -211,7 +211,7 @@ async fn changes() -> Given {
     given
 }
 
-/// An agent's tools, while VAPI has one that the table lacks.
+/// An agent's tools, while VAPI has a tool that is missing in the table.
 async fn comparisons() -> Given {
     let mut given = Given::default();
     let world = World::start().await;

@@ -672,7 +672,7 @@ fn semver(version: &str) -> Vec<u64> {
     version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
 }
 
-// ------------------------------------------------------------------------------------- how the tests read what they read
+// ---------------------------------------------------------------------------------------- how the tests read source code
 
 #[test]
 fn code_is_read_as_it_is_written() {

@@ -125,7 +125,7 @@ async fn refusals() -> Given {
             _ => {}
         }
     }
-    // A missing service makes both invalid.
+    // A tool deactivated since then invalidates both versions.
     let mut second = world.urgent_messages();
     second["name"] = json!("Second");
     world.put_automation(&id, "\"1\"", &second).await.expect(200);

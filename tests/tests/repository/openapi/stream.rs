@@ -112,7 +112,7 @@ async fn refusals() -> Given {
     given.note("copilotKitCall", 404, &send(&world, &call(&other)).await);
     given.note("copilotKitCall", 400, &send(&world, &call(&json!({"method": "dance"}))).await);
 
-    // The thread's last message is still being answered.
+    // The thread has a turn in progress.
     world.llm.script(none());
     send(&world, &asked(&world)[1].1).await;
     world.llm.script(none());

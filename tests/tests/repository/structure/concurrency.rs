@@ -11,7 +11,7 @@ use super::source::{pascal, read};
 pub(super) const ACCOUNTS: [u64; 3] = [10, 100, 1000];
 /// AWS requires this many unreserved executions.
 const UNRESERVED: u64 = 100;
-/// Functions with waiting callers, and the one that holds an execution during a chat turn.
+/// Functions with waiting callers, including `stream`, which holds an execution for each chat turn.
 const RESERVED: [&str; 4] = ["execute", "call-start", "run-tool", "stream"];
 
 #[derive(Debug)]

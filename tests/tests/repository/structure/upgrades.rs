@@ -82,7 +82,7 @@ fn an_update_makes_or_deletes_one_index_of_a_table() {
     assert_eq!(impossible(&before, &json!({})), Vec::<String>::new(), "a table that leaves the template is kept");
 }
 
-/// The released tables match the requests to DynamoDB.
+/// `template.tables` returns key and indexes as DynamoDB has them.
 #[test]
 fn tables_are_read_from_the_template_with_key_and_indexes() {
     let now = evaluate("import template\nprint(json.dumps(template.tables(template.ours())))", &json!(null));

@@ -180,7 +180,7 @@ async fn what_is_watched_is_what_the_code_writes() {
     assert!(missing.is_empty(), "nothing writes these: {missing:#?}\nthese are written: {written:#?}");
 }
 
-/// Whether a metric of that name and dimensions is written; any end of a run stands for all.
+/// Whether a metric of that name and dimensions is written; one status of a run stands for all.
 fn is_written(metric: &Metric, written: &BTreeSet<Metric>) -> bool {
     let (name, dimensions) = metric;
     written.contains(metric)
