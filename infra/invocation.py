@@ -1,7 +1,7 @@
-"""Invokes the function `catalogue`, by which an operator works: on AWS, or of the local stack that is running.
+"""Invokes the operator's function `catalogue`, on AWS or in the running local stack.
 
-On AWS it is the AWS CLI that invokes it, with its account, region and credentials: whoever may `lambda:InvokeFunction` this
-function is an operator.
+On AWS it uses the AWS CLI with its account, region and credentials: permission for `lambda:InvokeFunction` of this function makes
+an operator.
 """
 
 import json
@@ -18,7 +18,7 @@ LARGEST = 6 * 1024 * 1024
 
 
 def invoke(stack, event):
-    """What the function answers; ends the program with a sentence if it fails. Without `stack` the local one is meant."""
+    """The function's answer; ends the program with a message if it fails. Without `stack`, the local stack."""
     payload = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     if len(payload) > LARGEST:
         sys.exit(f"The event has {len(payload)} bytes, and an invocation carries {LARGEST}.")
@@ -29,7 +29,7 @@ def invoke(stack, event):
 
 
 def address(stack):
-    """The API's, or a placeholder where it is not known."""
+    """The API's address, or a placeholder if it is unknown."""
     unknown = "https://<the address of the API>"
     if not stack:
         return local_stack().get("api_url", unknown)

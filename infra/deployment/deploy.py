@@ -33,7 +33,7 @@ import stack
 import template
 
 class Deployment:
-    """What is deployed where; what is known of it before anything is done."""
+    """The settings and the current state of a deployment."""
 
     def __init__(self, given):
         self.name = given.get("STACK") or "switchboard"
@@ -96,7 +96,7 @@ class Deployment:
         return []
 
     def _of_what_is_left(self):
-        """Names that the stack would make anew, and that are taken."""
+        """Problems with names of new resources that are already taken."""
         present = stack.resources(self.name) if self.found else {}
         tables = {logical: name for logical, name in template.named(self.template, self.name, template.TABLE).items() if logical not in present}
         existing = stack.tables(tables.values()) if tables else []
@@ -155,7 +155,7 @@ class Deployment:
     # ------------------------------------------------------------------------------------------------- what is then done
 
     def upload(self, folder):
-        """Uploads what infra/build has made; gives the key prefix."""
+        """Uploads the packages of infra/build; returns their key prefix."""
         programs = {path.parent.name: path.resolve() for path in sorted(pathlib.Path("target/lambda").glob("*/bootstrap.zip"))}
         functions = sorted(path.name for path in pathlib.Path("functions").iterdir() if path.is_dir())
         digest = hashlib.sha256()
@@ -171,7 +171,7 @@ class Deployment:
         return prefix
 
     def adopt(self, folder, values):
-        """A stack of what was kept, and nothing else: CloudFormation imports only on its own."""
+        """Creates a stack of the kept resources alone: CloudFormation cannot import and create in one operation."""
         imported = [
             {"ResourceType": template.TABLE, "LogicalResourceId": logical, "ResourceIdentifier": {"TableName": name}}
             for logical, name in self.left_tables.items()
@@ -232,7 +232,7 @@ def _deletion(name):
 
 
 def run(deployment, steps):
-    """All of it; `steps` is told how far it has come."""
+    """Checks and deploys; reports its progress to `steps`."""
     in_the_way = deployment.problems()
     if in_the_way:
         aws.refuse(in_the_way)
@@ -263,7 +263,7 @@ def run(deployment, steps):
 
 
 def failed(name, error):
-    """Ends the program with what failed, and what to do next."""
+    """Ends the program with the failure and the next step."""
     found = stack.describe(name)
     if not found:
         sys.exit(f"The deployment failed, and nothing was made. {error}")

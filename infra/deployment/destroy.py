@@ -87,7 +87,7 @@ def destroy(name, with_data):
 
 
 def problems(name, found, to_delete):
-    """Why nothing is deleted."""
+    """The reasons that prevent a deletion."""
     in_the_way = []
     status = found["StackStatus"] if found else ""
     # Deletion is the way out of every other failed state.
@@ -114,7 +114,7 @@ def problems(name, found, to_delete):
 
 
 def announce(name, found, deployed, left_tables, left_secrets, with_data):
-    """Says what will be deleted and what is kept; gives the bucket of the code."""
+    """Prints the resources to be deleted and kept; returns the bucket of the code."""
     if found:
         kept = {**template.kept(deployed, name, template.TABLE), **template.kept(deployed, name, template.SECRET)}
         types = collections.Counter(kind for logical, (_, kind) in stack.resources(name).items() if logical not in kept)

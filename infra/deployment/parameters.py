@@ -1,4 +1,4 @@
-"""The file with the operator's parameters: read exactly, and held against the template before anything is made."""
+"""Reads the operator's parameter file and checks it against the template before anything is created."""
 
 import difflib
 import re
@@ -16,10 +16,10 @@ SET_BY_DEPLOY = {
 
 
 def read(path):
-    """The values by their keys, and what is wrong with the lines; raises OSError.
+    """The values by key, and the problems of the lines; raises OSError.
 
-    `Key = Value` a line: blanks around both and Windows' line ends do not count, everything else of the value does. `#` begins a
-    line that is a comment.
+    One `Key = Value` per line. Blanks around both and Windows' line ends are ignored; the rest of the value is kept as it is. A line
+    that begins with `#` is a comment.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -43,7 +43,7 @@ def read(path):
 
 
 def problems(values, known, first, source):
-    """What is wrong with them, by the template's `known` parameters; on a first deployment also what is missing."""
+    """The problems of the values, by the template's `known` parameters; on a first deployment also the missing ones."""
     found = []
     for key, value in values.items():
         if key in SET_BY_DEPLOY:
@@ -70,7 +70,7 @@ def _meaning(parameter):
 
 
 def _problem(value, parameter):
-    """What is wrong with one value. CloudFormation would say most of it too, after everything was built; never the value of a secret."""
+    """The problem of one value. CloudFormation would report most of them too, but only after the build. Never contains a secret value."""
     secret = parameter.get("NoEcho")
     shown = "what stands there" if secret else f"'{value}'"
     if PLACEHOLDER.search(value):

@@ -1,7 +1,7 @@
-"""Runs ministack, and ends it with the functions it started as soon as standard input is closed.
+"""Runs ministack, and ends it and its functions as soon as standard input is closed.
 
-Whoever starts it holds the other end of standard input, so it ends even if that process is killed. It must lead a
-process group of its own.
+The parent process holds the other end of standard input, so ministack ends even if the parent is killed. It must lead its own
+process group.
 """
 
 import json

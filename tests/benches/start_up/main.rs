@@ -71,8 +71,8 @@ const OWN_SHARE: f64 = 0.5;
 const GROWTH: f64 = 0.3;
 
 const ALL: &str = "--all";
-/// Precedes a directory of binaries to measure instead of building them: `cargo bench --workspace --bench start_up
-/// --profile dev -- --binaries /path`.
+/// Precedes a directory of binaries to measure instead of building them:
+/// `cargo bench --workspace --bench start_up --profile dev -- --binaries /path`.
 const BINARIES: &str = "--binaries";
 /// The reference program, with the modes [`ECHO`] and [`CALLS`].
 const REFERENCE: &str = "reference";

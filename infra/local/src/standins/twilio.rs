@@ -1,12 +1,13 @@
 //! Stand-in for Twilio's Messages and `IncomingPhoneNumbers` resources (API of 2010-04-01).
 //!
-//! Knows only the accounts and numbers of its options. Records sent messages, so that a test can count them: `GET
-//! /messages`, `DELETE /messages`, or [`Standin::messages`].
+//! Knows only the accounts and numbers of its options. Records sent messages, so that a test can count them:
+//! `GET /messages`, `DELETE /messages`, or [`Standin::messages`].
 //!
 //! `POST /simulate/incoming-call` with `{from, to, url, call_sid}` calls a number of an account; `url` defaults to
 //! the number's voice URL, `call_sid` to a new one. The URL gets the form, signed with the account's auth token; the
-//! answer is `{call_sid, request: {url, headers, body} | null, response: {status, content_type, body} | null,
-//! failure: text | null}`. Tests build an [`IncomingCall`].
+//! answer is
+//! `{call_sid, request: {url, headers, body} | null, response: {status, content_type, body} | null, failure: text | null}`.
+//! Tests build an [`IncomingCall`].
 
 mod incoming;
 mod numbers;

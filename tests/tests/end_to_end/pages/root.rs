@@ -45,8 +45,8 @@ impl Root {
         folder
     }
 
-    /// Creates a `.venv` in which `cargo lambda` uses a free port instead of 9000, which may be taken, and `cargo run
-    /// --bin` starts the existing program.
+    /// Creates a `.venv` in which `cargo lambda` uses a free port instead of 9000, which may be taken, and
+    /// `cargo run --bin` starts the existing program.
     fn tools(&self) {
         let (real, ours) = (self.original.join(".venv"), self.path.join(".venv"));
         link_all(&real, &ours, &["bin"]);

@@ -107,8 +107,8 @@ pub(crate) fn kebab(name: &str) -> String {
 }
 
 impl Source {
-    /// The first segments of all paths from the crate's root: `crate::models::Tool` yields `models`, `crate::{Error,
-    /// store::Tools}` yields `Error` and `store`.
+    /// The first segments of all paths from the crate's root: `crate::models::Tool` yields `models`,
+    /// `crate::{Error, store::Tools}` yields `Error` and `store`.
     pub(crate) fn uses_of_crate(&self) -> BTreeSet<String> {
         let mut used = BTreeSet::new();
         for (position, start) in self.code.match_indices("crate::") {
