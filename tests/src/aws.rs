@@ -70,7 +70,6 @@ pub enum Trouble {
     StallAfter,
 }
 
-/// A fault for the next matching operations.
 #[derive(Debug, Clone)]
 pub struct Fault {
     action: String,
@@ -130,7 +129,6 @@ pub fn sdk_config(url: &str) -> SdkConfig {
     clients::sdk_config(clients::http_client().expect("an HTTP client"), region, credentials, Some(url.to_owned()))
 }
 
-/// The running services; they end on drop.
 pub struct Aws {
     pub url: String,
     database: Database,
@@ -177,12 +175,11 @@ impl Aws {
         Self { url: format!("http://{address}"), database, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// All operations, in order of their start.
+    /// In order of their start.
     pub fn operations(&self) -> Vec<Operation> {
         self.shared.log.lock().unwrap().clone()
     }
 
-    /// The operations on DynamoDB.
     pub fn dynamodb(&self) -> Vec<Operation> {
         self.operations().into_iter().filter(Operation::is_dynamodb).collect()
     }
@@ -223,7 +220,6 @@ impl Aws {
         self.shared.secrets.lock().unwrap().put(id, value);
     }
 
-    /// Removes a secret without a trace.
     pub fn forget_secret(&self, id: &str) {
         self.shared.secrets.lock().unwrap().forget(id);
     }
@@ -266,13 +262,11 @@ impl Aws {
         due.len()
     }
 
-    /// The waiting messages of a queue.
     pub fn messages(&self, queue: &str) -> Vec<Value> {
         let waiting = self.shared.queues.lock().unwrap().waiting(&full(queue));
         waiting.iter().map(|message| serde_json::from_str(&message.body).expect("a message of ours is JSON")).collect()
     }
 
-    /// Puts any text on a queue as a message.
     pub fn post(&self, queue: &str, body: &str) {
         let request = json!({"QueueUrl": self.queue_url(queue), "MessageBody": body});
         let (status, answer) = self.shared.queues.lock().unwrap().answer("SendMessage", &request);
@@ -333,7 +327,6 @@ impl Aws {
     }
 }
 
-/// A received batch of messages.
 pub struct Received {
     queue: String,
     messages: Vec<queues::Message>,
@@ -341,7 +334,6 @@ pub struct Received {
 }
 
 impl Received {
-    /// The event that Lambda passes to the function.
     pub fn event(&self) -> Value {
         let records = self.messages.iter().map(|message| {
             json!({

@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use self::driver::{Element, Session, program};
 
-/// The longest wait for anything on a page.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
@@ -33,7 +32,6 @@ const ARGUMENTS: [&str; 11] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-/// The protocol's code of the key.
 const ENTER: &str = "\u{E007}";
 
 /// A browser with one page and its own profile; it ends on drop.
@@ -88,7 +86,6 @@ impl Browser {
         self.session.post("/window", &json!({"handle": tab["handle"]})).await.unwrap();
     }
 
-    /// Switches to the first tab.
     pub async fn first_tab(&self) {
         let tabs = self.session.get("/window/handles").await.unwrap();
         self.session.post("/window", &json!({"handle": tabs[0]})).await.unwrap();
@@ -98,7 +95,6 @@ impl Browser {
         self.session.get("/url").await.unwrap().as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until an element with this selector is visible.
     pub async fn find(&self, css: &str) {
         self.with(css, async |_element| Ok(())).await;
     }
@@ -144,7 +140,6 @@ impl Browser {
         serde_json::from_value(self.run(shown, &json!([css])).await).unwrap()
     }
 
-    /// Waits until a JavaScript expression is true.
     pub async fn until(&self, expression: &str) {
         let script = format!("return Boolean({expression})");
         let begun = Instant::now();
@@ -228,13 +223,11 @@ impl Browser {
         self.session.post("/goog/cdp/execute", &command).await.unwrap();
     }
 
-    /// Saves a screenshot as PNG.
     pub async fn screenshot(&self, path: &Path) {
         let picture = self.session.get("/screenshot").await.unwrap();
         std::fs::write(path, STANDARD.decode(picture.as_str().unwrap()).unwrap()).unwrap();
     }
 
-    /// A description of the page for failure messages.
     async fn situation(&self) -> String {
         let text = self.run("return document.body?.innerText ?? ''", &json!([])).await;
         let log: Vec<String> = self.log().await.iter().map(|(level, message)| format!("{level} {message}")).collect();

@@ -1,7 +1,7 @@
 //! One small world per test: two organizations, AWS, and the vendors' stand-ins around the real handlers.
 //!
 //! Each organization has a user, an agent, a phone number and connected accounts. Worlds share nothing, and no port
-//! is fixed.
+//! is fixed. Requests without a tenant argument are those of the home organization's user.
 
 mod accounts;
 mod automations;
@@ -61,7 +61,6 @@ pub const ANOTHER_KEY: &str = "another-vapi-key";
 /// VAPI's credential for calls without a tool's token.
 const CREDENTIAL: &str = "9f0c5b7e-0000-4000-8000-00000000c0de";
 
-/// The settings of a world.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How long a repeated effect is answered from the record.
@@ -103,7 +102,6 @@ pub struct Tenant {
     /// The `sub` of its only member.
     pub user_id: String,
     pub agent_id: String,
-    /// The agent's VAPI assistant.
     pub assistant_id: String,
     pub phone_number_id: String,
     pub phone_number: String,

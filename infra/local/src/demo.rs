@@ -1,7 +1,7 @@
 //! The product's main jobs, played once over HTTP as users and VAPI would. Each act checks its results.
 //!
 //! 1. A tool is created, attached to the agent and called during a call; an SMS goes out. A repeat of the same call
-//!   sends none.
+//!    sends none.
 //! 2. A call comes in; the agent knows the caller before it speaks ([`incoming`]).
 //! 3. A tool is edited to run on call start only and back, then deleted while attached ([`lifecycle`]).
 //! 4. The agent looks something up ([`lookup`]).

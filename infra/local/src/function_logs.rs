@@ -25,7 +25,6 @@ pub(crate) struct FunctionLogs {
 }
 
 impl FunctionLogs {
-    /// Empties `file` and follows the log groups of `functions`.
     pub(crate) fn follow(aws: &Aws, functions: Vec<String>, file: PathBuf) -> Result<Self> {
         fs::write(&file, "").map_err(Error::file(format!("write {}", file.display())))?;
         let aws = aws.clone();

@@ -13,19 +13,16 @@ pub(crate) const PASSWORD: &str = "Local-Demo-1";
 /// Cognito's maximum.
 const TOKEN_HOURS: u32 = 24;
 
-/// An OIDC issuer with one client.
 #[derive(Debug, Clone)]
 pub(crate) struct UserPool {
     id: String,
     client_id: String,
 }
 
-/// A signed-in user.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
     /// The token's `sub`.
     pub(crate) id: String,
-    /// An id token.
     pub(crate) token: String,
 }
 

@@ -127,7 +127,6 @@ fn measure_starts(
 ) -> Result<()> {
     let starts_of_each = extent.starts;
     let references = setting.references();
-    // Only the first job of each function.
     let measured: Vec<&Job> = programs
         .functions
         .keys()
@@ -247,7 +246,6 @@ fn somebody_waits(function: &str) -> bool {
     !matches!(function, "run-loop" | "runs" | "settle")
 }
 
-/// The functions: the directories of `functions/`.
 fn functions() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions"))? {
@@ -293,7 +291,6 @@ impl Programs {
         Ok(Self { functions: built, reference: reference.ok_or("there is no program to compare with")? })
     }
 
-    /// The command that runs a job's program.
     fn command(&self, job: &Job) -> Command {
         if let Some(binary) = self.functions.get(job.function) {
             return Command::new(binary);
@@ -303,7 +300,6 @@ impl Programs {
         command
     }
 
-    /// The size in MB.
     fn size(&self, function: &str) -> Result<f64> {
         let binary = &self.functions[function];
         let file = fs::metadata(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
@@ -336,7 +332,6 @@ fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTre
     Ok(messages.filter_map(program).collect())
 }
 
-/// Figures of process starts.
 #[derive(Default)]
 struct Start {
     cpu: Vec<f64>,

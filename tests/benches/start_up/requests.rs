@@ -25,10 +25,8 @@ pub(crate) const CALLS: &str = "--calls";
 /// An address that can be saved but not called: the guard refuses it before it sends anything.
 const REFUSED: &str = "127.0.0.1:9";
 
-/// The path of the look-up.
 const PATH: &str = "/customers/1";
 
-/// A repeatable kind of request.
 pub(crate) struct Job<'a> {
     pub(crate) function: &'static str,
     /// Its description in the table.
@@ -57,7 +55,6 @@ impl<'a> Job<'a> {
         Self { check: Box::new(outcome), ..Self::new("execute", name, 200, event) }
     }
 
-    /// Whether the job is for a reference program.
     pub(crate) fn is_reference(&self) -> bool {
         self.function == CALLS || self.function == ECHO
     }
@@ -216,7 +213,6 @@ impl Setting {
         self.world.aws.receive("runs", 0).map(|batch| batch.event()).unwrap_or_default()
     }
 
-    /// The jobs of the reference programs.
     pub(crate) fn references(&self) -> [Job<'_>; 2] {
         let home = &self.world.home;
         let run = json!({
@@ -239,7 +235,6 @@ impl Setting {
     }
 }
 
-/// The row of an attached tool that GETs an address.
 async fn attached_tool(world: &World, label: &str, url: &str) -> Value {
     let url = json!({"mode": "fixed", "value": url});
     world.attached(&json!({"type": "api_request", "label": label, "method": "GET", "url": url})).await

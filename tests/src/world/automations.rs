@@ -139,12 +139,12 @@ impl World {
         self.process.run_starter.start(automation, &cause).await.expect("a run is started").0
     }
 
-    /// `POST /api/{slug}/automations` as the home organization's user.
+    /// `POST /api/{slug}/automations`.
     pub async fn deploy(&self, definition: &Value) -> Answer {
         self.automation("POST", "", definition).await
     }
 
-    /// A request below `/api/{slug}/automations` as the home organization's user; a null body is omitted.
+    /// A request below `/api/{slug}/automations`; a null body is omitted.
     pub async fn automation(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.automation_as(&self.home, method, path, body).await
     }
@@ -172,12 +172,12 @@ pub fn automation_event(tenant: &Tenant, method: &str, path: &str, body: &Value)
 }
 
 impl World {
-    /// `POST /api/{slug}/automations/{id}/run` as the home organization's user.
+    /// `POST /api/{slug}/automations/{id}/run`.
     pub async fn run_by_hand(&self, automation: &str, body: &Value) -> Answer {
         self.automation("POST", &format!("/{automation}/run"), body).await
     }
 
-    /// A request below `/api/{slug}/approvals` as the home organization's user; a null body is omitted.
+    /// A request below `/api/{slug}/approvals`; a null body is omitted.
     pub async fn approvals(&self, method: &str, path: &str, body: &Value) -> Answer {
         let event = automation_event(&self.home, method, path, body);
         let path = event.path.replacen("/automations", "/approvals", 1);

@@ -6,7 +6,7 @@ use super::World;
 use crate::{Answer, Event};
 
 impl World {
-    /// `POST /agent/chat` with this message as the home organization's user, in the default thread.
+    /// `POST /agent/chat` with this message, in the default thread.
     pub async fn chat(&self, message: &str) -> Answer {
         self.chat_with(&json!({"message": message})).await
     }

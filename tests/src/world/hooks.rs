@@ -52,7 +52,7 @@ impl World {
         self.deliver_signed(hook, Signer::Slack(SLACK_SECRET), &slack_message(id, text)).await
     }
 
-    /// `GET /api/{slug}/events` and below, as the home organization's user.
+    /// `GET /api/{slug}/events` and below.
     pub async fn events(&self, path: &str) -> Answer {
         self.get_as("hooks", &self.home, &format!("/events{path}")).await
     }

@@ -6,7 +6,7 @@ use super::{Tenant, World, id};
 use crate::{Answer, Event};
 
 impl World {
-    /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; a null body is omitted.
+    /// A request below `/api/{slug}/knowledge-bases`; a null body is omitted.
     pub async fn knowledge(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.knowledge_as(&self.home, method, path, body).await
     }

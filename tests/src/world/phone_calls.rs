@@ -8,7 +8,7 @@ use super::{Tenant, World};
 use crate::{Answer, Event};
 
 impl World {
-    /// Calls in the home organization's view: `calls("?limit=5")`, `calls("/<id>")`.
+    /// Calls: `calls("?limit=5")`, `calls("/<id>")`.
     pub async fn calls(&self, path: &str) -> Answer {
         self.calls_as(&self.home, path).await
     }

@@ -23,23 +23,23 @@ impl World {
         Streamed::new(response)
     }
 
-    /// `POST /agent/stream` as the home organization's user.
+    /// `POST /agent/stream`.
     pub async fn chat_stream(&self, body: &Value) -> Streamed {
         self.open_stream(&self.stream_event(&self.home.user_id, "/agent/stream", body)).await
     }
 
-    /// `POST /copilotkit/agent/default/run` as the home organization's user.
+    /// `POST /copilotkit/agent/default/run`.
     pub async fn run_agent(&self, input: &Value) -> Streamed {
         self.open_stream(&self.stream_event(&self.home.user_id, "/copilotkit/agent/default/run", input)).await
     }
 
-    /// `POST /copilotkit/agent/default/connect` as the home organization's user.
+    /// `POST /copilotkit/agent/default/connect`.
     pub async fn connect(&self, thread: &str) -> Streamed {
         let input = json!({"threadId": thread, "runId": "connect-1", "messages": []});
         self.open_stream(&self.stream_event(&self.home.user_id, "/copilotkit/agent/default/connect", &input)).await
     }
 
-    /// `POST /copilotkit/agent/default/stop/{thread}` as the home organization's user.
+    /// `POST /copilotkit/agent/default/stop/{thread}`.
     pub async fn stop(&self, thread: &str) -> Value {
         let path = format!("/copilotkit/agent/default/stop/{thread}");
         self.send("stream", &self.stream_event(&self.home.user_id, &path, &json!({}))).await.expect(200)

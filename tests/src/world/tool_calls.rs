@@ -80,7 +80,7 @@ impl World {
         rows
     }
 
-    /// The executions of a call, in the home organization's view: `executions_of_call("<id>?limit=5")`.
+    /// The executions of a call: `executions_of_call("<id>?limit=5")`.
     pub async fn executions_of_call(&self, call: &str) -> Answer {
         self.executions_of_call_as(&self.home, call).await
     }

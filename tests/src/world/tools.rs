@@ -6,7 +6,7 @@ use super::{Tenant, World, id};
 use crate::{Answer, Event};
 
 impl World {
-    /// `POST /api/{slug}/tools` as the home organization's user.
+    /// `POST /api/{slug}/tools`.
     pub async fn create(&self, body: &Value) -> Answer {
         self.create_as(&self.home, body).await
     }
@@ -36,7 +36,7 @@ impl World {
         self.send("detach", &Event::post(&path, &json!({"tool_id": tool_id})).user(&tenant.user_id)).await
     }
 
-    /// `PATCH /api/{slug}/tools/{id}` as the home organization's user.
+    /// `PATCH /api/{slug}/tools/{id}`.
     pub async fn update(&self, tool: &Value, changes: &Value) -> Answer {
         self.update_as(&self.home, tool, changes).await
     }
@@ -50,7 +50,7 @@ impl World {
         self.send("update", &edit(&self.home, tool, changes).header("if-match", seen)).await
     }
 
-    /// `DELETE /api/{slug}/tools/{id}` as the home organization's user.
+    /// `DELETE /api/{slug}/tools/{id}`.
     pub async fn delete(&self, tool: &Value) -> Answer {
         self.delete_as(&self.home, tool).await
     }
@@ -72,7 +72,7 @@ impl World {
         tool
     }
 
-    /// A GET below `/api/{slug}` as the home organization's user: `list("/tools?limit=5")`.
+    /// A GET below `/api/{slug}`: `list("/tools?limit=5")`.
     pub async fn list(&self, path: &str) -> Answer {
         self.list_as(&self.home, path).await
     }
@@ -81,7 +81,7 @@ impl World {
         self.get_as("list", tenant, path).await
     }
 
-    /// `POST /api/{slug}/tools/test` as the home organization's user.
+    /// `POST /api/{slug}/tools/test`.
     pub async fn try_tool(&self, body: &Value) -> Answer {
         self.try_tool_as(&self.home, body).await
     }

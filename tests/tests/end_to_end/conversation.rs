@@ -17,7 +17,6 @@ pub(crate) struct Chat {
 }
 
 impl Chat {
-    /// Creates the tools of the conversations.
     pub(crate) async fn with_tools(about: Value) -> Self {
         let http = shared::clients::http_client().unwrap();
         let mut chat = Self { about, http, reminder: String::new(), directions: String::new(), sales: String::new() };
@@ -75,12 +74,10 @@ impl Chat {
     }
 }
 
-/// The model chooses a tool.
 pub(crate) fn plan(tool: &str, arguments: &Value) -> Value {
     json!({"content": json!({"tool": tool, "reason": "They asked for it.", "arguments": arguments}).to_string()})
 }
 
-/// The model chooses no tool.
 pub(crate) fn no_tool() -> Value {
     plan("none", &json!({}))
 }

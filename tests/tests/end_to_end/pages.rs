@@ -54,11 +54,9 @@ const fn then(begins: &'static str, command: &'static str, shows: &'static [&'st
     Expected { begins, then: Then::Run { shows: &[], after: Some((command, shows)) } }
 }
 
-/// A fenced code block.
 struct Block {
     /// The line number of its first line, for messages.
     line: usize,
-    /// The language at the fence.
     language: String,
     code: String,
 }
@@ -91,13 +89,11 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A page during its run.
 struct Page<'a> {
     name: &'static str,
     stack: &'a Stack,
     root: &'a Root,
     shell: Shell,
-    /// The remaining steps, in order.
     steps: std::vec::IntoIter<(Block, &'static Expected)>,
 }
 
@@ -138,7 +134,6 @@ impl<'a> Page<'a> {
         panic!("{} has no block that begins with {begins:?}", self.name);
     }
 
-    /// Runs the remaining blocks.
     async fn play_the_rest(mut self) {
         while let Some((block, expected)) = self.steps.next() {
             self.step(&block, expected).await;

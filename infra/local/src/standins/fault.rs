@@ -69,12 +69,10 @@ impl Default for Fault {
 }
 
 impl Fault {
-    /// The service's own error answer with this status.
     pub fn status(status: u16) -> Self {
         Self { status: Some(status), ..Self::default() }
     }
 
-    /// 200 with this body instead of the real answer.
     pub fn body(body: Value) -> Self {
         Self { body: Some(body), ..Self::default() }
     }

@@ -83,7 +83,6 @@ pub struct Options {
     pub tools: Vec<Value>,
     /// The credentials that a tool's or a server's `credentialId` can name.
     pub credentials: Vec<Credential>,
-    /// The numbers of incoming calls.
     pub numbers: Vec<Number>,
     /// Twilio's address; without it no number can be imported.
     pub twilio: Option<String>,
@@ -108,7 +107,6 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Adds a typical assistant without tools.
     #[must_use]
     pub fn with_assistant(mut self, id: &str) -> Self {
         self.assistants.push(json!({
@@ -131,7 +129,6 @@ impl Options {
         self
     }
 
-    /// Adds a key of the account `org_id`.
     #[must_use]
     pub fn with_key(mut self, api_key: &str, org_id: &str) -> Self {
         self.more_keys.push((api_key.to_owned(), org_id.to_owned()));
@@ -168,7 +165,6 @@ impl Options {
 
 #[derive(Debug)]
 pub struct Vapi {
-    /// Keys with their accounts.
     keys: Vec<(String, String)>,
     credentials: Credentials,
     twilio: Option<String>,
@@ -192,7 +188,6 @@ struct State {
 }
 
 impl State {
-    /// Adds a version to a changed or new tool.
     fn publish(versioned: bool, tool: &mut Map<String, Value>) {
         if versioned {
             let label = format!("v{}", versions(tool) + 1);
@@ -433,7 +428,6 @@ fn yes() -> bool {
 }
 
 impl Vapi {
-    /// The account of the request's private key.
     fn account(&self, request: &Request) -> Option<&str> {
         let key = self.keys.iter().find(|(key, _)| request.bearer() == Some(key.as_str()));
         key.map(|(_, org)| org.as_str())
