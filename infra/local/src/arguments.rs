@@ -39,7 +39,7 @@ pub enum Command {
     Run { options: Options, demo: bool, once: bool },
 }
 
-/// `llm` is the real LLM from the environment, if one is configured.
+/// Parses the arguments after the program's name; `llm` is the configured real LLM, if any.
 ///
 /// # Errors
 /// [`Error::Usage`] naming the argument.

@@ -12,7 +12,7 @@ use axum::{
 };
 use serde_json::Value;
 
-/// Prefix of the CORS headers; API Gateway drops them from a function's answer.
+/// Prefix of the CORS headers; an HTTP API drops them from a function's answer.
 const OWN: &str = "access-control-";
 const MOST_NAMES: usize = 100;
 const LONGEST_MAX_AGE: u64 = 86_400;

@@ -412,7 +412,6 @@ async fn a_call_that_makes_no_sense_is_told_which_argument_is_wrong() {
     assert_eq!(server.seen().len(), 0);
 }
 
-/// The program Wget could reach every address that the machine could.
 #[tokio::test]
 async fn private_addresses_are_refused() {
     let private = Server::start(Router::new().fallback(|| async { "secret" })).await;
@@ -511,7 +510,6 @@ async fn a_chain_of_redirects_ends() {
     assert_eq!(server.seen().len(), 6);
 }
 
-/// The program Wget had no limit of size.
 #[tokio::test]
 async fn a_body_of_any_size_is_bounded() {
     let declared = raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 99999999999\r\n\r\n\

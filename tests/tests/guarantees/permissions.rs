@@ -342,7 +342,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     note(&mut Permissions::new(), "settle", world);
 }
 
-/// Incoming calls in both ways, and one with another signature.
+/// Incoming calls, forwarded and bypassed, each also with a forged signature.
 async fn call_start(asked: &mut Permissions, world: &mut World) {
     world.attached(&preemptive_sms()).await;
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
@@ -528,7 +528,7 @@ async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     ] {
         assert_eq!(world.threads(&user, method, &path).await.status, status, "{method} {path}");
     }
-    // With an own LLM key for an address without a server.
+    // With the organization's own LLM key, whose address has no server.
     let before = own_llm(world);
     assert!(world.chat("Hi").await.status >= 500);
     world.aws.change("organizations", &world.home.organization_id, json!({"own_keys": before}));

@@ -573,7 +573,7 @@ fn statements(policy: &Value) -> Vec<&Value> {
 }
 
 /// Each limit exceeds the limits inside it: we answer VAPI before it gives up, the function ends before the API does,
-/// and exclusive leases outlast the function.
+/// and leases and name reservations outlast the function.
 #[test]
 fn time_limits_stand_in_each_other() {
     let template = Template::read();

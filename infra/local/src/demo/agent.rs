@@ -52,7 +52,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let activated = user.ask(Method::POST, &path, Some(&json!({"version": version}))).await?;
     let active = activated.pointer("/automation/status").is_some_and(|status| status == "active");
     must(active, &format!("the automation was not activated: {activated}"))?;
-    // The demo has no stand-in for the service of its notifications.
+    // Paused, because the demo has no stand-in for the notification service.
     let id = text(&automation, "id")?;
     user.ask(Method::POST, &format!("/automations/{id}/pause"), None).await?;
     step.done("it is active");

@@ -64,7 +64,7 @@ impl Function {
     }
 }
 
-/// The first stage of the REST API `name`.
+/// The only stage of the REST API `name`; `None` if there is no such API.
 async fn stage(aws: &Aws, name: &str) -> Result<Option<Stage>> {
     let apis = read(aws, "apigateway", "/restapis?limit=500").await?.unwrap_or_default();
     let Some(api) = items(&apis).find(|api| api["name"] == name) else { return Ok(None) };

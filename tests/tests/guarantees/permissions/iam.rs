@@ -19,7 +19,7 @@ pub(super) fn needed(operation: &Operation) -> Vec<String> {
             let name = body["SecretId"].as_str().or_else(|| body["Name"].as_str());
             vec![format!("secretsmanager:{action} {}", name.unwrap())]
         }
-        // Creating a schedule passes its sending role on.
+        // Creating a schedule needs permission to pass its sending role.
         "CreateSchedule" | "DeleteSchedule" => {
             let schedule = format!("{}/{}", body["GroupName"].as_str().unwrap(), body["Name"].as_str().unwrap());
             let passed = (operation.action == "CreateSchedule").then(|| "iam:PassRole ScheduledQueueRole".to_owned());

@@ -54,7 +54,7 @@ pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[
     world.connect(thread).await.rest().await;
     world.stop(thread).await;
     world.stop("no thread").await;
-    // With an own LLM key for an address without a server.
+    // With the organization's own LLM key, whose address has no server.
     let before = own_llm(world);
     let mut broken = world.chat_stream(&json!({"message": "Hi"})).await;
     assert_eq!(broken.rest().await.last().unwrap()["type"], "error");
