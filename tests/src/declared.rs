@@ -1,11 +1,10 @@
-//! The routes that the functions declare, and those that are still in tables of `shared`'s.
+//! The functions' declared routes, and the remaining route tables of `shared`.
 
 use shared::{
     http::{Document, LEAST_ROLES, QUERIES, Route},
     models::Role,
 };
 
-/// A function that declares its routes.
 pub struct Declared {
     pub function: &'static str,
     pub routes: &'static [Route],
@@ -33,17 +32,17 @@ fn routes() -> impl Iterator<Item = &'static Route> {
     DECLARED.iter().flat_map(|declared| declared.routes)
 }
 
-/// Method, path and least role of every route that asks for a role.
+/// Method, path and least role of every route that requires a role.
 pub fn least_roles() -> Vec<(&'static str, &'static str, Role)> {
     LEAST_ROLES.iter().copied().chain(routes().map(|route| (route.method, route.path, route.role))).collect()
 }
 
-/// The least role for a route; none for one that asks for no role.
+/// The least role for a route; `None` if the route requires no role.
 pub fn least_role(method: &str, path: &str) -> Option<Role> {
     least_roles().into_iter().find(|route| (route.0, route.1) == (method, path)).map(|route| route.2)
 }
 
-/// The parameters that may stand in the query of a route under `/api/{slug}` that does not read its query itself.
+/// The allowed query parameters of a route under `/api/{slug}` that does not read its query itself.
 pub fn known_in_query(method: &str, path: &str) -> &'static [&'static str] {
     if let Some(route) = routes().find(|route| (route.method, route.path) == (method, path)) {
         return route.query;

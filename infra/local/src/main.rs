@@ -58,7 +58,7 @@ async fn play(stack: &Stack, progress: &Progress) -> Result<demo::Played> {
     played
 }
 
-/// Ctrl-C or SIGTERM.
+/// Ctrl-C, SIGTERM or SIGHUP.
 async fn told_to_end() {
     let wait = async |kind| match signal(kind) {
         Ok(mut signals) => {

@@ -308,7 +308,7 @@ fn arrows_go_one_way() {
     }
 }
 
-/// The root of a crate uses its modules. Where the parts have a module of their own, `deps`, no module uses the root, either.
+/// Modules form no circle. In a crate with a module `deps`, no module uses the crate's root either.
 #[test]
 fn the_modules_of_a_function_stand_in_no_circle() {
     for function in functions() {
@@ -325,7 +325,7 @@ fn the_modules_of_a_function_stand_in_no_circle() {
             let used = modules.iter().filter(|module| *module != own && used.contains(**module));
             uses.entry(own).or_default().extend(used);
         }
-        // What uses nothing that is left is taken away, until nothing is, or a circle.
+        // Removes modules without remaining uses, until none is left or only a circle.
         while let Some(lowest) = uses.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| *module) {
             uses.remove(lowest);
             for used in uses.values_mut() {
