@@ -25,6 +25,7 @@ pub(crate) struct FunctionLogs {
 }
 
 impl FunctionLogs {
+    /// Empties `file` first.
     pub(crate) fn follow(aws: &Aws, functions: Vec<String>, file: PathBuf) -> Result<Self> {
         fs::write(&file, "").map_err(Error::file(format!("write {}", file.display())))?;
         let aws = aws.clone();

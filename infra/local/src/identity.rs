@@ -23,6 +23,7 @@ pub(crate) struct UserPool {
 pub(crate) struct User {
     /// The token's `sub`.
     pub(crate) id: String,
+    /// An id token.
     pub(crate) token: String,
 }
 

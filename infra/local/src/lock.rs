@@ -16,6 +16,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// Waits until the lock is free.
     pub(crate) async fn take(directory: &Path, name: &str) -> Result<Self> {
         let (file, path) = open(directory, name)?;
         let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));

@@ -300,6 +300,7 @@ impl Programs {
         command
     }
 
+    /// In MB.
     fn size(&self, function: &str) -> Result<f64> {
         let binary = &self.functions[function];
         let file = fs::metadata(binary).map_err(|error| format!("{}: {error}", binary.display()))?;

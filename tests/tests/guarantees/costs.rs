@@ -148,6 +148,7 @@ fn number(cell: &str) -> f64 {
 /// log.
 struct Row([f64; 7]);
 
+/// US dollars for Lambda, DynamoDB, API, queues and logs.
 fn dollars(row: &Row, price: &BTreeMap<String, Vec<String>>) -> [f64; 5] {
     let price = |what: &str| number(&price.get(what).unwrap_or_else(|| panic!("no price of {what}"))[0]);
     let million = |what: &str| price(what) / 1e6;

@@ -73,6 +73,7 @@ impl Fault {
         Self { status: Some(status), ..Self::default() }
     }
 
+    /// With status 200.
     pub fn body(body: Value) -> Self {
         Self { body: Some(body), ..Self::default() }
     }
