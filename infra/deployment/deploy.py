@@ -50,7 +50,7 @@ class Deployment:
         # Remains of an earlier stack of this name: names of tables by logical id, and ARNs of secrets.
         self.left_tables, self.left_secrets = {}, {}
 
-    # ------------------------------------------------------------------------------------------------ what is in the way
+    # ------------------------------------------------------------------------------------------------------------ checks
 
     def problems(self):
         found = self._of_account()
@@ -152,7 +152,7 @@ class Deployment:
             wrong += issuer.problems(self.values)
         return found + wrong
 
-    # ------------------------------------------------------------------------------------------------- what is then done
+    # -------------------------------------------------------------------------------------------------------- deployment
 
     def upload(self, folder):
         """Uploads the packages of infra/build; returns their key prefix."""
