@@ -27,10 +27,8 @@ pub use events::{Events, Frames};
 pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use openapi::{Document, Operation};
-pub use operation::{
-    Answers, Asked, Created, Deleted, FromCursor, Id, Made, Named, Paged, Part, Route, Shown, query_of_parts,
-};
-pub use page::{history, page, page_by, query};
+pub use operation::{Answers, Asked, Created, Deleted, Id, Made, Named, Paged, Part, Route, Shown, query_of_parts};
+pub use page::{history, page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
 pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};
 pub use route::{id, route};

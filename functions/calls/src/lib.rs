@@ -19,7 +19,7 @@ use shared::{
     http::{self, Access, Reply, Request},
     models::{CallId, Execution, ExecutionView, OrganizationId},
     platform,
-    store::{Calls, Erasure, ExecutionFilter, Executions},
+    store::{Calls, Cursor, Erasure, ExecutionFilter, Executions},
 };
 
 use crate::{
@@ -119,7 +119,7 @@ async fn all_executions(deps: &Deps, organization: OrganizationId, call: &CallId
         let page = deps.executions.of_call(organization, call, &wanted).await?;
         runs.extend(page.items);
         match page.next_cursor {
-            Some(next) => wanted.after = Some(ExecutionFilter::cursor(&next)?),
+            Some(next) => wanted.after = Some(Cursor::parse(&next)?),
             None => return Ok((runs, true)),
         }
     }

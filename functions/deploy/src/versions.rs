@@ -10,15 +10,11 @@ use shared::{
     Error, Result,
     automation::differences,
     error::Problems,
-    http::{Reply, Request},
+    http::{self, Reply, Request},
     models::{AutomationId, AutomationVersion, CheckedTool, OrganizationId, Timestamp, UserId},
 };
 
 use crate::Deps;
-
-/// Versions in one page.
-const USUAL_PAGE: i32 = 50;
-const LARGEST_PAGE: i32 = 200;
 
 /// A version with its definition.
 #[derive(Debug, Serialize)]
@@ -47,14 +43,8 @@ pub(crate) async fn list(
 ) -> Result<Reply> {
     let automations = &deps.deployment.automations;
     automations.get(organization, automation).await?;
-    let mut problems = Problems::default();
-    let limit = number(request, "limit", &mut problems).map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
-    if limit.is_some_and(|limit| !(1..=LARGEST_PAGE).contains(&limit)) {
-        problems.add("limit", format!("must be a number from 1 to {LARGEST_PAGE}"));
-    }
-    let before = number(request, "cursor", &mut problems);
-    problems.into_result(Some(()))?;
-    let page = automations.versions(organization, automation, before, limit.unwrap_or(USUAL_PAGE)).await?;
+    let (limit, before) = http::page(request)?;
+    let page = automations.versions(organization, automation, before.as_ref(), limit).await?;
     Reply::ok(&page)
 }
 

@@ -16,7 +16,6 @@ mod rows;
 
 use std::collections::BTreeSet;
 
-use lambda_http::RequestExt;
 use serde::Serialize;
 use serde_json::json;
 use shared::{
@@ -25,13 +24,11 @@ use shared::{
     lifecycle::{Lifecycle, QueryToolStatus},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
     platform,
-    store::{AgentTools, Agents, Cursor, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Tools},
+    store::{AgentTools, Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Tools},
 };
 
 use crate::rows::{Refused, Rows};
 
-const USUAL_PAGE: i32 = 50;
-const LARGEST_PAGE: i32 = 200;
 /// Problems that one report names; a table with one wrong column has as many as rows.
 const MOST_REPORTED: usize = 1_000;
 /// Kept back from a load's time for the report.
@@ -92,8 +89,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
             Reply::created(&base)
         }
         ["GET", "api", _, "knowledge-bases"] => {
-            let (limit, cursor) = page(&request)?;
-            let cursor = cursor.as_deref().map(Cursor::parse).transpose()?;
+            let (limit, cursor) = http::page(&request)?;
             Reply::ok(&deps.bases.page(organization, cursor.as_ref(), limit).await?)
         }
         ["GET", "api", _, "knowledge-bases", id] => {
@@ -109,8 +105,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         }
         ["GET", "api", _, "knowledge-bases", id, "entries"] => {
             let id = http::id(id, "knowledge base")?;
-            let (limit, cursor) = page(&request)?;
-            let after = cursor.as_deref().map(KnowledgeEntries::cursor).transpose()?;
+            let (limit, after) = http::page(&request)?;
             deps.bases.get(organization, id).await?;
             Reply::ok(&deps.entries.page(organization, id, after.as_ref(), limit).await?)
         }
@@ -224,17 +219,4 @@ async fn names(deps: &Deps, organization: OrganizationId, agents: BTreeSet<Agent
         };
     }
     Ok(names.into_iter().collect::<Vec<_>>().join(", "))
-}
-
-fn page(request: &Request) -> Result<(i32, Option<String>)> {
-    let query = request.query_string_parameters();
-    let limit = match query.first("limit") {
-        None => USUAL_PAGE,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
-            .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
-    };
-    Ok((limit, query.first("cursor").filter(|text| !text.is_empty()).map(str::to_owned)))
 }

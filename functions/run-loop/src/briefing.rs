@@ -1,5 +1,4 @@
-//! What a model is told when it begins to work for an automation: its prompt, with the tools that the automation was checked with as
-//! they are now.
+//! The prompt of a model that begins to work for an automation, with the tools that the automation was checked with as they are now.
 
 use shared::{
     Result,

@@ -9,8 +9,8 @@ use crate::{
     telemetry,
 };
 
-/// Ends what a cancelled run waits for: every approval that it asked for, and the run that it began. `run` is the row as it was when it
-/// was cancelled, for the index of approvals may be a moment behind.
+/// Ends every approval that a cancelled run asked for, and the run that it waits for. `run` is the row as it was when it was
+/// cancelled, for the index of approvals may be a moment behind.
 ///
 /// # Errors
 /// If something of it may still be open.

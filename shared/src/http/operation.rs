@@ -6,12 +6,12 @@ use lambda_http::Request;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Access, Reply, deadline, id, openapi::Operation, page::page_by, route as segments};
+use super::{Access, Reply, deadline, id, openapi::Operation, page::page, route as segments};
 use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
     models::{AgentId, KeyService, Member, OrganizationId, PhoneNumberId, Role, ToolId, UserId},
-    store::{Cursor, MemberCursor, Page},
+    store::{CreatedAt, Cursor, Page},
 };
 
 /// A route, as far as it is needed at run time.
@@ -125,16 +125,16 @@ impl<T: Named> Part for Id<T> {
 }
 
 /// `?limit=&cursor=`
-pub struct Paged<C = Cursor> {
+pub struct Paged<P = CreatedAt> {
     pub limit: i32,
-    pub cursor: Option<C>,
+    pub cursor: Option<Cursor<P>>,
 }
 
-impl<C: FromCursor> Part for Paged<C> {
+impl<P: FromStr> Part for Paged<P> {
     const QUERY: &'static [&'static str] = &["limit", "cursor"];
 
     fn of(asked: &Asked<'_>) -> Result<Self> {
-        let (limit, cursor) = page_by(asked.request, C::of)?;
+        let (limit, cursor) = page(asked.request)?;
         Ok(Self { limit, cursor })
     }
 
@@ -142,25 +142,6 @@ impl<C: FromCursor> Part for Paged<C> {
         let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
         operation.may_ask("limit", "Items on a page.", limit);
         operation.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
-    }
-}
-
-/// Where a page begins.
-pub trait FromCursor: Sized {
-    /// # Errors
-    /// [`Error::Invalid`] for `cursor`.
-    fn of(text: &str) -> Result<Self>;
-}
-
-impl FromCursor for Cursor {
-    fn of(text: &str) -> Result<Self> {
-        Self::parse(text)
-    }
-}
-
-impl FromCursor for MemberCursor {
-    fn of(text: &str) -> Result<Self> {
-        Self::parse(text)
     }
 }
 

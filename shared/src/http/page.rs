@@ -1,5 +1,7 @@
 //! Which page of a list is asked for: `?limit=&cursor=`.
 
+use std::str::FromStr;
+
 use lambda_http::{Request, RequestExt};
 
 use crate::{
@@ -20,27 +22,7 @@ pub fn query(request: &Request) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// [`Error::Invalid`] for `limit` or `cursor`.
-pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
-    page_by(request, Cursor::parse)
-}
-
-/// Which runs of the history are asked for: a page, and `?status=`.
-///
-/// # Errors
-/// [`Error::Invalid`] for `limit`, `cursor` or `status`.
-pub fn history(request: &Request) -> Result<ExecutionFilter> {
-    let (limit, after) = page_by(request, ExecutionFilter::cursor)?;
-    let query = request.query_string_parameters();
-    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse).transpose();
-    let status = status.map_err(|error: NotAnExecutionStatus| Error::invalid("status", error.to_string()))?;
-    Ok(ExecutionFilter { limit, after, status })
-}
-
-/// As [`page`], with cursors of another kind.
-///
-/// # Errors
-/// [`Error::Invalid`] for `limit`, and what `cursor` says.
-pub fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i32, Option<C>)> {
+pub fn page<P: FromStr>(request: &Request) -> Result<(i32, Option<Cursor<P>>)> {
     let query = request.query_string_parameters();
     let limit = match query.first("limit") {
         None => USUAL_PAGE,
@@ -50,6 +32,18 @@ pub fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i
             .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
             .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
     };
-    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(cursor).transpose()?;
+    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
     Ok((limit, cursor))
+}
+
+/// Which runs of the history are asked for: a page, and `?status=`.
+///
+/// # Errors
+/// [`Error::Invalid`] for `limit`, `cursor` or `status`.
+pub fn history(request: &Request) -> Result<ExecutionFilter> {
+    let (limit, after) = page(request)?;
+    let query = request.query_string_parameters();
+    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse).transpose();
+    let status = status.map_err(|error: NotAnExecutionStatus| Error::invalid("status", error.to_string()))?;
+    Ok(ExecutionFilter { limit, after, status })
 }

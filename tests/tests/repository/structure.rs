@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod concurrency;
+mod dependencies;
 mod operations;
 mod requests;
 pub(crate) mod source;
