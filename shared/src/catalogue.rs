@@ -26,17 +26,13 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{self, AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
-    store::{Cursor, Services, Tools},
+    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
+    store::{Services, Tools},
     tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
 /// Of the name of a service's tool, in bytes.
 const LONGEST_NAME: usize = 64;
-/// Rows in one read of the organization's tools.
-const PAGE: i32 = 200;
-/// Pages of them that are read to find a tool by its name.
-const MOST_PAGES: usize = 20;
 
 /// Finds tools: built-in ones by name, the organizations' by id, services' by name.
 #[derive(Clone)]
@@ -279,18 +275,6 @@ impl Catalogue {
             }
         }
         Ok(toolbox)
-    }
-
-    /// The organization's own tools, and whether these are all.
-    pub async fn own_tools(&self, organization: OrganizationId) -> Result<(Vec<models::Tool>, bool)> {
-        let (mut tools, mut after) = (Vec::new(), None);
-        for _ in 0..MOST_PAGES {
-            let page = self.tools.page(organization, after.as_ref(), PAGE).await?;
-            tools.extend(page.items);
-            let Some(next) = page.next_cursor else { return Ok((tools, true)) };
-            after = Some(Cursor::parse(&next)?);
-        }
-        Ok((tools, false))
     }
 }
 

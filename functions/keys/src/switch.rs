@@ -7,17 +7,13 @@ use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use shared::{
     Deadline, Error, Result,
     clients::vapi::Account,
-    models::{Agent, Change, OrganizationId},
-    store::{Cursor, Page},
+    models::{Change, OrganizationId},
 };
 
 use crate::Deps;
 
 /// Assistants that are looked for at the same time; VAPI limits the rate.
 const AT_ONCE: usize = 8;
-
-/// Rows read at once.
-const PAGE: i32 = 200;
 
 /// Agents that a refusal names; there may be more.
 const NAMED: usize = 5;
@@ -33,7 +29,7 @@ pub(crate) async fn check(
     account: &Account,
     deadline: Deadline,
 ) -> Result<()> {
-    let (open, agents) = try_join!(deps.intents.open_of(organization), agents(deps, organization))?;
+    let (open, agents) = try_join!(deps.intents.open_of(organization), deps.agents.all(organization))?;
     // Neither is at VAPI.
     let elsewhere = |change: &Change| matches!(change, Change::StoreSecret { .. } | Change::AutomationTrigger { .. });
     if open.iter().any(|intent| !elsewhere(&intent.change)) {
@@ -62,31 +58,10 @@ pub(crate) async fn check(
     )))
 }
 
-async fn agents(deps: &Deps, organization: OrganizationId) -> Result<Vec<Agent>> {
-    let mut agents = Vec::new();
-    let mut cursor = None;
-    loop {
-        let Page { items, next_cursor } = deps.agents.page(organization, cursor.as_ref(), PAGE).await?;
-        agents.extend(items);
-        cursor = next_cursor.as_deref().map(Cursor::parse).transpose()?;
-        if cursor.is_none() {
-            return Ok(agents);
-        }
-    }
-}
-
 async fn check_tools(deps: &Deps, organization: OrganizationId, account: &Account, deadline: Deadline) -> Result<()> {
-    let mut external = Vec::new();
-    let mut cursor = None;
-    loop {
-        let Page { items, next_cursor } = deps.tools.page(organization, cursor.as_ref(), PAGE).await?;
-        external.extend(items.into_iter().filter_map(|tool| tool.external_tool_id));
-        cursor = next_cursor.as_deref().map(Cursor::parse).transpose()?;
-        if cursor.is_none() || external.len() >= TRIED {
-            break;
-        }
-    }
-    for id in external.iter().take(TRIED) {
+    let tools = deps.tools.all(organization).await?;
+    let external: Vec<_> = tools.into_iter().rev().filter_map(|tool| tool.external_tool_id).take(TRIED).collect();
+    for id in &external {
         if deps.vapi.tool(account, id, deadline).await?.is_some() {
             return Ok(());
         }

@@ -45,8 +45,6 @@ const MOST_LOOKED_FOR: usize = 5;
 
 const NOT_LOOKED_FOR: &str =
     "Near names were looked for among the services' tools for the first five unknown tools only.";
-const OWN_NOT_ALL: &str =
-    "The organization has too many tools of its own for all of them to be looked through: name one of them by its id.";
 
 /// The rows that a definition's names lead to.
 struct Rows {
@@ -201,7 +199,7 @@ impl Deployment {
             }
         }
         if !by_name.is_empty() {
-            let (own, all) = self.catalogue.own_tools(organization).await?;
+            let own = self.catalogue.tools.all(organization).await?;
             let mut near = Near::default();
             for name in by_name {
                 let called = |tool: &&Tool| tool.name.as_str() == name || callable_name(tool.name.as_str()) == name;
@@ -216,11 +214,7 @@ impl Deployment {
                             near.looked_for += 1;
                             others.extend(self.service_tools_like(&name, trigger_service, &mut near).await);
                         }
-                        let not_searched = match (all, looked_for) {
-                            (false, _) => Some(OWN_NOT_ALL),
-                            (true, false) => Some(NOT_LOOKED_FOR),
-                            (true, true) => None,
-                        };
+                        let not_searched = (!looked_for).then_some(NOT_LOOKED_FOR);
                         tools.insert(name, KnownTool::NotFound { others, not_searched });
                     }
                     _ => {

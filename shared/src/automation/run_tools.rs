@@ -38,7 +38,7 @@ pub async fn pinned_tools(
             (_, Some(id), number) => ToolRef::Organization { id, version: number },
             (_, None, Some(number)) => {
                 if own.is_none() {
-                    own = Some(catalogue.own_tools(organization).await?.0);
+                    own = Some(catalogue.tools.all(organization).await?);
                 }
                 let called = |tool: &&crate::models::Tool| {
                     tool.name.as_str() == name || callable_name(tool.name.as_str()) == name

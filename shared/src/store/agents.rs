@@ -58,6 +58,12 @@ impl Agents {
         Page::newest(organization, &self.table, after, limit).await
     }
 
+    /// All of the organization's agents that can be read, oldest first.
+    pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Agent>> {
+        let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
+        of_organization.with([(":organization", text(organization))]).collect().await
+    }
+
     /// Writes a new agent and the guard of its assistant, both or neither.
     ///
     /// # Errors
