@@ -15,16 +15,48 @@ use crate::doc;
 pub(crate) struct Stated {
     method: Ident,
     path: LitStr,
-    role: Ident,
-    also: Vec<LitInt>,
+    caller: Caller,
+    also: Vec<Refusal>,
     resource: Option<Ident>,
+}
+
+/// `Admin`, or `by(vapiBearer)` for who shows what a security scheme says.
+enum Caller {
+    Member(Ident),
+    Proof(Ident),
+}
+
+impl Parse for Caller {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let word: Ident = input.parse()?;
+        if word != "by" {
+            return Ok(Self::Member(word));
+        }
+        let inner;
+        parenthesized!(inner in input);
+        inner.parse().map(Self::Proof)
+    }
+}
+
+/// `409`, or `429 = OverBudget` where the document has another response for it than the usual one.
+struct Refusal {
+    status: LitInt,
+    response: Option<Ident>,
+}
+
+impl Parse for Refusal {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let status = input.parse()?;
+        let response = input.parse::<Option<Token![=]>>()?.map(|_| input.parse()).transpose()?;
+        Ok(Self { status, response })
+    }
 }
 
 impl Parse for Stated {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (method, path) = (input.parse()?, input.parse()?);
         input.parse::<Token![,]>()?;
-        let mut stated = Self { method, path, role: input.parse()?, also: Vec::new(), resource: None };
+        let mut stated = Self { method, path, caller: input.parse()?, also: Vec::new(), resource: None };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let word: Ident = input.parse()?;
             let inner;
@@ -32,7 +64,12 @@ impl Parse for Stated {
             match word.to_string().as_str() {
                 "also" => stated.also = Punctuated::<_, Token![,]>::parse_terminated(&inner)?.into_iter().collect(),
                 "resource" => stated.resource = Some(inner.parse()?),
-                _ => return Err(Error::new(word.span(), "known are also(409, …) and resource(LogicalId)")),
+                _ => {
+                    return Err(Error::new(
+                        word.span(),
+                        "known are also(409, 429 = OverBudget) and resource(LogicalId)",
+                    ));
+                }
             }
         }
         Ok(stated)
@@ -40,7 +77,7 @@ impl Parse for Stated {
 }
 
 pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
-    let Stated { method, path, role, also, resource } = stated;
+    let Stated { method, path, caller, also, resource } = stated;
     let (name, method) = (&handler.sig.ident, method.to_string());
     let id = camel(&name.to_string());
     let resource = resource.as_ref().map_or_else(|| capitalized(&id), Ident::to_string);
@@ -50,9 +87,23 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
         FnArg::Receiver(_) => None,
     });
     let deps = types.next().ok_or_else(|| Error::new(name.span(), "the first argument is &Deps"))?;
-    types.next().ok_or_else(|| Error::new(name.span(), "the second argument is &Asked<'_>"))?;
+    types.next().ok_or_else(|| Error::new(name.span(), "the second argument is &Asked<'_> or &Found<'_>"))?;
     let parts: Vec<&Type> = types.collect();
     let answer = answer(&handler.sig.output).ok_or_else(|| Error::new(name.span(), "it returns Result<Answer>"))?;
+    let (caller, asked) = match caller {
+        Caller::Member(role) => {
+            let role = quote!(::shared::models::Role::#role);
+            (quote!(Member(#role)), quote!(::shared::http::Asked::of(&deps.access, #role, found).await?))
+        }
+        Caller::Proof(scheme) => {
+            let scheme = scheme.to_string();
+            (quote!(Proof(#scheme)), quote!(found))
+        }
+    };
+    let also = also.iter().map(|Refusal { status, response }| {
+        let response = response.as_ref().map_or_else(String::new, Ident::to_string);
+        quote!((#status, #response))
+    });
     Ok(quote! {
         #handler
 
@@ -63,12 +114,14 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
             pub(crate) const ROUTE: ::shared::http::Route = ::shared::http::Route {
                 method: #method,
                 path: #path,
-                role: ::shared::models::Role::#role,
-                query: ::shared::http::query_of_parts(&[#(<#parts as ::shared::http::Part>::QUERY),*]),
+                caller: ::shared::http::Caller::#caller,
+                query: &[#(<#parts as ::shared::http::Part>::QUERY),*],
+                own_query: false #(|| <#parts as ::shared::http::Part>::OWN_QUERY)*,
             };
 
-            pub(crate) async fn answer(deps: #deps, asked: &::shared::http::Asked<'_>) -> ::shared::Result<::shared::http::Reply> {
-                let answer = #name(deps, asked #(, <#parts as ::shared::http::Part>::of(asked)?)*).await?;
+            pub(crate) async fn answer(deps: #deps, found: ::shared::http::Found<'_>) -> ::shared::Result<::shared::http::Reply> {
+                let asked = #asked;
+                let answer = #name(deps, &asked #(, <#parts as ::shared::http::Part>::of(&asked)?)*).await?;
                 ::shared::http::Answers::reply(answer)
             }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, json};
 
-use super::operation::Route;
+use super::operation::{Caller, Route};
 use crate::{
     described::{Json, Schemas},
     models::Role,
@@ -37,11 +37,19 @@ pub struct Operation {
     answers: BTreeMap<u16, Json>,
     /// Of the path's variables, but for the slug.
     variables: Vec<(&'static str, Json)>,
-    query: Vec<Json>,
+    /// Those of the query, and headers.
+    more: Vec<Json>,
+    body_required: bool,
 }
 
 impl Operation {
-    pub fn new(route: &'static Route, id: &'static str, resource: &'static str, doc: &str, also: &[u16]) -> Self {
+    pub fn new(
+        route: &'static Route,
+        id: &'static str,
+        resource: &'static str,
+        doc: &str,
+        also: &[(u16, &str)],
+    ) -> Self {
         let mut operation = Self {
             route,
             id,
@@ -51,17 +59,33 @@ impl Operation {
             body: None,
             answers: BTreeMap::new(),
             variables: Vec::new(),
-            query: Vec::new(),
+            more: Vec::new(),
+            body_required: false,
         };
-        let forbidden = (route.role > Role::Viewer).then_some(403);
-        for status in [401, 404, 429, 500, 503].into_iter().chain(forbidden).chain(also.iter().copied()) {
-            operation.refuses(status);
+        for (status, response) in also.iter().filter(|(_, response)| !response.is_empty()) {
+            operation.answers_as(*status, response);
+        }
+        let usual: &[u16] = match route.role() {
+            Some(Role::Viewer) => &[401, 404, 429, 500, 503],
+            Some(_) => &[401, 403, 404, 429, 500, 503],
+            None => &[],
+        };
+        for status in usual.iter().chain(also.iter().map(|(status, _)| status)) {
+            operation.refuses(*status);
         }
         operation
     }
 
+    /// As one of the responses that are described once.
+    pub fn answers_as(&mut self, status: u16, response: &str) {
+        self.answers.insert(status, json!({"$ref": format!("#/components/responses/{response}")}));
+    }
+
     /// One of the refusals that are described once, for all.
-    fn refuses(&mut self, status: u16) {
+    pub fn refuses(&mut self, status: u16) {
+        if self.answers.contains_key(&status) {
+            return;
+        }
         let name = match status {
             400 => "Malformed",
             401 => "Unauthenticated",
@@ -75,35 +99,70 @@ impl Operation {
             504 => "GatewayTimeout",
             _ => "Internal",
         };
-        self.answers.insert(status, json!({"$ref": format!("#/components/responses/{name}")}));
+        self.answers_as(status, name);
     }
 
-    pub fn sends(&mut self, schema: Json) {
-        self.body = Some(schema);
+    pub fn sends(&mut self, schema: Json, required: bool) {
+        (self.body, self.body_required) = (Some(schema), required);
         self.refuses(400);
-        self.refuses(422);
+        if self.route.role().is_some() {
+            self.refuses(422);
+        }
     }
 
     pub fn names(&mut self, doc: &'static str, schema: Json) {
         self.variables.push((doc, schema));
     }
 
+    /// A parameter of the query, which may be left out.
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
-        let parameter =
-            [("name", name.into()), ("in", "query".into()), ("description", doc.into()), ("schema", schema)];
-        self.query.push(parameter.into_iter().collect());
+        self.more.push(json!({"name": name, "in": "query", "description": doc, "schema": schema}));
         self.refuses(422);
+    }
+
+    /// A header, which may be left out.
+    pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
+        self.more.push(json!({"name": name, "in": "header", "description": doc, "schema": schema}));
+    }
+
+    /// The last parameter must be there.
+    pub fn must(&mut self) {
+        if let Some(last) = self.more.last_mut() {
+            last["required"] = true.into();
+        }
     }
 
     /// `usual` is said of the answer if the prose says nothing of it.
     pub fn answers(&mut self, status: u16, usual: &str, schema: Json) {
+        let examples: Vec<&Example> =
+            self.prose.examples.iter().filter(|example| example.status() == Some(status)).collect();
         let mut content = Map::from_iter([("schema".to_owned(), schema)]);
-        if let Some(example) = self.prose.examples.iter().find(|example| example.name == status.to_string()) {
-            content.insert("example".into(), example.value.clone());
+        match examples[..] {
+            [] => {}
+            [one] => drop(content.insert("example".into(), one.value.clone())),
+            _ => {
+                let examples: Map<String, Json> = examples.into_iter().map(Example::named).collect();
+                content.insert("examples".into(), examples.into());
+            }
         }
+        self.answers_with(status, usual, "application/json", content.into());
+    }
+
+    /// An answer of another content type, beside its others.
+    pub fn answers_with(&mut self, status: u16, usual: &str, content_type: &str, content: Json) {
+        self.answers_nothing(status, usual);
+        if let Some(answer) = self.answers.get_mut(&status) {
+            answer["content"][content_type] = content;
+        }
+    }
+
+    /// An answer without a body.
+    pub fn answers_nothing(&mut self, status: u16, usual: &str) {
         let description = self.prose.answers.get(&status).map_or(usual, String::as_str);
-        let answer = json!({"description": description, "content": {"application/json": content}});
-        self.answers.insert(status, answer);
+        let answer = self.answers.entry(status).or_default();
+        if answer.get("description").is_none() {
+            *answer = json!({"description": description});
+        }
     }
 
     /// The parameters of the path.
@@ -112,27 +171,41 @@ impl Operation {
         let variables = names.zip(&self.variables).map(|(name, (doc, schema))| {
             json!({"name": name, "in": "path", "required": true, "description": doc, "schema": schema})
         });
-        [json!({"$ref": "#/components/parameters/slug"})].into_iter().chain(variables).collect()
+        let slug = self.route.path.contains("{slug}").then(|| json!({"$ref": "#/components/parameters/slug"}));
+        slug.into_iter().chain(variables).collect()
+    }
+
+    fn security(&self) -> Json {
+        match self.route.caller {
+            Caller::Member(role) => json!([{"jwt": [role.as_str()]}]),
+            // VAPI's credential may be set up to send either.
+            Caller::Proof("vapiBearer") => json!([{"vapiBearer": []}, {"vapiSecret": []}]),
+            Caller::Proof(scheme) => json!([{scheme: []}]),
+        }
     }
 
     /// As it stands under its path and method.
     pub fn value(&self) -> Json {
         let mut value = Map::new();
         value.insert("operationId".into(), self.id.into());
-        value.insert("security".into(), json!([{"jwt": [self.route.role.as_str()]}]));
+        value.insert("security".into(), self.security());
         value.insert("tags".into(), json!([self.tag]));
         value.insert("summary".into(), self.prose.summary.clone().into());
         if !self.prose.description.is_empty() {
             value.insert("description".into(), self.prose.description.clone().into());
         }
-        if !self.query.is_empty() {
-            value.insert("parameters".into(), self.query.clone().into());
+        if !self.more.is_empty() {
+            value.insert("parameters".into(), self.more.clone().into());
         }
         if let Some(schema) = &self.body {
-            let of_body = self.prose.examples.iter().filter(|example| !example.of_answer());
+            let of_body = self.prose.examples.iter().filter(|example| example.status().is_none());
             let examples: Map<String, Json> = of_body.map(Example::named).collect();
-            let content = json!({"schema": schema, "examples": examples});
-            value.insert("requestBody".into(), json!({"required": true, "content": {"application/json": content}}));
+            let mut content = json!({"schema": schema});
+            if !examples.is_empty() {
+                content["examples"] = examples.into();
+            }
+            let required = self.body_required;
+            value.insert("requestBody".into(), json!({"required": required, "content": {"application/json": content}}));
         }
         let answers: Map<String, Json> =
             self.answers.iter().map(|(status, answer)| (status.to_string(), answer.clone())).collect();
@@ -142,7 +215,7 @@ impl Operation {
 }
 
 /// A doc comment: its first paragraph, the others, what it says of answers (`- 201: The member's row.`), and examples of bodies and
-/// answers: blocks of ` ```json,name: summary ` or ` ```json,200 `.
+/// answers: blocks of ` ```json,name: summary `, ` ```json,200 ` or, of several, ` ```json,200 name `.
 #[derive(Debug, Default)]
 struct Prose {
     summary: String,
@@ -165,11 +238,13 @@ impl Example {
             Some(summary) => json!({"summary": summary, "value": value}),
             None => json!({"value": value}),
         };
-        (self.name.clone(), example)
+        let name = self.name.split_once(' ').map_or(&*self.name, |(_, name)| name);
+        (name.to_owned(), example)
     }
 
-    fn of_answer(&self) -> bool {
-        self.name.parse::<u16>().is_ok()
+    /// Of an answer: `200`, or `200 name` of several.
+    fn status(&self) -> Option<u16> {
+        self.name.split(' ').next()?.parse().ok()
     }
 }
 
@@ -223,15 +298,21 @@ mod tests {
         assert_eq!(prose.answers[&201], "The row.");
         let [one, answer] = &prose.examples[..] else { panic!("{prose:?}") };
         assert_eq!((&*one.name, one.summary.as_deref(), &one.value), ("one", Some("Only one"), &json!({"a": 1})));
-        assert!(answer.of_answer() && !one.of_answer());
+        assert!(answer.status() == Some(200) && one.status().is_none());
     }
 
     #[test]
     fn refusals_follow_from_the_route_its_role_and_its_parts() {
-        static ROUTE: Route = Route { method: "PUT", path: "/api/{slug}/x/{id}", role: Role::Admin, query: &[] };
-        let mut operation = Operation::new(&ROUTE, "putX", "PutX", "Put", &[409]);
+        static ROUTE: Route = Route {
+            method: "PUT",
+            path: "/api/{slug}/x/{id}",
+            caller: Caller::Member(Role::Admin),
+            query: &[],
+            own_query: false,
+        };
+        let mut operation = Operation::new(&ROUTE, "putX", "PutX", "Put", &[(409, "")]);
         operation.names("The x.", json!({}));
-        operation.sends(json!({}));
+        operation.sends(json!({}), true);
         operation.answers(200, "It is there.", json!({}));
         let value = operation.value();
         let statuses: Vec<&String> = value["responses"].as_object().unwrap().keys().collect();

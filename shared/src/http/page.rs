@@ -2,11 +2,7 @@
 
 use lambda_http::{Request, RequestExt};
 
-use crate::{
-    Error, Result,
-    models::NotAnExecutionStatus,
-    store::{Cursor, ExecutionFilter},
-};
+use crate::{Error, Result, store::Cursor};
 
 const USUAL_PAGE: i32 = 50;
 const LARGEST_PAGE: i32 = 200;
@@ -22,18 +18,6 @@ pub fn query(request: &Request) -> Vec<(String, String)> {
 /// [`Error::Invalid`] for `limit` or `cursor`.
 pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
     page_by(request, Cursor::parse)
-}
-
-/// Which runs of the history are asked for: a page, and `?status=`.
-///
-/// # Errors
-/// [`Error::Invalid`] for `limit`, `cursor` or `status`.
-pub fn history(request: &Request) -> Result<ExecutionFilter> {
-    let (limit, after) = page_by(request, ExecutionFilter::cursor)?;
-    let query = request.query_string_parameters();
-    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse).transpose();
-    let status = status.map_err(|error: NotAnExecutionStatus| Error::invalid("status", error.to_string()))?;
-    Ok(ExecutionFilter { limit, after, status })
 }
 
 /// As [`page`], with cursors of another kind.

@@ -11,23 +11,6 @@ use crate::models::Role::{self, Admin, Member, Viewer};
 
 /// Method, path as in `infra/template.yaml`, role. A route that is not here is let in for nobody.
 pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
-    ("GET", "/api/{slug}/tools", Viewer),
-    ("POST", "/api/{slug}/tools", Admin),
-    ("POST", "/api/{slug}/tools/test", Member),
-    ("GET", "/api/{slug}/tools/{id}", Viewer),
-    ("PATCH", "/api/{slug}/tools/{id}", Admin),
-    ("DELETE", "/api/{slug}/tools/{id}", Admin),
-    ("GET", "/api/{slug}/tools/{id}/agents", Viewer),
-    ("GET", "/api/{slug}/tools/{id}/executions", Viewer),
-    ("GET", "/api/{slug}/calls", Viewer),
-    ("GET", "/api/{slug}/calls/{id}", Viewer),
-    ("DELETE", "/api/{slug}/calls/{id}", Admin),
-    ("GET", "/api/{slug}/calls/{id}/executions", Viewer),
-    ("GET", "/api/{slug}/runs", Viewer),
-    ("POST", "/api/{slug}/runs", Member),
-    ("GET", "/api/{slug}/runs/{id}", Viewer),
-    ("DELETE", "/api/{slug}/runs/{id}", Admin),
-    ("POST", "/api/{slug}/runs/{id}/cancel", Member),
     ("GET", "/api/{slug}/automations", Viewer),
     ("POST", "/api/{slug}/automations", Member),
     ("GET", "/api/{slug}/automations/{id}", Viewer),
@@ -62,7 +45,6 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
     ("POST", "/api/{slug}/services/{name}/connect", Admin),
     ("PUT", "/api/{slug}/services/{name}/account", Admin),
     ("DELETE", "/api/{slug}/services/{name}/connection", Admin),
-    ("GET", "/api/{slug}/agents/{id}/tools", Viewer),
     ("POST", "/api/{slug}/agents/{id}/knowledge-bases/attach", Admin),
     ("POST", "/api/{slug}/agents/{id}/knowledge-bases/detach", Admin),
     ("POST", "/api/{slug}/mcp", Viewer),
@@ -94,11 +76,6 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
 /// What may stand in the query of a GET; in that of another route under `/api/{slug}`, nothing. `docs/openapi.yaml` says the
 /// same, and a test compares both.
 pub const QUERIES: &[(&str, &[&str])] = &[
-    ("/api/{slug}/tools", &["limit", "cursor", "type", "attached"]),
-    ("/api/{slug}/tools/{id}/executions", &["limit", "cursor", "status"]),
-    ("/api/{slug}/calls", &["limit", "cursor"]),
-    ("/api/{slug}/calls/{id}/executions", &["limit", "cursor", "status"]),
-    ("/api/{slug}/runs", &["limit", "cursor"]),
     ("/api/{slug}/automations", &["limit", "cursor", "status"]),
     ("/api/{slug}/automations/{id}/versions", &["limit", "cursor"]),
     ("/api/{slug}/automations/{id}/diff", &["from", "to"]),
