@@ -18,15 +18,18 @@ macro_rules! declared {
     };
 }
 
-pub const DECLARED: [Declared; 15] = declared! {
+pub const DECLARED: [Declared; 18] = declared! {
     "agents": agents,
     "attach": attach,
     "calls": calls,
     "create": create,
     "delete": delete,
+    "deploy": deploy,
     "detach": detach,
     "erasures": erasures,
+    "hooks": hooks,
     "keys": keys,
+    "knowledge": knowledge,
     "list": list,
     "members": members,
     "phone-numbers": phone_numbers,

@@ -123,7 +123,7 @@ async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Show
 /// there was too little time for all of it: send the request again.
 ///
 /// - 204: It is gone.
-#[operation(DELETE "/api/{slug}/calls/{id}", Admin, also(409))]
+#[operation(DELETE "/api/{slug}/calls/{id}", Admin, also(409), tag("privacy"))]
 async fn delete_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Gone> {
     deps.erasure.call(asked.organization(), &id.0, asked.deadline).await?;
     tracing::info!(call.id = %id.0, "a call was deleted");

@@ -145,7 +145,7 @@ async fn get_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Show
 ///
 /// Newest first. Rows are kept for 30 days, or what the stack was set up with. A page that is filtered by `status` may be
 /// shorter than asked for, or empty, and go on all the same: `next_cursor` tells.
-#[operation(GET "/api/{slug}/tools/{id}/executions", Viewer)]
+#[operation(GET "/api/{slug}/tools/{id}/executions", Viewer, tag("history"))]
 async fn list_tool_executions(
     deps: &Deps,
     asked: &Asked<'_>,
@@ -180,7 +180,7 @@ async fn with_attachments(deps: &Deps, of: OrganizationId, tools: Vec<Tool>, wan
 /// In the order in which they got it.
 ///
 /// - 200: All of them; there is no further page.
-#[operation(GET "/api/{slug}/tools/{id}/agents", Viewer)]
+#[operation(GET "/api/{slug}/tools/{id}/agents", Viewer, tag("attachments"))]
 async fn list_agents_of_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Shown<AgentsWithTool>> {
     let (organization, tool) = (asked.organization(), id.0);
     let Attachments { agents, agent_tools, .. } = &deps.attachments;
@@ -209,7 +209,7 @@ async fn list_agents_of_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> 
 /// what VAPI has is added, what it no longer has is removed. Where VAPI cannot be read, nothing is changed.
 ///
 /// - 200: All of them; there is no further page.
-#[operation(GET "/api/{slug}/agents/{id}/tools", Viewer)]
+#[operation(GET "/api/{slug}/agents/{id}/tools", Viewer, tag("attachments"))]
 async fn list_agent_tools(deps: &Deps, asked: &Asked<'_>, agent: Id<AgentId>) -> Result<Shown<AgentTools>> {
     let synced = deps.attachments.sync(asked.organization(), agent.0, asked.deadline).await?;
     let Synced { attached, synced, unmanaged, dead } = synced;

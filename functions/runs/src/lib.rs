@@ -105,7 +105,7 @@ async fn get_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Shown<
 /// Deletes a run with its steps and the executions of tools in it. A run that is not over is a 409: cancel it first.
 ///
 /// - 204: It is gone.
-#[operation(DELETE "/api/{slug}/runs/{id}", Admin, also(409))]
+#[operation(DELETE "/api/{slug}/runs/{id}", Admin, also(409), tag("privacy"))]
 async fn delete_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Gone> {
     deps.erasure.run(asked.organization(), id.0, asked.deadline).await?;
     tracing::info!(run.id = %id.0, "a run was deleted");

@@ -18,6 +18,7 @@ pub(crate) struct Stated {
     caller: Caller,
     also: Vec<Refusal>,
     resource: Option<Ident>,
+    tag: Option<LitStr>,
 }
 
 /// `Admin`, or `by(vapiBearer)` for who shows what a security scheme says.
@@ -56,7 +57,7 @@ impl Parse for Stated {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (method, path) = (input.parse()?, input.parse()?);
         input.parse::<Token![,]>()?;
-        let mut stated = Self { method, path, caller: input.parse()?, also: Vec::new(), resource: None };
+        let mut stated = Self { method, path, caller: input.parse()?, also: Vec::new(), resource: None, tag: None };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let word: Ident = input.parse()?;
             let inner;
@@ -64,10 +65,11 @@ impl Parse for Stated {
             match word.to_string().as_str() {
                 "also" => stated.also = Punctuated::<_, Token![,]>::parse_terminated(&inner)?.into_iter().collect(),
                 "resource" => stated.resource = Some(inner.parse()?),
+                "tag" => stated.tag = Some(inner.parse()?),
                 _ => {
                     return Err(Error::new(
                         word.span(),
-                        "known are also(409, 429 = OverBudget) and resource(LogicalId)",
+                        "known are also(409, 429 = OverBudget), resource(LogicalId) and tag(\"…\")",
                     ));
                 }
             }
@@ -77,7 +79,8 @@ impl Parse for Stated {
 }
 
 pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
-    let Stated { method, path, caller, also, resource } = stated;
+    let Stated { method, path, caller, also, resource, tag } = stated;
+    let tag = tag.as_ref().map(|tag| quote!(operation.tag = #tag;));
     let (name, method) = (&handler.sig.ident, method.to_string());
     let id = camel(&name.to_string());
     let resource = resource.as_ref().map_or_else(|| capitalized(&id), Ident::to_string);
@@ -127,6 +130,7 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
 
             pub(crate) fn describe(document: &mut ::shared::http::Document) {
                 let mut operation = ::shared::http::Operation::new(&Self::ROUTE, #id, #resource, #doc, &[#(#also),*]);
+                #tag
                 #(<#parts as ::shared::http::Part>::describe(&mut operation, &mut document.schemas);)*
                 <#answer as ::shared::http::Answers>::describe(&mut operation, &mut document.schemas);
                 document.add(operation);

@@ -20,7 +20,8 @@ pub struct Document {
 
 impl Document {
     pub fn add(&mut self, operation: Operation) {
-        self.operations.push(Operation { tag: self.tag, ..operation });
+        let tag = if operation.tag.is_empty() { self.tag } else { operation.tag };
+        self.operations.push(Operation { tag, ..operation });
     }
 }
 
@@ -31,7 +32,8 @@ pub struct Operation {
     pub id: &'static str,
     /// The beginning of its logical id in the template.
     pub resource: &'static str,
-    tag: &'static str,
+    /// Empty: that of the function.
+    pub tag: &'static str,
     prose: Prose,
     body: Option<Json>,
     answers: BTreeMap<u16, Json>,
@@ -40,6 +42,8 @@ pub struct Operation {
     /// Those of the query, and headers.
     more: Vec<Json>,
     body_required: bool,
+    /// By content type.
+    other_bodies: Vec<(&'static str, Json)>,
 }
 
 impl Operation {
@@ -61,6 +65,7 @@ impl Operation {
             variables: Vec::new(),
             more: Vec::new(),
             body_required: false,
+            other_bodies: Vec::new(),
         };
         for (status, response) in also.iter().filter(|(_, response)| !response.is_empty()) {
             operation.answers_as(*status, response);
@@ -110,6 +115,11 @@ impl Operation {
         }
     }
 
+    /// A body of another content type.
+    pub fn also_sends(&mut self, content_type: &'static str, content: Json) {
+        self.other_bodies.push((content_type, content));
+    }
+
     pub fn names(&mut self, doc: &'static str, schema: Json) {
         self.variables.push((doc, schema));
     }
@@ -118,6 +128,13 @@ impl Operation {
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(json!({"name": name, "in": "query", "description": doc, "schema": schema}));
         self.refuses(422);
+    }
+
+    /// `?limit=&cursor=`
+    pub fn is_paged(&mut self) {
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
+        self.may_ask("limit", "Items on a page.", limit);
+        self.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
     }
 
     /// A header, which may be left out.
@@ -205,7 +222,9 @@ impl Operation {
                 content["examples"] = examples.into();
             }
             let required = self.body_required;
-            value.insert("requestBody".into(), json!({"required": required, "content": {"application/json": content}}));
+            let mut content = Map::from_iter([("application/json".to_owned(), content)]);
+            content.extend(self.other_bodies.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
+            value.insert("requestBody".into(), json!({"required": required, "content": content}));
         }
         let answers: Map<String, Json> =
             self.answers.iter().map(|(status, answer)| (status.to_string(), answer.clone())).collect();

@@ -11,10 +11,11 @@ use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
     models::{
-        AgentId, ApprovalId, AutomationId, CallId, EntryId, EventId, ExecutionId, ExecutionStatus, HookId, KeyService,
-        KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role, RunId, ToolId, ToolType, UserId,
+        AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId, ExecutionId,
+        ExecutionStatus, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role, RunId,
+        ToolId, ToolType, UserId,
     },
-    store::{Cursor, ExecutionFilter, MemberCursor, Page},
+    store::{Cursor, ExecutionFilter, KnowledgeEntries, MemberCursor, Page},
 };
 
 /// A route, as far as it is needed at run time.
@@ -231,6 +232,16 @@ impl Asks for ToolType {
     const DOC: &'static str = "Only tools of this type.";
 }
 
+impl Asks for ApprovalStatus {
+    const NAME: &'static str = "status";
+    const DOC: &'static str = "Those with this status only.";
+}
+
+impl Asks for AutomationStatus {
+    const NAME: &'static str = "status";
+    const DOC: &'static str = "Those with this status only.";
+}
+
 impl Asks for ExecutionStatus {
     const NAME: &'static str = "status";
     const DOC: &'static str = "Only runs of which this came.";
@@ -284,9 +295,7 @@ impl<C: FromCursor> Part for Paged<C> {
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
-        operation.may_ask("limit", "Items on a page.", limit);
-        operation.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
+        operation.is_paged();
     }
 }
 
@@ -300,6 +309,12 @@ pub trait FromCursor: Sized {
 impl FromCursor for Cursor {
     fn of(text: &str) -> Result<Self> {
         Self::parse(text)
+    }
+}
+
+impl FromCursor for EntryId {
+    fn of(text: &str) -> Result<Self> {
+        KnowledgeEntries::cursor(text)
     }
 }
 
