@@ -18,7 +18,7 @@ macro_rules! declared {
     };
 }
 
-pub const DECLARED: [Declared; 18] = declared! {
+pub const DECLARED: [Declared; 19] = declared! {
     "agents": agents,
     "attach": attach,
     "calls": calls,
@@ -26,6 +26,7 @@ pub const DECLARED: [Declared; 18] = declared! {
     "delete": delete,
     "deploy": deploy,
     "detach": detach,
+    "discover": discover,
     "erasures": erasures,
     "hooks": hooks,
     "keys": keys,

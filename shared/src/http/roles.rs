@@ -11,15 +11,6 @@ use crate::models::Role::{self, Admin, Member, Viewer};
 
 /// Method, path as in `infra/template.yaml`, role. A route that is not here is let in for nobody.
 pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
-    ("GET", "/api/{slug}/discover/initial_md_fetch", Viewer),
-    ("GET", "/api/{slug}/discover/fetch_tool_data", Viewer),
-    ("POST", "/api/{slug}/discover/fetch_tool_data", Viewer),
-    ("GET", "/api/{slug}/discover/search", Viewer),
-    ("POST", "/api/{slug}/discover/search", Viewer),
-    ("GET", "/api/{slug}/services", Viewer),
-    ("POST", "/api/{slug}/services/{name}/connect", Admin),
-    ("PUT", "/api/{slug}/services/{name}/account", Admin),
-    ("DELETE", "/api/{slug}/services/{name}/connection", Admin),
     ("POST", "/api/{slug}/mcp", Viewer),
     ("GET", "/api/{slug}/mcp", Viewer),
     ("DELETE", "/api/{slug}/mcp", Viewer),
@@ -41,11 +32,10 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
 
 /// What may stand in the query of a GET; in that of another route under `/api/{slug}`, nothing. `docs/openapi.yaml` says the
 /// same, and a test compares both.
-pub const QUERIES: &[(&str, &[&str])] = &[
-];
+pub const QUERIES: &[(&str, &[&str])] = &[];
 
 /// These read their queries themselves, and refuse what they do not know.
-pub const OWN_QUERIES: &[&str] = &["agent-tools", "discover", "mcp", "services"];
+pub const OWN_QUERIES: &[&str] = &["agent-tools", "mcp"];
 
 /// The least role for a request, given as [`super::route()`] gives it.
 pub(super) fn least_role(route: &[&str]) -> Option<Role> {
